@@ -1,0 +1,97 @@
+"""Write TileLang kernels for Ascend NPUs, compile them to HIVM, and run, check and time them on any machine.
+
+The names here are loaded on first use, so ``import tilelang_npu`` costs little more than ``import numpy``::
+
+    import tilelang_npu as tilelang
+    import tilelang_npu.language as T
+
+    @tilelang.jit(out_idx=[-1])
+    def gemm(M, N, K): ...
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tilelang_npu.errors import InternalError, TileError
+
+if TYPE_CHECKING:
+    from tilelang_npu import language, math
+    from tilelang_npu.math import cdiv, next_power_of_2
+    from tilelang_npu.ops.dtypes import DType as DataType
+    from tilelang_npu.runtime import cache, profiler
+    from tilelang_npu.runtime.cache import disable_cache, enable_cache, is_cache_enabled
+    from tilelang_npu.runtime.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.log import TileWarning, set_log_level
+    from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType, do_bench
+    from tilelang_npu.runtime.switches import PassConfigKey
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "cache": "runtime.cache",
+    "language": "language",
+    "math": "math",
+    "profiler": "runtime.profiler",
+}
+_NAMES = {
+    "DataType": ("ops.dtypes", "DType"),
+    "JITKernel": ("runtime.kernel", "JITKernel"),
+    "PassConfigKey": ("runtime.switches", "PassConfigKey"),
+    "Profiler": ("runtime.profiler", "Profiler"),
+    "TensorSupplyType": ("runtime.profiler", "TensorSupplyType"),
+    "TileWarning": ("runtime.log", "TileWarning"),
+    "cdiv": ("math", "cdiv"),
+    "compile": ("runtime.factory", "compile"),
+    "disable_cache": ("runtime.cache", "disable_cache"),
+    "do_bench": ("runtime.profiler", "do_bench"),
+    "enable_cache": ("runtime.cache", "enable_cache"),
+    "is_cache_enabled": ("runtime.cache", "is_cache_enabled"),
+    "jit": ("runtime.factory", "jit"),
+    "next_power_of_2": ("math", "next_power_of_2"),
+    "set_log_level": ("runtime.log", "set_log_level"),
+}
+
+__all__ = [
+    "DataType",
+    "InternalError",
+    "JITKernel",
+    "PassConfigKey",
+    "Profiler",
+    "TensorSupplyType",
+    "TileError",
+    "TileWarning",
+    "__version__",
+    "cache",
+    "cdiv",
+    "compile",
+    "disable_cache",
+    "do_bench",
+    "enable_cache",
+    "is_cache_enabled",
+    "jit",
+    "language",
+    "math",
+    "next_power_of_2",
+    "profiler",
+    "set_log_level",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        found: object = import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _NAMES:
+        home, attribute = _NAMES[name]
+        found = getattr(import_module(f"{__name__}.{home}"), attribute)
+    else:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg, name=name, obj=import_module(__name__))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,64 @@
+"""annotation: facts about a value that passes leave for later passes, as the attributes of a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
+
+from tilelang_npu.dialects.attribute_kinds import EnumAttr, TextAttr
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
+
+WRITES = ArrayAttr([StringAttr("write")])
+STRINGS = OfClass((ArrayAttr,), "an array of strings")
+
+
+@irdl_attr_definition
+class EffectModeAttr(EnumAttr):
+    """What a mark counts as doing to its value."""
+
+    name = "annotation.effect_mode"
+    CASES: ClassVar[Mapping[str, int]] = {"write": 0, "read": 1}
+
+
+@irdl_attr_definition
+class FilterPassesAttr(TextAttr):
+    """The passes that may run on an op: ``#annotation.filter_passes<"canonicalize,cse">``."""
+
+    name = "annotation.filter_passes"
+
+
+@operation()
+class MarkOp(DialectOp):
+    """Attach attributes, or named values, to a value: ``annotation.mark %v {hivm.multi_buffer = 2 : i32} : type``."""
+
+    name = "annotation.mark"
+    src = operand_def()
+    effects = prop_def(STRINGS, default_value=WRITES)
+    values = var_operand_def()
+    keys = opt_prop_def(STRINGS)
+    assembly_format = (
+        "$src attr-dict (`keys` `=` $keys^)? (`values` `=` `[` $values^ `:` type($values) `]`)? `:` type($src)"
+    )
+
+    def __init__(self, src: SSAValue | Operation, attributes: Mapping[str, Attribute] | None = None, *,
+                 values: Mapping[str, SSAValue | Operation] | None = None, effects: Sequence[str] = ("write",)) -> None:
+        """Make the mark.
+
+        Args:
+            src: the value that is marked.
+            attributes: facts that are known now.
+            values: facts that are values of the program.
+            effects: ``write``, ``read`` or both; keeps the mark in its place.
+        """
+        named = dict(values or {})
+        IRDLOperation.__init__(
+            self, operands=[src, list(named.values())], attributes=dict(attributes or {}),
+            properties={"effects": ArrayAttr([StringAttr(effect) for effect in effects]),
+                        "keys": ArrayAttr([StringAttr(key) for key in named]) if named else None})
+
+
+Annotation = Dialect("annotation", [MarkOp], [EffectModeAttr, FilterPassesAttr])

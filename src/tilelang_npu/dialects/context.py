@@ -1,0 +1,57 @@
+"""The xDSL context in which our text is read: MLIR's own dialects and those of AscendNPU-IR, loaded when first named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Dialect
+
+_DIALECTS = {
+    "func": "xdsl.dialects.func:Func",
+    "arith": "xdsl.dialects.arith:Arith",
+    "scf": "xdsl.dialects.scf:Scf",
+    "memref": "xdsl.dialects.memref:MemRef",
+    "cf": "xdsl.dialects.cf:Cf",
+    "math": "xdsl.dialects.math:Math",
+    "affine": "xdsl.dialects.affine:Affine",
+    "tensor": "xdsl.dialects.tensor:Tensor",
+    "linalg": "xdsl.dialects.linalg:Linalg",
+    "bufferization": "xdsl.dialects.bufferization:Bufferization",
+    "vector": "xdsl.dialects.vector:Vector",
+    "llvm": "xdsl.dialects.llvm:LLVM",
+    "hivm": "tilelang_npu.dialects.hivm:Hivm",
+    "hacc": "tilelang_npu.dialects.hacc:Hacc",
+    "annotation": "tilelang_npu.dialects.annotation:Annotation",
+    "memref_ext": "tilelang_npu.dialects.memref_ext:MemrefExt",
+    "scope": "tilelang_npu.dialects.scope:Scope",
+    "dlti": "tilelang_npu.dialects.dlti:Dlti",
+    "tile": "tilelang_npu.dialects.tile:Tile",
+}
+
+
+def _factory(place: str) -> Callable[[], Dialect]:
+    module, name = place.split(":")
+
+    def load() -> Dialect:
+        dialect: Dialect = getattr(import_module(module), name)
+        return dialect
+
+    return load
+
+
+def make_context(*, allow_unregistered: bool = False) -> Context:
+    """A context that knows every dialect this package writes or reads.
+
+    A dialect's module is imported when text first names one of its ops or attributes.
+
+    Args:
+        allow_unregistered: take ops and attributes of other dialects in their generic form.
+    """
+    context = Context(allow_unregistered=allow_unregistered)
+    context.load_dialect(Builtin)
+    for name, place in _DIALECTS.items():
+        context.register_dialect(name, _factory(place))
+    return context

@@ -1,0 +1,203 @@
+"""How the ops of these dialects are declared: xDSL's definition, plus what AscendNPU-IR's ODS adds to it.
+
+``operation`` does three things that ``irdl_op_definition`` does not:
+
+* The assembly format is compiled when an op of that class is first read or written. A hundred and fifty formats would
+  otherwise cost a tenth of a second at import.
+* As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also one that has a clause.
+* Rules (what MLIR calls traits and interfaces: "all operands have one rank") are functions, checked in their order after
+  the types and the op's own ``verify_``, which is the order of MLIR.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+from xdsl.dialects.builtin import ShapedType, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrConstraint, IRDLOperation, OpDef, ParsePropInAttrDict, VerificationContext
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    FormatProgram,
+    OptionalUnitAttrVariable,
+    ParsingState,
+    PrintingState,
+)
+from xdsl.irdl.operations import get_accessors_from_op_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+Rule = Callable[[Any], None]
+OpT = TypeVar("OpT", bound="DialectOp")
+
+
+class DialectOp(IRDLOperation, ABC):
+    """Base of the ops of these dialects; knows the pipes and the core that execute an op."""
+
+    PIPES: ClassVar[tuple[str, ...]] = ()
+    CORE: ClassVar[str] = "either"
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
+    """Unit attributes of older text, each with the property and value it stands for; read always, written for old toolchains."""
+
+    def pipes(self) -> tuple[str, ...]:
+        """Short names of the pipes that execute the op, in the order data takes them; empty where none does."""
+        return self.PIPES
+
+    def core(self) -> str:
+        """The core that executes the op: ``AIC``, ``AIV`` or ``either``."""
+        return self.CORE
+
+
+@dataclass(frozen=True)
+class OfClass(AttrConstraint[Attribute]):
+    """An attribute or type of one of some Python classes; ``text`` names them in the message."""
+
+    classes: tuple[type, ...]
+    text: str
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if not isinstance(attr, self.classes):
+            msg = f"must be {self.text}, but got '{attr}'"
+            raise VerifyException(msg)
+
+    def mapping_type_vars(self, type_var_mapping: Any) -> OfClass:
+        return self
+
+
+@dataclass(frozen=True)
+class OneOf(AttrConstraint[Attribute]):
+    """One of some types; ``text`` names them in the message."""
+
+    types: frozenset[Attribute]
+    text: str
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if attr not in self.types:
+            msg = f"must be {self.text}, but got '{attr}'"
+            raise VerifyException(msg)
+
+    def mapping_type_vars(self, type_var_mapping: Any) -> OneOf:
+        return self
+
+
+@dataclass(frozen=True)
+class _AnyPropertyDict(AttrDictDirective):
+    """The attribute dictionary as MLIR reads it: properties may stand in it although they have a clause."""
+
+    properties: frozenset[str] = frozenset()
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        older = getattr(state.op_type, "OLDER_UNITS", {})
+        for name, attribute in parser.parse_optional_attr_dict().items():
+            if name in older:
+                name, attribute = older[name]
+            if name in self.properties:
+                state.properties[name] = attribute
+            else:
+                state.attributes[name] = attribute
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        older = getattr(op, "OLDER_UNITS", {})
+        if not older or not writes_older_text(printer):
+            super().print(printer, state, op)
+            return
+        units = {name for name, (prop, value) in older.items() if op.properties.get(prop) == value}
+        hidden = self.reserved_attr_names | {prop for prop, _ in older.values()}
+        shown = {name: prop for name, prop in op.properties.items() if name in self.expected_properties - hidden
+                 and prop != op.get_irdl_definition().properties[name].default_value}
+        printer.print_op_attributes({**op.attributes, **shown, **dict.fromkeys(units, UnitAttr())})
+
+
+def writes_older_text(printer: Printer) -> bool:
+    """Whether the printer writes for the toolchain of AscendNPU-IR v1.0.0 instead of master."""
+    return getattr(printer, "toolchain", "master") == "1.0.0"
+
+
+def _compile(cls: type[DialectOp], op_def: OpDef, text: str) -> FormatProgram:
+    segments = {"operandSegmentSizes", "resultSegmentSizes"}
+    statements = []
+    for statement in FormatProgram.from_str(text, op_def).stmts:
+        if isinstance(statement, AttrDictDirective):
+            statement = _AnyPropertyDict(
+                with_keyword=statement.with_keyword,
+                reserved_attr_names=statement.reserved_attr_names,
+                expected_properties=statement.expected_properties,
+                properties=frozenset(op_def.properties.keys() - segments),
+            )
+        elif isinstance(statement, AttributeVariable) and not isinstance(statement, OptionalUnitAttrVariable):
+            # Outside an optional group the clause is always written, whether or not the value is the default.
+            statement = replace(statement, default_value=None)
+        statements.append(statement)
+    return FormatProgram(tuple(statements))
+
+
+def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
+    compiled: list[FormatProgram] = []
+
+    def program() -> FormatProgram:
+        if not compiled:
+            compiled.append(_compile(cls, op_def, text))
+        return compiled[0]
+
+    def parse(cls: type[DialectOp], parser: Parser) -> DialectOp:
+        return program().parse(parser, cls)
+
+    def print_(self: DialectOp, printer: Printer) -> None:
+        program().print(printer, self)
+
+    cls.parse = classmethod(parse)  # type: ignore[assignment,method-assign]
+    cls.print = print_  # type: ignore[assignment,method-assign]
+
+
+def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = ()) -> Callable[[type[OpT]], type[OpT]]:
+    """Class decorator: define the op that the class body declares.
+
+    Args:
+        pipes: short names of the pipes that execute it, in the order data takes them.
+        core: the core that executes it: ``AIC``, ``AIV`` or ``either``.
+        rules: checks that run after the types of operands and attributes were verified; they raise VerifyException.
+    """
+
+    def define(cls: type[OpT]) -> type[OpT]:
+        text = cls.assembly_format
+        op_def = OpDef.from_pyrdl(cls)
+        op_def.options.append(ParsePropInAttrDict())
+        own_verify: tuple[Rule, ...] = () if cls.verify_ is Operation.verify_ else (cls.verify_,)
+        op_def.assembly_format = None
+        for name, value in get_accessors_from_op_def(op_def, None).items():
+            setattr(cls, name, value)
+        op_def.assembly_format = text
+        cls.PIPES = tuple(pipes)
+        cls.CORE = core
+        cls.RULES = tuple(rules)
+        checks: tuple[Rule, ...] = (op_def.verify, *own_verify, *rules)
+
+        def verify_(self: Operation) -> None:
+            for check in checks:
+                check(self)
+
+        cls.verify_ = verify_  # type: ignore[method-assign]
+        if text is not None:
+            _install_format(cls, op_def, text)
+        return cls
+
+    return define
+
+
+def value(operand: SSAValue | Operation) -> SSAValue:
+    """The value itself, or the single result of an op."""
+    return SSAValue.get(operand)
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The element type of a tensor or memref type; any other type itself."""
+    if isinstance(type_, ShapedType) and hasattr(type_, "element_type"):
+        element: Attribute = type_.element_type
+        return element
+    return type_

@@ -1,0 +1,183 @@
+"""HACC: what a function and a module are on an NPU (kernel or host code, argument roles, target chip). Attributes only.
+
+The rules of AscendNPU-IR on which functions may carry which of them are not verified there (the check is attached to
+``func.func`` from outside and never runs), hence not here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr
+from tilelang_npu.dialects.dlti import DataLayoutEntryAttr
+
+Cases = ClassVar[Mapping[str, int]]
+
+
+@irdl_attr_definition
+class FunctionKindAttr(EnumAttr):
+    """Whether a function runs on the host or on the device; required on kernels."""
+
+    name = "hacc.function_kind"
+    CASES: Cases = {"HOST": 1, "DEVICE": 2}
+
+
+@irdl_attr_definition
+class ArgTypeAttr(EnumAttr):
+    """The role of a kernel argument."""
+
+    name = "hacc.arg_type"
+    CASES: Cases = {case: number for number, case in enumerate(
+        ("ffts_base_address", "input", "output", "input_and_output", "workspace", "sync_block_lock", "tiling_key",
+         "tiling_data", "tiling_struct", "mesh_arg", "sanitizer_addr", "gm_addr", "sub_workspace"))}
+
+
+@irdl_attr_definition
+class HostFuncTypeAttr(EnumAttr):
+    """What a host function computes for a kernel."""
+
+    name = "hacc.host_func_type"
+    CASES: Cases = {case: number for number, case in enumerate(
+        ("host_entry", "tiling_function", "infer_output_shape_function", "infer_workspace_shape_function",
+         "infer_sync_block_lock_num_function", "infer_sync_block_lock_init_function",
+         "get_tiling_struct_size_function", "infer_task_type_function", "infer_vf_mode_function"), 1)}
+
+
+def _symbol(mnemonic: str, meaning: str) -> type[SymbolAttr]:
+    made = type(mnemonic.title().replace("_", "") + "Attr", (SymbolAttr,), {"name": f"hacc.{mnemonic}", "__doc__": meaning})
+    return irdl_attr_definition(made)
+
+
+HOST_FUNCTION_REFERENCES: tuple[type[SymbolAttr], ...] = tuple(
+    _symbol(case, f"The host function of a kernel: ``#hacc.{case}<@f>``.")
+    for case in HostFuncTypeAttr.CASES if case != "host_entry")
+RenameFuncAttr = _symbol("rename_func", "The name that a function shall get: ``#hacc.rename_func<@f>``.")
+
+
+def _marker(mnemonic: str) -> type[MarkerAttr]:
+    made = type(mnemonic.title().replace("_", "") + "Attr", (MarkerAttr,), {
+        "name": f"hacc.{mnemonic}", "__doc__": f"``#hacc.{mnemonic}``: a marker without contents."})
+    return irdl_attr_definition(made)
+
+
+MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (
+    "hivmc_compatible_print", "export_as_dag", "dummy_func", "external_function_path", "cached_io", "no_io_alias",
+    "block_dim", "simt_module"))
+
+
+@irdl_attr_definition
+class TargetAttr(TextAttr):
+    """The chip that a module is for: ``#hacc.target<"Ascend910B3">``. The name is not verified."""
+
+    name = "hacc.target"
+
+
+@irdl_attr_definition
+class HIVMCVersionAttr(TextAttr):
+    """The version of the vendor's back end: ``#hacc.hivmc_version<"0.2.0">``."""
+
+    name = "hacc.hivmc_version"
+
+
+@irdl_attr_definition
+class InputIdxAttr(NumberAttr):
+    """Which input of the kernel an argument is."""
+
+    name = "hacc.input_idx"
+
+
+@irdl_attr_definition
+class OutputIdxAttr(NumberAttr):
+    """Which output of the kernel an argument is."""
+
+    name = "hacc.output_idx"
+
+
+DEVICE_SPEC_KEYS: dict[str, int] = {key: number for number, key in enumerate(
+    ("AI_CORE_COUNT", "CUBE_CORE_COUNT", "VECTOR_CORE_COUNT", "UB_SIZE", "L1_SIZE", "L0A_SIZE", "L0B_SIZE", "L0C_SIZE",
+     "UB_ALIGN_SIZE", "L1_ALIGN_SIZE", "L0C_ALIGN_SIZE", "MINIMAL_D_CACHE_SIZE", "MAXIMUM_D_CACHE_SIZE", "ARCH"))}
+"""Keys of a device specification. All sizes are in bits."""
+
+
+@irdl_attr_definition
+class TargetDeviceSpecAttr(ParametrizedAttribute):
+    """Numbers of a chip: ``#hacc.target_device_spec<#dlti.dl_entry<"UB_SIZE", 1572864 : i32>, ...>``, sizes in bits."""
+
+    name = "hacc.target_device_spec"
+    entries: ArrayAttr[DataLayoutEntryAttr]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        start = parser.pos
+        entries = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_attribute)
+        problem = _spec_problem(entries)
+        if problem:
+            parser.raise_error(problem, start, parser.pos)
+        return [ArrayAttr(entries)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_list(self.entries, printer.print_attribute)
+
+    def verify(self) -> None:
+        problem = _spec_problem(list(self.entries))
+        if problem:
+            raise VerifyException(problem)
+
+
+def _spec_problem(entries: list[Attribute]) -> str:
+    seen: set[str] = set()
+    for entry in entries:
+        if not isinstance(entry, DataLayoutEntryAttr):
+            return f"expected #dlti.dl_entry<...>, found {entry}"
+        if not isinstance(entry.key, StringAttr):
+            return f"dlti.target_device_spec does not allow type as a key: {entry.key}"
+        key = entry.key.data
+        if key in seen:
+            return f"repeated layout entry key: {key}"
+        if key not in DEVICE_SPEC_KEYS:
+            return f'invalid target device spec: "{key}"'
+        seen.add(key)
+    return ""
+
+
+def target_of(op: Operation) -> str:
+    """Name of the chip that the op's module is for, as ``hacc.target`` states it; empty where it states none."""
+    parent: Operation | None = op
+    while parent is not None and not isinstance(parent, ModuleOp):
+        parent = parent.parent_op()
+    if parent is None:
+        return ""
+    target = parent.attributes.get("hacc.target")
+    return target.data if isinstance(target, (TargetAttr, StringAttr)) else ""
+
+
+def is_ascend950(target: str) -> bool:
+    """Whether the chip is of the 950 series (also named 910_95)."""
+    return target.startswith(("Ascend950", "Ascend910_95"))
+
+
+def is_register_based(target: str) -> bool:
+    """Whether the chip's vector unit works on registers (310B and 950) rather than on memory (910B, 910_93)."""
+    return is_ascend950(target) or target.startswith("Ascend310B")
+
+
+ATTRIBUTES: tuple[type[Attribute], ...] = (
+    FunctionKindAttr, ArgTypeAttr, HostFuncTypeAttr, *HOST_FUNCTION_REFERENCES, RenameFuncAttr, *MARKERS, TargetAttr,
+    HIVMCVersionAttr, InputIdxAttr, OutputIdxAttr, TargetDeviceSpecAttr)
+
+Hacc = Dialect("hacc", [], [*ATTRIBUTES])
+
+__all__ = [
+    "ATTRIBUTES", "DEVICE_SPEC_KEYS", "HOST_FUNCTION_REFERENCES", "MARKERS", "ArgTypeAttr", "FunctionKindAttr",
+    "HIVMCVersionAttr", "Hacc", "HostFuncTypeAttr", "InputIdxAttr", "OutputIdxAttr", "RenameFuncAttr", "TargetAttr",
+    "TargetDeviceSpecAttr", "is_ascend950", "is_register_based", "target_of",
+]

@@ -1,0 +1,280 @@
+"""The attributes of HIVM that are more than one word, and how Python code reads and makes the common ones."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DenseArrayBase, IntegerAttr, MemRefType, UnrankedMemRefType, i1, i64
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.attribute_kinds import MarkerAttr, NumberAttr, TextAttr, parse_reference
+from tilelang_npu.dialects.hivm.enums import ENUMS, AddressSpaceAttr, EventAttr, PipeAttr
+
+LAYOUTS: dict[str, int] = {
+    name: number for number, name in enumerate(
+        ("dotA_ND", "dotB_ND", "dotC_ND", "nZ", "zN", "ND", "Fractal", "NCHW", "NC1HWC0", "C1HWNC0", "SCALEA_ND", "SCALEB_DN",
+         "SCALEA_zZ", "SCALEB_nN"), 1)
+}
+"""Data layouts and their integers in the toolchain."""
+
+
+class Layout(NamedTuple):
+    """Contents of a data layout: its name, whether it is transposed, the sizes of its fractal blocks."""
+
+    name: str
+    transpose: bool | None = None
+    fractal_sizes: tuple[int, ...] | None = None
+
+
+@irdl_attr_definition
+class DataLayoutAttr(Data[Layout]):
+    """How a matrix lies in memory: ``#hivm.data_layout<dotA_ND, transpose = false>``."""
+
+    name = "hivm.data_layout"
+
+    def __init__(self, layout: str | Layout, transpose: bool | None = None,
+                 fractal_sizes: tuple[int, ...] | None = None) -> None:
+        super().__init__(layout if isinstance(layout, Layout) else Layout(layout, transpose, fractal_sizes))
+
+    def verify(self) -> None:
+        problem = _layout_problem(self.data)
+        if problem:
+            raise VerifyException(problem)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        reference = parse_reference(parser, cls)
+        if reference is not None:
+            return reference.data
+        start = parser.pos
+        name = parser.parse_identifier()
+        transpose: bool | None = None
+        sizes: tuple[int, ...] | None = None
+        while parser.parse_optional_punctuation(",") is not None:
+            key = parser.parse_identifier()
+            parser.parse_punctuation("=")
+            if key == "transpose" and transpose is None:
+                transpose = parser.parse_boolean()
+            elif key == "fractalSizes" and sizes is None:
+                sizes = tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+            else:
+                parser.raise_error(f"unexpected or repeated parameter '{key}' of #hivm.data_layout", start, parser.pos)
+        layout = Layout(name, transpose, sizes)
+        problem = _layout_problem(layout)
+        if problem:
+            parser.raise_error(problem, start, parser.pos)
+        parser.parse_punctuation(">")
+        return layout
+
+    def print_parameter(self, printer: Printer) -> None:
+        name, transpose, sizes = self.data
+        text = name
+        if transpose is not None:
+            text += f", transpose = {str(transpose).lower()}"
+        if sizes is not None:
+            text += f", fractalSizes = [{', '.join(map(str, sizes))}]"
+        printer.print_string(f"<{text}>")
+
+
+def _layout_problem(layout: Layout) -> str:
+    if layout.name not in LAYOUTS:
+        return f"expected #hivm.data_layout to be one of: {', '.join(LAYOUTS)}; found '{layout.name}'"
+    if layout.name in ("dotA_ND", "dotB_ND"):
+        if layout.transpose is None:
+            return "'transpose' must be set if data layout is DOTA_ND or DOTB_ND"
+    elif layout.name != "ND" and layout.transpose is not None:
+        return "'transpose' is only valid if data layout is DOTA_ND or DOTB_ND or ND like"
+    return ""
+
+
+class Slot(NamedTuple):
+    """Contents of a synchronisation slot of a custom macro op."""
+
+    set_pipe: str | None = None
+    wait_pipe: str | None = None
+    mode: str = "internal"
+    event: str | None = None
+
+
+@irdl_attr_definition
+class SyncEventSlotAttr(Data[Slot]):
+    """An event that a custom macro op waits for, sets, or uses inside: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
+
+    name = "hivm.sync_event_slot"
+
+    def __init__(self, set_pipe: str | Slot | None = None, wait_pipe: str | None = None, mode: str = "internal",
+                 event: int | str | None = None) -> None:
+        super().__init__(set_pipe if isinstance(set_pipe, Slot) else Slot(
+            None if set_pipe is None else PipeAttr(set_pipe).data,
+            None if wait_pipe is None else PipeAttr(wait_pipe).data,
+            mode,
+            None if event is None else EventAttr(str(event)).data,
+        ))
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Slot:
+        with parser.in_angle_brackets():
+            mode = _parse_slot_mode(parser)
+            if mode is not None:
+                if mode != "internal":
+                    parser.raise_error("macro_sync without pipes is only supported for `internal`")
+                return Slot(event=_parse_slot_event(parser) if parser.parse_optional_punctuation(",") else None)
+            set_pipe = _parse_slot_pipe(parser)
+            parser.parse_punctuation(",")
+            wait_pipe = _parse_slot_pipe(parser)
+            event = None
+            if parser.parse_optional_punctuation(",") is not None:
+                mode = _parse_slot_mode(parser)
+                if mode is None or parser.parse_optional_punctuation(",") is not None:
+                    event = _parse_slot_event(parser)
+            return Slot(set_pipe, wait_pipe, mode or "internal", event)
+
+    def print_parameter(self, printer: Printer) -> None:
+        slot = self.data
+        parts: list[str] = []
+        if slot.set_pipe is None:
+            parts.append(slot.mode)
+        else:
+            parts += [f"#hivm.pipe<{slot.set_pipe}>", f"#hivm.pipe<{slot.wait_pipe}>"]
+            if slot.mode != "internal" or slot.event is not None:
+                parts.append(slot.mode)
+        if slot.event is not None:
+            parts.append(f"<{slot.event}>")
+        printer.print_string(f"<{', '.join(parts)}>")
+
+
+def _parse_slot_mode(parser: AttrParser) -> str | None:
+    for word in ("wait", "set", "internal"):
+        if parser.parse_optional_keyword(word) is not None:
+            return word
+    return None
+
+
+def _parse_slot_event(parser: AttrParser) -> str:
+    return EventAttr.parse_parameter(parser)
+
+
+def _parse_slot_pipe(parser: AttrParser) -> str:
+    position = parser.pos
+    attribute = parser.parse_attribute()
+    if not isinstance(attribute, PipeAttr):
+        parser.raise_error("expected #hivm.pipe<...>", position, parser.pos)
+    return attribute.data
+
+
+@irdl_attr_definition
+class BlockAttr(Data[int]):
+    """Mapping of a loop over the blocks of a launch: ``#hivm.block`` or ``#hivm.block<linear_dim = 0>`` (-1: not given)."""
+
+    name = "hivm.block"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> int:
+        if parser.parse_optional_punctuation("<") is None:
+            return -1
+        parser.parse_keyword("linear_dim")
+        parser.parse_punctuation("=")
+        dimension = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_punctuation(">")
+        return dimension
+
+    def print_parameter(self, printer: Printer) -> None:
+        if self.data >= 0:
+            printer.print_string(f"<linear_dim = {self.data}>")
+
+
+@irdl_attr_definition
+class TightlyCoupledBufferAttr(Data[int]):
+    """Number of a buffer that both cores of a 950 share: ``#hivm.tightly_coupled_buffer<3>`` (-1: no number)."""
+
+    name = "hivm.tightly_coupled_buffer"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> int:
+        with parser.in_angle_brackets():
+            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            return -1 if number is None else number
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<>" if self.data < 0 else f"<{self.data}>")
+
+
+@irdl_attr_definition
+class RemainInL0CAttr(NumberAttr):
+    """Index of the result that stays in L0C."""
+
+    name = "hivm.remain_in_l0c"
+
+
+def _marker(mnemonic: str) -> type[MarkerAttr]:
+    made = type(mnemonic.title().replace("_", "").replace("-", "") + "Attr", (MarkerAttr,), {
+        "name": f"hivm.{mnemonic}", "__doc__": f"``#hivm.{mnemonic}``: a marker without contents."})
+    return irdl_attr_definition(made)
+
+
+def _bitcode(mnemonic: str) -> type[TextAttr]:
+    made = type(mnemonic.title().replace("_", "") + "Attr", (TextAttr,), {
+        "name": f"hivm.{mnemonic}", "__doc__": f"Path of a bitcode file: ``#hivm.{mnemonic}<\"path\">``."})
+    return irdl_attr_definition(made)
+
+
+MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (
+    "part_of_mix", "allow_flatten", "storage_aligned", "enable_saving_ub", "disable_size_align_for_cast", "multi_buffer",
+    "cv_pipelined_multi_buffer", "stride_align_dims", "stride_align_value_in_byte", "skip_stride_align_for_vload",
+    "alloc_align_dims", "alloc_align_value_in_byte", "func_dyn_memref_args", "vector_function", "insert_slice_source_index",
+    "parallel_loop", "unlikely_condition", "disable_auto_inject_block_sync", "sync_block_lock_with_subblock",
+    "sync_block_lock_unordered", "tile_mix_cube_num", "preload_num", "max_preload_num", "preload_workspace",
+    "preload_local_buffer", "is_distributed", "backup_function", "has_alias_scopes", "mem_unique", "shared_memory",
+    "matmul_limited_in_cube", "inserted-tensor", "inserted-copy", "inserted-load", "inserted-store", "inserted-fixpipe"))
+"""Attributes that only mark something; most are used by name on an op, with a unit or a number as the value."""
+
+BITCODES: tuple[type[TextAttr], ...] = tuple(_bitcode(mnemonic) for mnemonic in (
+    "aic_bitcode", "aiv_bitcode", "mix_aic_bitcode", "mix_aiv_bitcode", "host_bitcode"))
+
+ATTRIBUTES: tuple[type[Attribute], ...] = (
+    *ENUMS, DataLayoutAttr, SyncEventSlotAttr, BlockAttr, TightlyCoupledBufferAttr, RemainInL0CAttr, *BITCODES, *MARKERS)
+
+
+@cache
+def address_space(name: str) -> AddressSpaceAttr:
+    """The memory space ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc`` or ``ub`` as the attribute of a memref type."""
+    return AddressSpaceAttr(name)
+
+
+@cache
+def pipe(name: str) -> PipeAttr:
+    """The pipe ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3``, ``FIX`` or ``ALL``."""
+    return PipeAttr(name)
+
+
+@cache
+def event(number: int) -> EventAttr:
+    """The event of that number, 0 to 7."""
+    return EventAttr(str(number))
+
+
+def space_of(type_: Attribute) -> str | None:
+    """The memory space of a memref type: ``gm``, ``cbuf``, ``ca``, ``cb``, ``cc``, ``ub``; None where it states none."""
+    if isinstance(type_, (MemRefType, UnrankedMemRefType)) and isinstance(type_.memory_space, AddressSpaceAttr):
+        return type_.memory_space.data
+    return None
+
+
+def boolean(value: bool) -> BoolAttr:
+    """``true`` or ``false`` as an attribute."""
+    return IntegerAttr(int(value), i1)
+
+
+def integers(values: tuple[int, ...] | list[int]) -> DenseArrayBase:
+    """A list of integers as the dense i64 array that HIVM ops carry."""
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+def attribute_list(values: list[Attribute]) -> ArrayAttr[Attribute]:
+    """A list of attributes as one attribute."""
+    return ArrayAttr(values)

@@ -1,0 +1,349 @@
+"""Custom ops: a call of the user's own device function with inputs, outputs and scratch, and what the compiler must know.
+
+``hivm.hir.custom {attributes} "name" ins(..) outs(..) tmps(..) -> results``; ``custom_macro`` uses several pipes and may
+take events. Unless the name is one of the toolchain's ``__builtin_...`` functions, the attributes say which core and pipe
+execute it and which symbol implements it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr, TensorType, UnitAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    VarOperand,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from tilelang_npu.dialects import hacc
+from tilelang_npu.dialects.declaration import operation
+from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
+from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
+from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for
+
+Operand = SSAValue | Operation
+
+BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
+"""Functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
+_BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
+                  "hivm.pipe": (PipeAttr("V"), "pipe")}
+
+
+class _CustomOp(StructuredOp):
+    """What both custom ops share."""
+
+    PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
+    HAS_SYNC_ARGUMENTS: ClassVar[bool]
+
+    def ins(self) -> tuple[SSAValue, ...]:
+        """The inputs."""
+        inputs: VarOperand = getattr(self, "inputs")  # noqa: B009
+        return tuple(inputs)
+
+    def outs(self) -> tuple[SSAValue, ...]:
+        """The outputs."""
+        outputs: VarOperand = getattr(self, "outputs")  # noqa: B009
+        return tuple(outputs)
+
+    @property
+    def function(self) -> str:
+        """The op's name, as it is written in quotes."""
+        name = self.properties["name"]
+        assert isinstance(name, StringAttr)
+        return name.data
+
+    @property
+    def symbol(self) -> str:
+        """The function that implements the op; empty where the op names none."""
+        symbol = self.attributes.get("symbol")
+        return symbol.data if isinstance(symbol, StringAttr) else ""
+
+    def pipes(self) -> tuple[str, ...]:
+        """The pipes that the attributes name."""
+        named = (self.attributes.get(attribute) for attribute in self.PIPE_ATTRIBUTES)
+        return tuple(pipe.short for pipe in named if isinstance(pipe, PipeAttr))
+
+    def core(self) -> str:
+        """The core that the attributes name."""
+        core = self.attributes.get("hivm.tcore_type")
+        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either") if isinstance(core, CoreTypeAttr) else "either"
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        given: dict[str, Attribute] = {}
+        if parser.parse_optional_punctuation("<") is not None:
+            given |= parser.parse_optional_attr_dict()
+            parser.parse_punctuation(">")
+        given |= parser.parse_optional_attr_dict()
+        properties: dict[str, Attribute] = {"name": StringAttr(parser.parse_str_literal())}
+        if "no_side_effect" in given:
+            properties["no_side_effect"] = given.pop("no_side_effect")
+        groups: list[list[SSAValue]] = []
+        for keyword in ("ins", "outs", "tmps"):
+            values, attributes = _parse_group(parser, keyword)
+            groups.append(values)
+            if keyword == "ins" and any(entry.data for entry in attributes):
+                given["arg_attrs"] = _merge(attributes, given.get("arg_attrs"))
+        results = _parse_results(parser)
+        if cls.HAS_SYNC_ARGUMENTS:
+            groups.append(_parse_sync_arguments(parser))
+        return cls.build(operands=groups, result_types=[results], properties=properties, attributes=given)
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        per_input = self.attributes.get("arg_attrs")
+        inline = per_input if isinstance(per_input, ArrayAttr) and any(
+            isinstance(entry, DictionaryAttr) and "inplace_outs" in entry.data for entry in per_input) else None
+        shown = dict(self.attributes)
+        if "no_side_effect" in self.properties:
+            shown["no_side_effect"] = UnitAttr()
+        printer.print_op_attributes(shown, reserved_attr_names=("arg_attrs",) if inline is not None else ())
+        printer.print_string(" ")
+        printer.print_string_literal(self.function)
+        for keyword, field in (("ins", "inputs"), ("outs", "outputs"), ("tmps", "temp_buffers")):
+            _print_group(printer, keyword, getattr(self, field), inline if keyword == "ins" else None)
+        if self.results:
+            printer.print_string(" -> ")
+            if len(self.results) > 1:
+                printer.print_string("(")
+            printer.print_list(self.result_types, printer.print_attribute)
+            if len(self.results) > 1:
+                printer.print_string(")")
+        if self.HAS_SYNC_ARGUMENTS:
+            _print_group(printer, "sync_related_args", getattr(self, "sync_related_args"), None)  # noqa: B009
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    def verify_(self) -> None:
+        self._verify_in_place()
+        if self.function in BUILTINS and not self.HAS_SYNC_ARGUMENTS:
+            for attribute, (wanted, words) in _BUILTIN_FACTS.items():
+                if self.attributes.get(attribute, wanted) != wanted:
+                    fail(f"Specified {words} conflict with {self.function}'s {words}.")
+            return
+        self._verify_extra_buffers()
+        core = self.attributes.get("hivm.tcore_type")
+        if not isinstance(core, CoreTypeAttr):
+            fail("Missing core type information")
+        if (core != CoreTypeAttr("CUBE") and hacc.is_ascend950(hacc.target_of(self))
+                and not isinstance(self.attributes.get("hivm.vf_mode"), VFModeAttr)):
+            fail("Missing vf mode information")
+        for attribute, words in self.PIPE_ATTRIBUTES.items():
+            if not isinstance(self.attributes.get(attribute), PipeAttr):
+                fail(f"Missing {words} information")
+        if not self.symbol:
+            fail("Missing implementation function name")
+
+    def _verify_extra_buffers(self) -> None:
+        types, sizes = (self.attributes.get(name) for name in ("extra_buffers_types", "extra_buffers_sizes"))
+        if types is None and sizes is None:
+            return
+        if not isinstance(types, ArrayAttr) or not isinstance(sizes, ArrayAttr):
+            fail("Either extra buffers' types or sizes missing")
+            return
+        if len(types) != len(sizes):
+            fail("Extra buffers' types and sizes mismatch")
+        if any(not isinstance(type_, TypeAttribute) for type_ in types):
+            fail("Extra buffers' types must be an array of type attributes")
+        for size in sizes:
+            if not isinstance(size, IntegerAttr):
+                fail("Extra buffers' sizes must be an array of integer attributes")
+            elif size.value.data < 0:
+                fail("Extra buffer size must be non-negative")
+
+    def _verify_in_place(self) -> None:
+        per_input = self.attributes.get("arg_attrs")
+        if not isinstance(per_input, ArrayAttr):
+            return
+        used: set[int] = set()
+        outs = self.outs()
+        for given, entry in zip(self.ins(), per_input, strict=False):
+            place = entry.data.get("inplace_outs") if isinstance(entry, DictionaryAttr) else None
+            if place is None:
+                continue
+            if not isinstance(place, IntegerAttr):
+                fail("inplace_outs must be an integer attribute")
+                return
+            number = place.value.data
+            if not 0 <= number < len(outs):
+                fail("inplace_outs must be a valid outs operand index")
+            if number in used:
+                fail("inplace_outs cannot map multiple ins operands to the same outs operand")
+            used.add(number)
+            if not (isinstance(given.type, (TensorType, MemRefType)) and isinstance(outs[number].type, (TensorType, MemRefType))):
+                fail("inplace_outs requires mapped ins and outs operands to be ranked tensors or memrefs")
+            if given.type != outs[number].type:
+                fail("inplace_outs requires mapped ins and outs operands to have identical ranked tensor or memref types")
+            if given is not outs[number]:
+                fail("inplace_outs requires each mapped ins operand to be the same SSA value as its mapped outs operand")
+
+
+def _parse_group(parser: Parser, keyword: str) -> tuple[list[SSAValue], list[DictionaryAttr]]:
+    """``ins(%a, %b : T {..}, U)``, if present: the values, and the attributes written behind each type."""
+    if parser.parse_optional_keyword(keyword) is None:
+        return [], []
+    operands: list[UnresolvedOperand] = []
+    values: list[SSAValue] = []
+    attributes: list[DictionaryAttr] = []
+    with parser.in_parens():
+        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        parser.parse_punctuation(":")
+        for place, operand in enumerate(operands):
+            if place:
+                parser.parse_punctuation(",")
+            values.append(parser.resolve_operand(operand, parser.parse_type()))
+            attributes.append(DictionaryAttr(parser.parse_optional_attr_dict()))
+    return values, attributes
+
+
+def _parse_sync_arguments(parser: Parser) -> list[SSAValue]:
+    return _parse_group(parser, "sync_related_args")[0]
+
+
+def _parse_results(parser: Parser) -> list[Attribute]:
+    if parser.parse_optional_punctuation("->") is None:
+        return []
+    listed = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    return [*listed] if listed is not None else [parser.parse_type()]
+
+
+def _merge(inline: Sequence[DictionaryAttr], stated: Attribute | None) -> ArrayAttr[DictionaryAttr]:
+    before = list(stated) if isinstance(stated, ArrayAttr) else []
+    merged = []
+    for place, entry in enumerate(inline):
+        base = before[place].data if place < len(before) and isinstance(before[place], DictionaryAttr) else {}
+        merged.append(DictionaryAttr({**base, **entry.data}))
+    return ArrayAttr(merged)
+
+
+def _print_group(printer: Printer, keyword: str, values: Sequence[SSAValue], per_value: ArrayAttr[Attribute] | None) -> None:
+    if not values:
+        return
+    printer.print_string(f" {keyword}(")
+    printer.print_list(values, printer.print_ssa_value)
+    printer.print_string(" : ")
+    for place, value in enumerate(values):
+        if place:
+            printer.print_string(", ")
+        printer.print_attribute(value.type)
+        entry = per_value.data[place] if per_value is not None and place < len(per_value) else None
+        if isinstance(entry, DictionaryAttr) and entry.data:
+            printer.print_string(" ")
+            printer.print_attribute(entry)
+    printer.print_string(")")
+
+
+def _attributes(core: str | None, pipes: Mapping[str, str | None], symbol: str | None, vf_mode: str | None,
+                extra: Mapping[str, Attribute]) -> dict[str, Attribute | None]:
+    made: dict[str, Attribute | None] = {
+        "hivm.tcore_type": None if core is None else CoreTypeAttr(core),
+        **{name: None if pipe is None else PipeAttr(pipe) for name, pipe in pipes.items()},
+        "hivm.vf_mode": None if vf_mode is None else VFModeAttr(vf_mode),
+        "symbol": None if symbol is None else StringAttr(symbol)}
+    return made | dict(extra)
+
+
+@operation(rules=(destination_style,))
+class CustomOp(_CustomOp):
+    """A device function of the user's that one pipe executes."""
+
+    name = "hivm.hir.custom"
+    function_name = prop_def(StringAttr, prop_name="name")
+    no_side_effect = opt_prop_def(UnitAttr)
+    inputs = var_operand_def()
+    outputs = var_operand_def()
+    temp_buffers = var_operand_def()
+    res = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]] = {"hivm.pipe": "pipe"}
+    HAS_SYNC_ARGUMENTS: ClassVar[bool] = False
+
+    def __init__(self, function: str, inputs: Sequence[Operand] = (), outputs: Sequence[Operand] = (), *,
+                 core: str | None = None, pipe: str | None = None, symbol: str | None = None, vf_mode: str | None = None,
+                 temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
+                 attributes: Mapping[str, Attribute] | None = None) -> None:
+        """Make the call.
+
+        Args:
+            function: the op's name.
+            inputs: values the function reads.
+            outputs: buffers or tensors it writes; a tensor gives the op a result.
+            core: ``CUBE`` or ``VECTOR``.
+            pipe: short name of the pipe.
+            symbol: the function that implements it.
+            vf_mode: ``SIMD``, ``SIMT`` or ``MIX`` (950).
+            temp_buffers: scratch.
+            no_side_effect: it touches nothing but its outputs.
+            attributes: further attributes.
+        """
+        IRDLOperation.__init__(
+            self, operands=[list(inputs), list(outputs), list(temp_buffers)], result_types=[results_for(*outputs)],
+            properties={"name": StringAttr(function), "no_side_effect": UnitAttr() if no_side_effect else None},
+            attributes=_attributes(core, {"hivm.pipe": pipe}, symbol, vf_mode, attributes or {}))
+
+
+def _sync_slots(op: Any) -> None:
+    slots = [slot for slot in op.attributes.get("sync_event_slots", ()) if isinstance(slot, SyncEventSlotAttr)]
+    given = len(op.sync_related_args)
+    if given not in (0, len(slots)):
+        fail(f"sync_related_args should be of size {len(slots)}" if slots else "sync_related_args should be empty")
+    reserved: set[tuple[str | None, str | None, str]] = set()
+    for slot in slots:
+        set_pipe, wait_pipe, mode, event = slot.data
+        if mode != "internal" and (set_pipe is None or wait_pipe is None):
+            fail("sync_event_slot requires set_pipe and wait_pipe for `wait` and `set` macro_sync")
+        if event is None:
+            continue
+        key = (None, None, event) if mode == "internal" else (set_pipe, wait_pipe, event)
+        if key in reserved:
+            fail("duplicate user-specified sync event id on internal slot" if mode == "internal"
+                 else "duplicate user-specified sync event id on the same pipe pair")
+        reserved.add(key)
+
+
+@operation(rules=(destination_style, _sync_slots))
+class CustomMacroOp(_CustomOp):
+    """A device function of the user's that takes data in on one pipe and hands it on from another."""
+
+    name = "hivm.hir.custom_macro"
+    function_name = prop_def(StringAttr, prop_name="name")
+    no_side_effect = opt_prop_def(UnitAttr)
+    inputs = var_operand_def()
+    outputs = var_operand_def()
+    temp_buffers = var_operand_def()
+    sync_related_args = var_operand_def(i64)
+    res = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]] = {"hivm.pipe_in": "input pipe", "hivm.pipe_out": "output pipe"}
+    HAS_SYNC_ARGUMENTS: ClassVar[bool] = True
+
+    def __init__(self, function: str, inputs: Sequence[Operand] = (), outputs: Sequence[Operand] = (), *,
+                 core: str | None = None, pipe_in: str | None = None, pipe_out: str | None = None, symbol: str | None = None,
+                 vf_mode: str | None = None, temp_buffers: Sequence[Operand] = (), no_side_effect: bool = False,
+                 sync_event_slots: Sequence[SyncEventSlotAttr] = (), sync_related_args: Sequence[Operand] = (),
+                 attributes: Mapping[str, Attribute] | None = None) -> None:
+        """Make the call; ``sync_event_slots`` are the events it takes, ``sync_related_args`` their numbers (i64)."""
+        extra = dict(attributes or {})
+        if sync_event_slots:
+            extra["sync_event_slots"] = ArrayAttr(sync_event_slots)
+        IRDLOperation.__init__(
+            self, operands=[list(inputs), list(outputs), list(temp_buffers), list(sync_related_args)],
+            result_types=[results_for(*outputs)],
+            properties={"name": StringAttr(function), "no_side_effect": UnitAttr() if no_side_effect else None},
+            attributes=_attributes(core, {"hivm.pipe_in": pipe_in, "hivm.pipe_out": pipe_out}, symbol, vf_mode, extra))
+
+
+OPERATIONS = (CustomOp, CustomMacroOp)
+__all__ = [*(op.__name__ for op in OPERATIONS), "BUILTINS", "OPERATIONS"]

@@ -1,0 +1,217 @@
+"""The elementwise vector ops, made from the op table: one class per entry of ``ops.elementwise()``.
+
+An entry's facts fix the op: its inputs, which of them may be scalars, the element types the toolchain's verifier takes,
+its temporary buffer and its clauses, in the order of the assembly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from xdsl.dialects.builtin import IntegerAttr, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    VarOperand,
+    opt_operand_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects import hacc
+from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.declaration import Rule, element_type, operation
+from tilelang_npu.dialects.hivm.attributes import boolean, integers
+from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
+from tilelang_npu.dialects.hivm.enums import CompareModeAttr, RoundModeAttr, TypeFnAttr
+from tilelang_npu.dialects.hivm.structured import (
+    I64_ARRAY,
+    MEMREF,
+    NO_AXES,
+    SHAPED,
+    TENSOR,
+    StructuredOp,
+    axes,
+    broadcastable,
+    destination_style,
+    dtypes,
+    element_types,
+    nary,
+    no_broadcast_with_transpose,
+    results_for,
+    same_element_type,
+    same_rank,
+    transposable,
+    vector_only,
+)
+from tilelang_npu.ops.spec import Clause, Elementwise, elementwise
+
+_CLAUSE_ENUMS: dict[str, type[EnumAttr]] = {
+    "compare_mode": CompareModeAttr, "round_mode": RoundModeAttr, "cast": TypeFnAttr}
+
+
+class ElementwiseOp(StructuredOp):
+    """Base of the elementwise vector ops.
+
+    ``src`` and ``dst`` are the inputs and destinations; ``temp_buffer`` is scratch that the toolchain adds;
+    ``broadcast`` lists axes along which inputs of size 1 are repeated; ``transpose`` permutes the axes of the inputs.
+    """
+
+    ENTRY: ClassVar[Elementwise]
+
+    if TYPE_CHECKING:
+        src: VarOperand
+        dst: VarOperand
+
+    def __init__(self, inputs: Sequence[SSAValue | Operation], outputs: Sequence[SSAValue | Operation], *,
+                 temp_buffer: SSAValue | Operation | None = None, broadcast: Sequence[int] = (),
+                 transpose: Sequence[int] = (), **clauses: bool | str | Attribute) -> None:
+        """Make the op.
+
+        Args:
+            inputs: buffers, tensors or (where the op takes them) scalars.
+            outputs: destinations; the op has a result for each that is a tensor.
+            temp_buffer: scratch memory.
+            broadcast: axes along which inputs have size 1.
+            transpose: permutation of the axes of the inputs.
+            clauses: the op's own attributes, such as ``compare_mode="lt"`` or ``round_mode="rint"``.
+        """
+        entry = self.ENTRY
+        known = {clause.name: clause for clause in entry.clauses}
+        properties: dict[str, Attribute] = {"broadcast": integers(broadcast), "transpose": integers(transpose)}
+        for name, given in clauses.items():
+            if name not in known:
+                msg = f"hivm.hir.{entry.hivm} has no attribute {name!r}; it has: {', '.join(known) or 'none'}"
+                raise TypeError(msg)
+            properties[name] = _clause_value(known[name], given)
+        operands: list[Any] = [list(inputs), list(outputs)]
+        if entry.temp_buffer:
+            operands.append(temp_buffer)
+        elif temp_buffer is not None:
+            msg = f"hivm.hir.{entry.hivm} has no temp_buffer"
+            raise TypeError(msg)
+        IRDLOperation.__init__(self, operands=operands, result_types=[results_for(*outputs)], properties=properties)
+
+    @property
+    def broadcast_axes(self) -> tuple[int, ...]:
+        """Axes along which inputs of size 1 are repeated."""
+        return axes(self, "broadcast")
+
+    @property
+    def transpose_axes(self) -> tuple[int, ...]:
+        """Permutation of the axes of the inputs; empty where they keep their order."""
+        return axes(self, "transpose")
+
+    def fact(self, name: str) -> bool | str:
+        """The value of one of the op's own attributes as a Python value."""
+        attribute = self.properties[name]
+        return attribute.data if isinstance(attribute, EnumAttr) else bool(attribute.value.data)  # type: ignore[attr-defined]
+
+
+def _clause_value(clause: Clause, given: object) -> Attribute:
+    if isinstance(given, Attribute):
+        return given
+    return boolean(bool(given)) if clause.kind == "bool" else _CLAUSE_ENUMS[clause.kind](str(given))
+
+
+def _verify_cast(op: ElementwiseOp) -> None:
+    source, target = element_type(op.src[0].type), element_type(op.dst[0].type)
+    unsigned = op.fact("cast") == "cast_unsigned"
+    name = cast_name(source, target, str(op.fact("round_mode")), unsigned=unsigned)
+    if not is_supported_cast(name, register_based=hacc.is_register_based(hacc.target_of(op))):
+        msg = f"currently don't support cast {name}"
+        raise VerifyException(msg)
+
+
+def _rules(entry: Elementwise) -> list[Rule]:
+    allowed = (*entry.dtypes, *entry.dialect_dtypes)
+    rules: list[Rule] = [no_broadcast_with_transpose, destination_style, same_rank, transposable,
+                         nary(entry.inputs, inline_broadcast=entry.broadcast, temp_is_input=entry.result == "bool")]
+    if entry.condition:
+        rules += [element_types((0,), dtypes("i1", "i8")), element_types((1, 2), allowed)]
+    elif entry.result == "same":
+        rules.append(same_element_type)
+        if not entry.any_dtype:
+            rules.append(element_types(tuple(range(min(2, entry.inputs + 1))), allowed))
+    elif entry.result == "bool":
+        rules.append(element_types(tuple(range(entry.inputs)), allowed))
+        if entry.inputs == 2:
+            rules.append(element_types((2,), dtypes("i1", "i8")))
+    if not entry.condition:
+        rules += [vector_only(index) for index in range(entry.inputs) if index not in entry.scalar]
+    if entry.broadcast:
+        rules.append(broadcastable)
+    return rules
+
+
+def _format(entry: Elementwise) -> str:
+    text = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+    if entry.temp_buffer:
+        text += " (`temp_buffer` `(` $temp_buffer^ `:` type($temp_buffer) `)`)?"
+    for clause in entry.clauses:
+        text += f" (`{clause.name}` `{clause.separator}` ${clause.name}^)?"
+    if entry.axes_clauses:
+        text += " (`broadcast` `=` $broadcast^)? (`transpose` `=` $transpose^)?"
+    return text + " (`->` type($result)^)?"
+
+
+def _class_name(mnemonic: str) -> str:
+    special = {"vshl": "VShLOp", "vshr": "VShROp", "vmulext": "VMulExtOp", "vmulextui": "VMulExtUIOp",
+               "vmodui": "VModUIOp", "vexpm1": "VExpM1Op", "visinf": "VIsInfOp", "visnan": "VIsNaNOp"}
+    return special.get(mnemonic, f"V{mnemonic[1:].capitalize()}Op")
+
+
+def _make(entry: Elementwise) -> type[ElementwiseOp]:
+    fields: dict[str, Any] = {
+        "name": f"hivm.hir.{entry.hivm}",
+        "__doc__": f"{entry.doc} Elementwise, on PIPE_V of the Vector core.",
+        "__module__": __name__,
+        "__annotations__": {},
+        "src": var_operand_def(),
+        "dst": var_operand_def(SHAPED),
+    }
+    if entry.temp_buffer:
+        fields["temp_buffer"] = opt_operand_def(MEMREF)
+    for clause in entry.clauses:
+        default = _clause_value(clause, clause.default)
+        constraint = IntegerAttr.constr(i1) if clause.kind == "bool" else _CLAUSE_ENUMS[clause.kind]
+        fields[clause.name] = prop_def(constraint, default_value=default)
+    fields["transpose"] = prop_def(I64_ARRAY, default_value=NO_AXES)
+    fields["broadcast"] = prop_def(I64_ARRAY, default_value=NO_AXES)
+    fields["result"] = var_result_def(TENSOR)
+    fields["irdl_options"] = (AttrSizedOperandSegments(as_property=True),)
+    fields["assembly_format"] = _format(entry)
+    if entry.hivm == "vcast":
+        fields["verify_"] = _verify_cast
+    made: type[ElementwiseOp] = type(_class_name(entry.hivm), (ElementwiseOp,), fields)
+    made = operation(pipes=(entry.pipe,), core=entry.core, rules=_rules(entry))(made)
+    made.ENTRY = entry
+    return made
+
+
+def _make_all() -> dict[str, type[ElementwiseOp]]:
+    made: dict[str, type[ElementwiseOp]] = {}
+    for entry in elementwise():
+        if entry.hivm not in made:
+            made[entry.hivm] = _make(entry)
+    return made
+
+
+CLASSES: dict[str, type[ElementwiseOp]] = _make_all()
+"""The class of each elementwise op by its mnemonic."""
+
+
+def elementwise_op(mnemonic: str) -> type[ElementwiseOp]:
+    """The class of an elementwise op: ``elementwise_op("vadd")``.
+
+    Raises:
+        KeyError: no elementwise op has that mnemonic.
+    """
+    return CLASSES[mnemonic]
+
+
+__all__ = ["CLASSES", "ElementwiseOp", "elementwise_op"]

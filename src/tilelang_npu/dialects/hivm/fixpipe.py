@@ -1,0 +1,129 @@
+"""fixpipe: the way out of L0C, with layout change, conversion and activation on the fly (pipe FIX, Cube core)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, IntegerAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    var_operand_def,
+)
+
+from tilelang_npu.dialects import hacc
+from tilelang_npu.dialects.declaration import OfClass, operation
+from tilelang_npu.dialects.hivm.attributes import boolean, space_of
+from tilelang_npu.dialects.hivm.enums import (
+    FixpipeDMAModeAttr,
+    FixpipeDualDstModeAttr,
+    FixpipePreQuantModeAttr,
+    FixpipePreReluModeAttr,
+    FixpipeSubBlockAttr,
+    UnitFlagAttr,
+)
+from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
+from tilelang_npu.dialects.hivm.unit_flags import UnitFlag, unit_flags
+
+Operand = SSAValue | Operation
+ANY_ARRAY = OfClass((ArrayAttr,), "an array")
+
+
+@operation(pipes=("FIX",), core="AIC", rules=(destination_style, unit_flags))
+class FixpipeOp(StructuredOp):
+    """Move a matrix from L0C to GM, L1 or (950) UB."""
+
+    name = "hivm.hir.fixpipe"
+    src = operand_def(SHAPED)
+    dst = operand_def(SHAPED)
+    unit_flag_cond = var_operand_def(i1)
+    dma_mode = prop_def(FixpipeDMAModeAttr, default_value=FixpipeDMAModeAttr("normal"))
+    dual_dst_mode = opt_prop_def(FixpipeDualDstModeAttr)
+    sub_block_idx = opt_prop_def(FixpipeSubBlockAttr)
+    pre_quant = opt_prop_def(FixpipePreQuantModeAttr, default_value=FixpipePreQuantModeAttr("NO_QUANT"))
+    pre_relu = opt_prop_def(FixpipePreReluModeAttr, default_value=FixpipePreReluModeAttr("NO_RELU"))
+    channel_split = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(False))
+    c0_pad_en = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(True))
+    quant_scale = opt_operand_def(AnyFloat)
+    unit_flag_mode = opt_prop_def(ANY_ARRAY)
+    unit_flag_group_id = opt_prop_def(IntegerAttr.constr(i64))
+    result_tensor = opt_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (UnitFlag,)
+    assembly_format = (
+        "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+        " (`quant_scale` `=` $quant_scale^ `:` type($quant_scale))? (`dual_dst_mode` `=` $dual_dst_mode^)?"
+        " custom<UnitFlag>($unit_flag_mode, $unit_flag_cond) (`->` type($result_tensor)^)?"
+    )
+    OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {"enable_nz2nd": ("dma_mode", FixpipeDMAModeAttr("nz2nd"))}
+
+    def __init__(self, src: Operand, dst: Operand, *, dma_mode: str = "normal", pre_quant: str | None = None,
+                 pre_relu: str | None = None, quant_scale: Operand | None = None, dual_dst_mode: str | None = None,
+                 sub_block: int | None = None, channel_split: bool = False, c0_pad: bool = True,
+                 unit_flags: Sequence[str] = (), unit_flag_conditions: Sequence[Operand] = (),
+                 unit_flag_group: int | None = None) -> None:
+        """Make the op.
+
+        Args:
+            src: the matrix in L0C, in fractal blocks.
+            dst: where it goes.
+            dma_mode: ``nz2nd`` (rows), ``nz2dn`` (columns, 950) or ``normal`` (blocks as they are).
+            pre_quant: ``F322F16``, ``F322BF16``, ``S322I8`` or ``QF322F32_PRE``.
+            pre_relu: ``NORMAL_RELU``, ``LEAKY_RELU`` or ``P_RELU``.
+            quant_scale: factor of the quantisation, a float.
+            dual_dst_mode: ``ROW_SPLIT`` or ``COLUMN_SPLIT`` over the two Vector cores (950, to UB).
+            sub_block: the Vector core to write to, 0 or 1 (950, to UB).
+            channel_split: split channels of f32 into blocks of 8 (950).
+            c0_pad: pad an odd number of int8 blocks.
+            unit_flags: hand-over modes, such as ``ENABLED_WITH_UPDATE``.
+            unit_flag_conditions: one i1 per mode.
+            unit_flag_group: number that pairs this op with the mmadL1 it hands over with.
+        """
+        IRDLOperation.__init__(
+            self, operands=[src, dst, list(unit_flag_conditions), quant_scale], result_types=[results_for(dst)],
+            properties={
+                "dma_mode": FixpipeDMAModeAttr(dma_mode),
+                "dual_dst_mode": None if dual_dst_mode is None else FixpipeDualDstModeAttr(dual_dst_mode),
+                "sub_block_idx": None if sub_block is None else FixpipeSubBlockAttr(f"sub_block_{sub_block}"),
+                "pre_quant": None if pre_quant is None else FixpipePreQuantModeAttr(pre_quant),
+                "pre_relu": None if pre_relu is None else FixpipePreReluModeAttr(pre_relu),
+                "channel_split": boolean(True) if channel_split else None,
+                "c0_pad_en": None if c0_pad else boolean(False),
+                "unit_flag_mode": ArrayAttr([UnitFlagAttr(mode) for mode in unit_flags]) if unit_flags else None,
+                "unit_flag_group_id": None if unit_flag_group is None else IntegerAttr(unit_flag_group, i64),
+            })
+
+    def verify_(self) -> None:
+        is_950 = hacc.is_ascend950(hacc.target_of(self))
+        mode = self.dma_mode.data
+        to_ub = space_of(self.dst.type) == "ub"
+        if not is_950:
+            if mode == "nz2dn":
+                fail("NZ2DN is only supported on Ascend950!")
+            if to_ub:
+                fail("dst=UB is only supported on Ascend950!")
+            if self.channel_split == boolean(True):
+                fail("The current hardware does not support channel split")
+        self._verify_dual(is_950=is_950)
+
+    def _verify_dual(self, *, is_950: bool) -> None:
+        if self.dual_dst_mode is None or self.dual_dst_mode.data == "NO_DUAL":
+            return
+        if self.sub_block_idx is not None:
+            fail("sub_block_idx must not be set when dual_dst_mode is enabled!")
+        if not is_950:
+            fail("dual_dst_mode is only supported on Ascend950!")
+        source, target = space_of(self.src.type), space_of(self.dst.type)
+        if source is not None and target is not None and (source, target) != ("cc", "ub"):
+            fail("if dual_dst_mode is enabled, the data movement must be performed from L0C to UB!")
+
+
+OPERATIONS = (FixpipeOp,)
+__all__ = ["OPERATIONS", "FixpipeOp"]

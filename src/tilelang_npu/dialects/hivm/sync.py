@@ -1,0 +1,420 @@
+"""Synchronisation: events between the pipes of a core, flags and barriers between cores, locks between blocks.
+
+An event is set behind the earlier work of one pipe and stalls another pipe until then. A block flag does the same between
+a Cube core and its two Vector cores. Set and wait pair by counting: the k-th wait takes the k-th set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    OptionalOperandVariable,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, writes_older_text
+from tilelang_npu.dialects.hivm.attributes import event
+from tilelang_npu.dialects.hivm.enums import (
+    CoreTypeAttr,
+    EventAttr,
+    PipeAttr,
+    SyncBlockInstrModeAttr,
+    SyncBlockModeAttr,
+)
+from tilelang_npu.dialects.hivm.structured import MEMREF
+
+CUBE_PIPES = frozenset({"M", "MTE1", "FIX"})
+VECTOR_PIPES = frozenset({"V", "MTE3"})
+"""Pipes that only a Cube core, or only a Vector core, has. MTE2 and S exist on both."""
+INTRA_BLOCK = SyncBlockInstrModeAttr("INTRA_BLOCK_SYNCHRONIZATION")
+
+
+@irdl_custom_directive
+class EventID(CustomDirective):
+    """``<EVENT_ID0>`` or a value that is the event's number."""
+
+    static: AttributeVariable
+    dynamic: OptionalOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        operand = parser.parse_optional_unresolved_operand()
+        self.dynamic.set(state, operand)
+        if operand is None:
+            self.static.set(state, EventAttr(EventAttr.parse_parameter(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        static = self.static.get(op)
+        if isinstance(static, EventAttr):
+            static.print_parameter(printer)
+        elif (dynamic := self.dynamic.get(op)) is not None:
+            printer.print_ssa_value(dynamic)
+
+
+@irdl_custom_directive
+class FlagID(CustomDirective):
+    """An integer literal or a value that is the flag's number."""
+
+    static: AttributeVariable
+    dynamic: OptionalOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        operand = parser.parse_optional_unresolved_operand()
+        self.dynamic.set(state, operand)
+        if operand is None:
+            self.static.set(state, IntegerAttr(parser.parse_integer(allow_boolean=False), i64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        static = self.static.get(op)
+        if isinstance(static, IntegerAttr):
+            printer.print_string(str(static.value.data))
+        elif (dynamic := self.dynamic.get(op)) is not None:
+            printer.print_ssa_value(dynamic)
+
+
+@irdl_custom_directive
+class InstrMode(CustomDirective):
+    """``sync_instr_mode = <..>``, which v1.0.0 spells ``syn_instr_mode``; the default is left out."""
+
+    mode: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if any(parser.parse_optional_keyword(word) is not None for word in ("sync_instr_mode", "syn_instr_mode")):
+            parser.parse_punctuation("=")
+            self.mode.set(state, SyncBlockInstrModeAttr(SyncBlockInstrModeAttr.parse_parameter(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        mode = self.mode.get(op)
+        if isinstance(mode, SyncBlockInstrModeAttr) and mode != INTRA_BLOCK:
+            printer.print_string(f" {'syn' if writes_older_text(printer) else 'sync'}_instr_mode = <{mode.data}>")
+
+
+class _EventOp(DialectOp):
+    """What set_flag and wait_flag share."""
+
+    def __init__(self, set_pipe: str | PipeAttr, wait_pipe: str | PipeAttr, event_id: int | SSAValue | Operation) -> None:
+        """Make the op; ``event_id`` is a number from 0 to 7 or an i64 value."""
+        static = isinstance(event_id, int)
+        properties: dict[str, Attribute] = {"set_pipe": PipeAttr.of(set_pipe), "wait_pipe": PipeAttr.of(wait_pipe)}
+        if isinstance(event_id, int):
+            properties["static_event_id"] = event(event_id)
+        IRDLOperation.__init__(self, operands=[None if static else event_id], properties=properties)
+
+    def pipes(self) -> tuple[str, ...]:
+        """The pipe that sets the event and the pipe that waits for it."""
+        return tuple(_short(self, name) for name in ("set_pipe", "wait_pipe"))
+
+    def event_id(self) -> int | SSAValue:
+        """The event's number, or the value that holds it."""
+        static = self.properties.get("static_event_id")
+        return static.value if isinstance(static, EventAttr) else self.operands[0]
+
+    def verify_(self) -> None:
+        _exactly_one(self, "static_event_id", len(self.operands), "Only one Event ID is supported!", "Event ID is needed!")
+
+
+def _short(op: Operation, name: str) -> str:
+    attribute = op.properties[name]
+    assert isinstance(attribute, PipeAttr)
+    return attribute.short
+
+
+def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str) -> None:
+    if static in op.properties and dynamic:
+        raise VerifyException(both)
+    if static not in op.properties and not dynamic:
+        raise VerifyException(none)
+
+
+@operation()
+class SetFlagOp(_EventOp):
+    """Raise an event from one pipe to another of the same core, once the first has done its earlier work."""
+
+    name = "hivm.hir.set_flag"
+    set_pipe = prop_def(PipeAttr)
+    wait_pipe = prop_def(PipeAttr)
+    static_event_id = opt_prop_def(EventAttr)
+    dynamic_event_id = opt_operand_def(i64)
+    custom_directives = (EventID,)
+    assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
+
+
+@operation()
+class WaitFlagOp(_EventOp):
+    """Stall a pipe until the event from another pipe of the same core."""
+
+    name = "hivm.hir.wait_flag"
+    set_pipe = prop_def(PipeAttr)
+    wait_pipe = prop_def(PipeAttr)
+    static_event_id = opt_prop_def(EventAttr)
+    dynamic_event_id = opt_operand_def(i64)
+    custom_directives = (EventID,)
+    assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
+
+
+@operation()
+class PipeBarrierOp(DialectOp):
+    """Hold a pipe (or, with ALL, every pipe of the core) until its earlier work is done."""
+
+    name = "hivm.hir.pipe_barrier"
+    pipe = prop_def(PipeAttr)
+    assembly_format = "`[` $pipe `]` attr-dict"
+
+    def __init__(self, pipe: str | PipeAttr) -> None:
+        IRDLOperation.__init__(self, properties={"pipe": PipeAttr.of(pipe)})
+
+    def pipes(self) -> tuple[str, ...]:
+        """The pipe that is held; ``ALL`` for every pipe."""
+        return (_short(self, "pipe"),)
+
+
+@operation()
+class SyncBlockOp(DialectOp):
+    """A barrier of all Cube cores, all Vector cores, or all of both."""
+
+    name = "hivm.hir.sync_block"
+    sync_block_mode = prop_def(SyncBlockModeAttr)
+    flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
+    ffts_base_addr = opt_operand_def(i64)
+    tcube_pipe = opt_prop_def(PipeAttr)
+    cube_pipe = opt_prop_def(PipeAttr)
+    tvector_pipe = opt_prop_def(PipeAttr)
+    vector_pipe = opt_prop_def(PipeAttr)
+    assembly_format = (
+        "attr-dict `[` $sync_block_mode (`,` $flag_id^)? `]` (`ffts_base_addr` `=` $ffts_base_addr^)?"
+        " (`tcube_pipe` `=` $tcube_pipe^)? (`cube_pipe` `=` $cube_pipe^)? (`tvector_pipe` `=` $tvector_pipe^)?"
+        " (`vector_pipe` `=` $vector_pipe^)?"
+    )
+
+    def __init__(self, mode: str | SyncBlockModeAttr, *, flag: int | IntegerAttr | None = None,
+                 ffts: SSAValue | Operation | None = None, tcube_pipe: str | None = None, cube_pipe: str | None = None,
+                 tvector_pipe: str | None = None, vector_pipe: str | None = None) -> None:
+        """Make the barrier; ``flag`` is the number of the flag it uses, the pipes are short names."""
+        named = {"tcube_pipe": tcube_pipe, "cube_pipe": cube_pipe, "tvector_pipe": tvector_pipe, "vector_pipe": vector_pipe}
+        properties: dict[str, Attribute | None] = {name: None if p is None else PipeAttr.of(p) for name, p in named.items()}
+        properties["sync_block_mode"] = SyncBlockModeAttr.of(mode)
+        properties["flag_id"] = IntegerAttr(flag, i64) if isinstance(flag, int) else flag
+        IRDLOperation.__init__(self, operands=[ffts], properties=properties)
+
+    def verify_(self) -> None:
+        mode = self.sync_block_mode.data
+        if mode in ("BARRIER_CUBE", "BARRIER_VECTOR"):
+            self._forbid("tvector_pipe", "tcube_pipe", "vector_pipe", "cube_pipe")
+        if mode in ("ALL_CUBE", "ALL"):
+            self._require("tcube_pipe", CUBE_PIPES, "tcube_pipe of should match CUBE core type!")
+            self._match("cube_pipe", CUBE_PIPES, "cube_pipe should match CUBE core type!")
+            if mode == "ALL_CUBE":
+                self._forbid("tvector_pipe", "vector_pipe")
+        if mode in ("ALL_VECTOR", "ALL_SUB_VECTOR", "ALL"):
+            self._require("tvector_pipe", VECTOR_PIPES, "tvector_pipe of ALL_VECTOR should match VECTOR core type!")
+            self._match("vector_pipe", VECTOR_PIPES, "vector_pipe should match VECTOR core type!")
+            if mode != "ALL":
+                self._forbid("tcube_pipe", "cube_pipe")
+
+    def _forbid(self, *names: str) -> None:
+        for name in names:
+            if name in self.properties:
+                msg = f"{name} should not be defined!"
+                raise VerifyException(msg)
+
+    def _require(self, name: str, pipes: frozenset[str], message: str) -> None:
+        if name not in self.properties:
+            msg = f"{name} should be defined!"
+            raise VerifyException(msg)
+        self._match(name, pipes, message)
+
+    def _match(self, name: str, pipes: frozenset[str], message: str) -> None:
+        other = (CUBE_PIPES | VECTOR_PIPES) - pipes
+        if name in self.properties and _short(self, name) in other:
+            raise VerifyException(message)
+
+
+class _BlockFlagOp(DialectOp):
+    """What sync_block_set and sync_block_wait share."""
+
+    def flag_id(self) -> int | SSAValue:
+        """The flag's number, or the value that holds it."""
+        static = self.properties.get("static_flag_id")
+        return static.value.data if isinstance(static, IntegerAttr) else self.operands[0]
+
+    def pipes(self) -> tuple[str, ...]:
+        """The pipe that produced and the pipe that consumes."""
+        return tuple(_short(self, name) for name in ("tpipe", "pipe"))
+
+    def core(self) -> str:
+        """The core that executes the op."""
+        core = self.properties["tcore_type"]
+        assert isinstance(core, CoreTypeAttr)
+        return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either")
+
+
+def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
+                flag: int | SSAValue | Operation, mode: str | None) -> tuple[Any, dict[str, Attribute | None]]:
+    properties: dict[str, Attribute | None] = {
+        "tcore_type": CoreTypeAttr.of(core), "tpipe": PipeAttr.of(producer), "pipe": PipeAttr.of(consumer),
+        "static_flag_id": IntegerAttr(flag, i64) if isinstance(flag, int) else None,
+        "tsync_instr_mode": None if mode is None else SyncBlockInstrModeAttr(mode)}
+    return (None if isinstance(flag, int) else flag), properties
+
+
+@operation()
+class SyncBlockSetOp(_BlockFlagOp):
+    """Raise a flag to the other cores of the block, once a pipe has done its earlier work."""
+
+    name = "hivm.hir.sync_block_set"
+    tcore_type = prop_def(CoreTypeAttr)
+    tpipe = prop_def(PipeAttr)
+    pipe = prop_def(PipeAttr)
+    static_flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
+    dynamic_flag_id = opt_operand_def(i64)
+    ffts_base_addr = opt_operand_def(i64)
+    tsync_instr_mode = opt_prop_def(SyncBlockInstrModeAttr, default_value=INTRA_BLOCK)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (FlagID, InstrMode)
+    assembly_format = (
+        "attr-dict `[` $tcore_type `,` $tpipe `,` $pipe `]` `flag` `=` custom<FlagID>($static_flag_id, $dynamic_flag_id)"
+        " (`ffts_base_addr` `=` $ffts_base_addr^)? custom<InstrMode>($tsync_instr_mode)"
+    )
+
+    def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
+                 flag: int | SSAValue | Operation, *, ffts: SSAValue | Operation | None = None,
+                 mode: str | None = None) -> None:
+        """Make the op.
+
+        Args:
+            core: ``CUBE`` or ``VECTOR``, the core that executes it.
+            producer: the pipe whose earlier work the flag stands for.
+            consumer: the pipe that waits on the other side.
+            flag: number of the flag, 0 to 15, or an i64 value.
+            ffts: base address of the flags; the toolchain needs it before lowering.
+            mode: ``INTRA_BLOCK_SYNCHRONIZATION`` (default), ``INTER_BLOCK_...`` or ``INTER_SUBBLOCK_...``.
+        """
+        dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
+        IRDLOperation.__init__(self, operands=[dynamic, ffts], properties=properties)
+
+    def verify_(self) -> None:
+        _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
+                     "Flag ID is needed!")
+
+
+@operation()
+class SyncBlockWaitOp(_BlockFlagOp):
+    """Stall a pipe of this core until the flag from the other cores of the block."""
+
+    name = "hivm.hir.sync_block_wait"
+    tcore_type = prop_def(CoreTypeAttr)
+    tpipe = prop_def(PipeAttr)
+    pipe = prop_def(PipeAttr)
+    static_flag_id = opt_prop_def(OfClass((IntegerAttr,), "an integer"))
+    dynamic_flag_id = opt_operand_def(i64)
+    tsync_instr_mode = opt_prop_def(SyncBlockInstrModeAttr, default_value=INTRA_BLOCK)
+    custom_directives = (FlagID, InstrMode)
+    assembly_format = (
+        "attr-dict `[` $tcore_type `,` $tpipe `,` $pipe `]` `flag` `=` custom<FlagID>($static_flag_id, $dynamic_flag_id)"
+        " custom<InstrMode>($tsync_instr_mode)"
+    )
+
+    def __init__(self, core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: str | PipeAttr,
+                 flag: int | SSAValue | Operation, *, mode: str | None = None) -> None:
+        """Make the op; see :class:`SyncBlockSetOp`. ``core`` is the core that waits."""
+        dynamic, properties = _block_flag(core, producer, consumer, flag, mode)
+        IRDLOperation.__init__(self, operands=[dynamic], properties=properties)
+
+    def verify_(self) -> None:
+        _exactly_one(self, "static_flag_id", self.dynamic_flag_id is not None, "Only one flag ID is supported!",
+                     "Flag ID is needed!")
+
+
+@operation()
+class CreateSyncBlockLockOp(DialectOp):
+    """Memory of a lock that lets blocks through a region in order."""
+
+    name = "hivm.hir.create_sync_block_lock"
+    lockArg = opt_operand_def(MEMREF)
+    memref = result_def(MEMREF)
+    assembly_format = "(`from` $lockArg^)? attr-dict `:` (`from` type($lockArg)^ `to`)? type($memref)"
+
+    def __init__(self, type_: MemRefType, lock_argument: SSAValue | Operation | None = None) -> None:
+        """Make the op; ``lock_argument`` is the kernel argument that holds the locks."""
+        IRDLOperation.__init__(self, operands=[lock_argument], result_types=[type_])
+
+    def verify_(self) -> None:
+        type_ = self.memref.type
+        if not isinstance(type_, MemRefType) or not type_.has_static_shape():
+            msg = "'create_sync_block_lock' op should only support static shape"
+            raise VerifyException(msg)
+
+
+class _LockOp(DialectOp):
+    """What the ops on a lock share."""
+
+    def __init__(self, lock: SSAValue | Operation) -> None:
+        """Make the op; ``lock`` is a ``memref<1xi64>``."""
+        IRDLOperation.__init__(self, operands=[lock])
+
+    def verify_(self) -> None:
+        type_ = self.operands[0].type
+        if not (isinstance(type_, MemRefType) and type_.get_num_dims() == 1 and type_.element_type == IntegerType(64)):
+            msg = f"operand #0 must be 1D memref of 64-bit signless integer values, but got '{type_}'"
+            raise VerifyException(msg)
+
+
+_LOCK_FORMAT = "attr-dict `lock_var` `(` $lock_var `:` type($lock_var) `)`"
+
+
+@operation(core="AIV")
+class SyncBlockLockOp(_LockOp):
+    """Wait until it is this block's turn."""
+
+    name = "hivm.hir.sync_block_lock"
+    lock_var = operand_def(MEMREF)
+    assembly_format = _LOCK_FORMAT
+
+
+@operation(core="AIV")
+class SyncBlockUnlockOp(_LockOp):
+    """Pass the turn to the next block."""
+
+    name = "hivm.hir.sync_block_unlock"
+    lock_var = operand_def(MEMREF)
+    assembly_format = _LOCK_FORMAT
+
+
+@operation(core="AIV")
+class FreeLockVarOp(_LockOp):
+    """Pass the turn on where control flow may have left out the unlock."""
+
+    name = "hivm.hir.free_lock_var"
+    lock_var = operand_def(MEMREF)
+    assembly_format = _LOCK_FORMAT
+
+
+@operation()
+class AnchorOp(DialectOp):
+    """A numbered place in the program that later passes can find again."""
+
+    name = "hivm.hir.anchor"
+    id = prop_def(IntegerAttr.constr(i64))
+    tcore_type = opt_prop_def(CoreTypeAttr)
+    assembly_format = "attr-dict"
+
+    def __init__(self, number: int, core: str | None = None) -> None:
+        IRDLOperation.__init__(self, properties={
+            "id": IntegerAttr(number, i64), "tcore_type": None if core is None else CoreTypeAttr(core)})
+
+
+OPERATIONS = (SetFlagOp, WaitFlagOp, PipeBarrierOp, SyncBlockOp, SyncBlockSetOp, SyncBlockWaitOp, CreateSyncBlockLockOp,
+              SyncBlockLockOp, SyncBlockUnlockOp, FreeLockVarOp, AnchorOp)
+__all__ = [*(op.__name__ for op in OPERATIONS), "CUBE_PIPES", "OPERATIONS", "VECTOR_PIPES"]

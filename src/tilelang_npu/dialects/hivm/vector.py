@@ -1,0 +1,496 @@
+"""Vector ops that change the shape or the order of data: broadcast, reduce, transpose, cumulate, sort, pad, concatenate.
+
+All run on PIPE_V of the Vector core, except a broadcast into L1, which MTE2 of the Cube core does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, ShapedType, i1, i64
+from xdsl.dialects.utils.dynamic_index_list import DynamicIndexList, split_dynamic_index_list
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+
+from tilelang_npu.dialects.declaration import element_type, operation
+from tilelang_npu.dialects.hivm.attributes import boolean, integers, space_of
+from tilelang_npu.dialects.hivm.enums import ReduceOpAttr
+from tilelang_npu.dialects.hivm.structured import (
+    I64_ARRAY,
+    MEMREF,
+    NO_AXES,
+    TENSOR,
+    TENSOR_OR_MEMREF,
+    StructuredOp,
+    axes,
+    compatible,
+    destination_style,
+    dtypes,
+    element_types,
+    fail,
+    flat,
+    reject_fp8_before_950,
+    results_for,
+    same_element_type,
+    same_rank,
+    same_shape,
+    temp_buffer_rank_one,
+)
+
+Operand = SSAValue | Operation
+BOOL = IntegerAttr.constr(i1)
+NUMBER = IntegerAttr.constr(i64)
+FP8 = ("f8E4M3FN", "f8E5M2")
+INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64")
+EVERY = dtypes("i1", *INTEGERS, "f16", "bf16", "f32", *FP8)
+
+TEMP = " (`temp_buffer` `(` $temp_buffer^ `:` type($temp_buffer) `)`)?"
+RESULT = " (`->` type($result)^)?"
+INS_OUTS = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor or memref value."""
+    assert isinstance(value.type, ShapedType)
+    return value.type.get_shape()
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, element_types((0,), EVERY)))
+class VBrcOp(StructuredOp):
+    """Fill a buffer with a scalar, or repeat a buffer along axes where it has size 1."""
+
+    name = "hivm.hir.vbrc"
+    src = operand_def()
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    broadcast_dims = prop_def(I64_ARRAY, default_value=NO_AXES)
+    result = var_result_def(TENSOR)
+    assembly_format = INS_OUTS + TEMP + " (`broadcast_dims` `=` $broadcast_dims^)?" + RESULT
+
+    def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int] = (), temp_buffer: Operand | None = None) -> None:
+        """Make the op; ``dims`` are the axes to repeat along, empty for a scalar source."""
+        IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
+                               properties={"broadcast_dims": integers(dims)})
+
+    def pipes(self) -> tuple[str, ...]:
+        """MTE2 for a destination in L1, else V."""
+        return ("MTE2",) if space_of(self.dst.type) == "cbuf" else ("V",)
+
+    def core(self) -> str:
+        """``AIC`` for a destination in L1, else ``AIV``."""
+        return "AIC" if space_of(self.dst.type) == "cbuf" else "AIV"
+
+    def verify_(self) -> None:
+        reject_fp8_before_950(self, self.src.type)
+        temp_buffer_rank_one(self)
+        dims = axes(self, "broadcast_dims")
+        if not isinstance(self.src.type, ShapedType):
+            if dims:
+                fail("broadcast dims must be empty for scalar src")
+            return
+        shape = self.src.type.get_shape()
+        if not dims:
+            fail("have empty broadcast dims array")
+        if len(dims) > len(shape):
+            fail("have too many indices in the broadcast dims array")
+        for dim in dims:
+            if not 0 <= dim < len(shape):
+                fail(f"have invalid index '{dim}' inside broadcast dims array")
+            if shape[dim] != 1:
+                fail(f"invalid source vector shape, 'SrcVecDim[{dim}]' != 1")
+
+
+WITH_INDEX = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
+"""Reductions that also yield where the extreme element stands."""
+
+
+@operation(pipes=("V",), core="AIV",
+           rules=(destination_style, element_types((0, 1), dtypes("i1", *INTEGERS, "f16", "f32"))))
+class VReduceOp(StructuredOp):
+    """Fold axes of a buffer to size 1 with a sum, a maximum ...; the rank stays."""
+
+    name = "hivm.hir.vreduce"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = var_operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    arith = prop_def(ReduceOpAttr)
+    unsigned_src = prop_def(BOOL, default_value=boolean(False))
+    tie_break_left = prop_def(BOOL, default_value=boolean(True))
+    reduce_dims = prop_def(I64_ARRAY)
+    indices = opt_operand_def(TENSOR_OR_MEMREF)
+    result = var_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "attr-dict $arith `ins` `(` $src `:` type($src) `)` (`indices` `(` $indices^ `:` type($indices) `)`)?"
+        " `outs` `(` $dst `:` type($dst) `)`" + TEMP + " (`unsigned_src` `=` $unsigned_src^)?"
+        " (`tie_break_left` `=` $tie_break_left^)? `reduce_dims` `=` $reduce_dims" + RESULT
+    )
+
+    def __init__(self, src: Operand, dst: Operand | Sequence[Operand], mode: str, *, dims: Sequence[int],
+                 temp_buffer: Operand | None = None, indices: Operand | None = None, unsigned: bool = False,
+                 tie_break_left: bool = True) -> None:
+        """Make the op.
+
+        Args:
+            src: what to reduce.
+            dst: where the result goes; with an ``..._with_index_...`` mode two destinations, values and i32 indices.
+            mode: ``sum``, ``prod``, ``max``, ``min``, ``any``, ``all``, ``xori``, ``ori``, ``andi`` or a mode with index.
+            dims: the axes to fold.
+            temp_buffer: scratch memory, one-dimensional.
+            indices: indices of the elements, where they are not their positions.
+            unsigned: read integers as unsigned.
+            tie_break_left: of equal extremes take the first.
+        """
+        outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
+        IRDLOperation.__init__(
+            self, operands=[src, outs, temp_buffer, indices], result_types=[results_for(*outs)],
+            properties={"arith": ReduceOpAttr(mode), "unsigned_src": boolean(unsigned),
+                        "tie_break_left": boolean(tie_break_left), "reduce_dims": integers(dims)})
+
+    @property
+    def mode(self) -> str:
+        """What the op folds with."""
+        return self.arith.data
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The axes it folds."""
+        return axes(self, "reduce_dims")
+
+    def ins(self) -> tuple[SSAValue, ...]:
+        """The source and, where given, the indices."""
+        return (self.src, *flat(self.indices))
+
+    def verify_(self) -> None:
+        temp_buffer_rank_one(self)
+        if str(element_type(self.src.type)) in FP8:
+            fail("fp8 is not supported.")
+        if not self.dst:
+            fail("should have exactly 1 destination operand")
+        self._verify_dims()
+        if self.mode in WITH_INDEX:
+            self._verify_index()
+            return
+        if len(self.dst) != 1:
+            fail("should have exactly 1 destination operand")
+        if self.mode in ("xori", "ori", "andi") and not isinstance(element_type(self.src.type), IntegerType):
+            fail("elemtype should be an integer")
+
+    def _verify_dims(self) -> None:
+        source, target, dims = shape_of(self.src), shape_of(self.dst[0]), self.dims
+        if not dims:
+            fail("have empty reduce dims array")
+        if len(dims) > len(source):
+            fail("have too many indices in the reduce dims array")
+        for dim in dims:
+            if not 0 <= dim < len(target):
+                fail(f"have invalid index '{dim}' inside reduce dims array")
+            if target[dim] != 1:
+                fail(f"invalid dst vector shape, 'DstVecDim[{dim}]' != 1")
+        if len(source) != len(target):
+            fail("have src and dst with different ranks")
+        for dim, sizes in enumerate(zip(source, target, strict=True)):
+            if dim not in dims and not compatible(sizes):
+                fail(f"have dim at index {dim} different between src and dst")
+
+    def _verify_index(self) -> None:
+        if len(self.dst) != 2:
+            fail("with index should have exactly 2 destination operands")
+        if len(self.dims) > 1:
+            fail("with index should have exactly 1 reduce dimension")
+        values, index = (out.type for out in self.dst)
+        assert isinstance(values, ShapedType)
+        assert isinstance(index, ShapedType)
+        if not same_shape(values, index):
+            fail("dst index shape should be compatible with dst value")
+        found = element_type(index)
+        if not (isinstance(found, IntegerType) and found.width.data == 32):
+            fail("invalid dst index elemtype")
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, element_types((0,), EVERY)))
+class VTransposeOp(StructuredOp):
+    """Swap two axes (of four axes also two pairs)."""
+
+    name = "hivm.hir.vtranspose"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    permutation = prop_def(I64_ARRAY, default_value=NO_AXES)
+    disable_align = prop_def(BOOL, default_value=boolean(False))
+    result = var_result_def(TENSOR)
+    assembly_format = INS_OUTS + TEMP + " (`permutation` `=` $permutation^)? (`disable_align` `=` $disable_align^)?" + RESULT
+
+    def __init__(self, src: Operand, dst: Operand, permutation: Sequence[int], *, temp_buffer: Operand | None = None,
+                 disable_align: bool = False) -> None:
+        """Make the op; axis ``i`` of the destination is axis ``permutation[i]`` of the source."""
+        IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)],
+                               properties={"permutation": integers(permutation), "disable_align": boolean(disable_align)})
+
+    def verify_(self) -> None:
+        reject_fp8_before_950(self, self.src.type)
+        permutation = axes(self, "permutation")
+        source, target = shape_of(self.src), shape_of(self.dst)
+        if not permutation:
+            fail("Permutation array should not be empty.")
+        if len(permutation) != len(source):
+            fail("Permutation size should be equal to src rank")
+        for axis in permutation:
+            if not 0 <= axis < len(source):
+                fail(f"have invalid index '{axis}' inside permutation array")
+        moved = sum(axis != permutation[axis] for axis in permutation)
+        if moved != 2:
+            swaps = _swaps(permutation)
+            if len(source) != 4:
+                fail("Vtranspose only support two axes transpose")
+            if swaps != 2:
+                fail("Vtranspose supports only swapping two axes; for rank-4, also allows permutations equivalent to two "
+                     f"swaps (got moved={moved}, swaps={swaps})")
+        if element_type(self.src.type) != element_type(self.dst.type):
+            fail("ElementType of src and dst are not the same")
+        if len(source) != len(target):
+            fail("Rank of src and dst are not the same")
+        moving = [place for place, axis in enumerate(permutation) if place != axis]
+        if self.disable_align == boolean(True) and moving[:2] != [len(source) - 2, len(source) - 1]:
+            fail("Disabled allign mode supports only last 2 axes transpose")
+
+
+def _swaps(permutation: tuple[int, ...]) -> int:
+    seen: set[int] = set()
+    swaps = 0
+    for start in permutation:
+        length, place = 0, start
+        while place not in seen:
+            seen.add(place)
+            place = permutation[place]
+            length += 1
+        swaps += max(0, length - 1)
+    return swaps
+
+
+@operation(pipes=("V",), core="AIV",
+           rules=(destination_style, element_types((0,), dtypes("i16", "i32", "f16", "f32", "i64"))))
+class VArangeOp(StructuredOp):
+    """Fill a buffer with ``offset + sum(stride[i] * index[i])``."""
+
+    name = "hivm.hir.varange"
+    dst = operand_def(TENSOR_OR_MEMREF)
+    offset = opt_operand_def(IndexType())
+    strides = var_operand_def(IndexType())
+    result = opt_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = "attr-dict (`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` `outs` `(` $dst `:` type($dst) `)`" + RESULT
+
+    def __init__(self, dst: Operand, strides: Sequence[Operand], *, offset: Operand | None = None) -> None:
+        """Make the op; ``offset`` and the strides (one per axis) are index values."""
+        IRDLOperation.__init__(self, operands=[dst, offset, list(strides)], result_types=[results_for(dst)])
+
+    def ins(self) -> tuple[SSAValue, ...]:
+        """Offset and strides."""
+        return (*flat(self.offset), *self.strides)
+
+    def verify_(self) -> None:
+        if not self.strides:
+            fail("stride array should not be empty")
+        if len(shape_of(self.dst)) != len(self.strides):
+            fail("stride array size should match the rank of dst")
+
+
+@operation(pipes=("V",), core="AIV",
+           rules=(destination_style, same_element_type, element_types((0, 1), dtypes(*INTEGERS, "f16", "f32", "bf16"))))
+class VFlipOp(StructuredOp):
+    """Reverse an axis."""
+
+    name = "hivm.hir.vflip"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    flip_axis = prop_def(NUMBER)
+    result = var_result_def(TENSOR)
+    assembly_format = INS_OUTS + " `flip_axis` `=` $flip_axis" + RESULT
+
+    def __init__(self, src: Operand, dst: Operand, axis: int) -> None:
+        IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)],
+                               properties={"flip_axis": IntegerAttr(axis, i64)})
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank))
+class VPadOp(StructuredOp):
+    """Surround data with a value."""
+
+    name = "hivm.hir.vpad"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    pad_value = operand_def()
+    low = var_operand_def(IndexType())
+    high = var_operand_def(IndexType())
+    static_low = prop_def(I64_ARRAY)
+    static_high = prop_def(I64_ARRAY)
+    result = var_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        INS_OUTS + " `low` `` custom<DynamicIndexList>($low, $static_low) `high` ``"
+        " custom<DynamicIndexList>($high, $static_high) `pad_value` $pad_value `:` type($pad_value)" + RESULT
+    )
+
+    def __init__(self, src: Operand, dst: Operand, pad_value: Operand, low: Sequence[int | SSAValue],
+                 high: Sequence[int | SSAValue]) -> None:
+        """Make the op; ``low`` and ``high`` are the numbers of elements to add before and behind each axis."""
+        static_low, dynamic_low = split_dynamic_index_list(low, DYNAMIC_INDEX)
+        static_high, dynamic_high = split_dynamic_index_list(high, DYNAMIC_INDEX)
+        IRDLOperation.__init__(
+            self, operands=[src, dst, pad_value, dynamic_low, dynamic_high], result_types=[results_for(dst)],
+            properties={"static_low": integers(static_low), "static_high": integers(static_high)})
+
+    def ins(self) -> tuple[SSAValue, ...]:
+        """The data, the value and the sizes that are values."""
+        return (self.src, self.pad_value, *self.low, *self.high)
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type))
+class VConcatOp(StructuredOp):
+    """Put buffers one behind the other along an axis."""
+
+    name = "hivm.hir.vconcat"
+    dim = prop_def(NUMBER)
+    src = var_operand_def()
+    dst = operand_def(TENSOR_OR_MEMREF)
+    result = var_result_def(TENSOR)
+    assembly_format = "`dim` `(` $dim `)` " + INS_OUTS + RESULT
+
+    def __init__(self, src: Sequence[Operand], dst: Operand, dim: int) -> None:
+        IRDLOperation.__init__(self, operands=[list(src), dst], result_types=[results_for(dst)],
+                               properties={"dim": IntegerAttr(dim, i64)})
+
+
+_CUMULABLE = element_types((0,), dtypes("i1", "i8", "i16", "i32", "i64", "f16", "f32", "bf16"))
+_CUMULATE = INS_OUTS + TEMP + " `cum_dims` `=` $cum_dims `reverse` `=` $reverse" + RESULT
+
+
+class _CumulativeOp(StructuredOp):
+    """What the cumulative ops share: one axis, forwards or backwards."""
+
+    def __init__(self, src: Operand, dst: Operand, *, dims: Sequence[int], reverse: bool = False,
+                 temp_buffer: Operand | None = None, **facts: bool) -> None:
+        """Make the op; ``dims`` is the one axis to cumulate along."""
+        properties: dict[str, Attribute] = {"cum_dims": integers(dims), "reverse": boolean(reverse)}
+        properties |= {name: boolean(value) for name, value in facts.items()}
+        IRDLOperation.__init__(self, operands=[src, dst, temp_buffer], result_types=[results_for(dst)], properties=properties)
+
+    def verify_(self) -> None:
+        dims = axes(self, "cum_dims")
+        if any(first >= second for first, second in zip(dims, dims[1:], strict=False)):
+            fail("attribute 'cum_dims' failed to satisfy constraint: i64 dense array attribute should be in increasing order")
+        source, target = (shape_of(value) for value in (*self.ins()[:1], *self.outs()))
+        if not dims:
+            fail("have empty cum dims array")
+        if len(dims) > len(source):
+            fail("have too many indices in the cum dims array")
+        for dim in dims:
+            if not 0 <= dim < len(target):
+                fail(f"have invalid index '{dim}' inside cum dims array")
+        if len(dims) > 1:
+            fail("have more than one cumulative dims")
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, _CUMULABLE))
+class VCumsumOp(_CumulativeOp):
+    """Sum of all elements up to each position; the destination may be wider."""
+
+    name = "hivm.hir.vcumsum"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    cum_dims = prop_def(I64_ARRAY)
+    reverse = opt_prop_def(BOOL, default_value=boolean(False))
+    result = var_result_def(TENSOR)
+    assembly_format = _CUMULATE
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
+class VCumprodOp(_CumulativeOp):
+    """Product of all elements up to each position."""
+
+    name = "hivm.hir.vcumprod"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    cum_dims = prop_def(I64_ARRAY)
+    reverse = opt_prop_def(BOOL, default_value=boolean(False))
+    result = var_result_def(TENSOR)
+    assembly_format = _CUMULATE
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
+class VCummaxOp(_CumulativeOp):
+    """Largest element up to each position."""
+
+    name = "hivm.hir.vcummax"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    cum_dims = prop_def(I64_ARRAY)
+    reverse = prop_def(BOOL)
+    propagate_nan = prop_def(BOOL, default_value=boolean(True))
+    result = var_result_def(TENSOR)
+    assembly_format = _CUMULATE
+
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, _CUMULABLE))
+class VCumminOp(_CumulativeOp):
+    """Smallest element up to each position."""
+
+    name = "hivm.hir.vcummin"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    cum_dims = prop_def(I64_ARRAY)
+    reverse = prop_def(BOOL)
+    propagate_nan = prop_def(BOOL, default_value=boolean(True))
+    result = var_result_def(TENSOR)
+    assembly_format = _CUMULATE
+
+
+@operation(pipes=("V",), core="AIV",
+           rules=(destination_style, element_types((0, 1), dtypes("f16", "f32", "i8", "i16", "i32", "i64"))))
+class VSortOp(StructuredOp):
+    """Sort along the last axis; a second destination takes the positions of the sorted elements."""
+
+    name = "hivm.hir.vsort"
+    src = operand_def(TENSOR_OR_MEMREF)
+    dst = var_operand_def(TENSOR_OR_MEMREF)
+    temp_buffer = opt_operand_def(MEMREF)
+    descending = opt_prop_def(BOOL, default_value=boolean(False))
+    sort_axis = prop_def(NUMBER, default_value=IntegerAttr(-1, i64))
+    result = var_result_def(TENSOR)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = INS_OUTS + " `descending` `=` $descending `sort_axis` `=` $sort_axis" + TEMP + RESULT
+
+    def __init__(self, src: Operand, dst: Operand | Sequence[Operand], *, descending: bool = False, axis: int = -1,
+                 temp_buffer: Operand | None = None) -> None:
+        """Make the op; ``dst`` is the values, or values and indices."""
+        outs = [dst] if isinstance(dst, (SSAValue, Operation)) else list(dst)
+        IRDLOperation.__init__(
+            self, operands=[src, outs, temp_buffer], result_types=[results_for(*outs)],
+            properties={"descending": boolean(descending), "sort_axis": IntegerAttr(axis, i64)})
+
+    def verify_(self) -> None:
+        temp_buffer_rank_one(self)
+        if self.sort_axis.value.data not in (-1, len(shape_of(self.src)) - 1):
+            fail("Currently only tail axis sorting is supported")
+
+
+OPERATIONS: tuple[Any, ...] = (VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp,
+                               VCummaxOp, VCumminOp, VSortOp)
+__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS", "WITH_INDEX"]

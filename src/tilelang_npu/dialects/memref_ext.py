@@ -1,0 +1,52 @@
+"""memref_ext: memory that the launch provides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType
+from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, result_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
+
+MEMREF = OfClass((MemRefType,), "memref of any type values")
+
+
+@operation()
+class AllocWorkspaceOp(DialectOp):
+    """A buffer in the kernel's workspace; several offsets make as many buffers, used in turn by the iterations of a loop."""
+
+    name = "memref_ext.alloc_workspace"
+    workspaceArg = opt_operand_def(MEMREF)
+    dynamicSize = var_operand_def(IndexType())
+    offset = var_operand_def(IndexType())
+    memref = result_def(MEMREF)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "`(` $dynamicSize `)` (`from` $workspaceArg^)? (`offset` `=` `[` $offset^ `]`)? attr-dict"
+        " `:` (`from` type($workspaceArg)^ `to`)? type($memref)"
+    )
+
+    def __init__(self, type_: MemRefType, *, workspace: SSAValue | Operation | None = None,
+                 dynamic_sizes: Sequence[SSAValue | Operation] = (), offsets: Sequence[SSAValue | Operation] = ()) -> None:
+        """Make the buffer.
+
+        Args:
+            type_: type of the buffer.
+            workspace: the kernel argument that is the workspace.
+            dynamic_sizes: one index value per dynamic axis.
+            offsets: byte offsets in the workspace, index values; there once the workspace is planned.
+        """
+        IRDLOperation.__init__(self, operands=[workspace, list(dynamic_sizes), list(offsets)], result_types=[type_])
+
+    def verify_(self) -> None:
+        type_ = self.memref.type
+        assert isinstance(type_, MemRefType)
+        if len(self.dynamicSize) != type_.get_shape().count(DYNAMIC_INDEX):
+            msg = "dimension operand count does not equal memref dynamic dimension count"
+            raise VerifyException(msg)
+
+
+MemrefExt = Dialect("memref_ext", [AllocWorkspaceOp], [])

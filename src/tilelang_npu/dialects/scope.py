@@ -1,0 +1,91 @@
+"""scope: a region that belongs together, such as the work of one core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation, lazy_traits_def, opt_prop_def, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, IsTerminator, Pure, SingleBlockImplicitTerminator, ensure_terminator
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.declaration import DialectOp, operation
+
+
+@operation()
+class ReturnOp(DialectOp):
+    """The results of the scope around."""
+
+    name = "scope.return"
+    arguments = var_operand_def()
+    traits = lazy_traits_def(lambda: (HasParent(ScopeOp), Pure(), IsTerminator()))
+    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
+
+    def __init__(self, *values: SSAValue | Operation) -> None:
+        IRDLOperation.__init__(self, operands=[list(values)])
+
+
+@operation()
+class ScopeOp(DialectOp):
+    """A region of one block: ``%r = scope.scope : () -> (i32) { ... scope.return %x : i32 } {attributes}``."""
+
+    name = "scope.scope"
+    no_inline = opt_prop_def(UnitAttr)
+    res = var_result_def()
+    region = region_def("single_block")
+    traits = traits_def(SingleBlockImplicitTerminator(ReturnOp))
+
+    def __init__(self, body: Region | Block | Sequence[Operation], result_types: Sequence[Attribute] = (), *,
+                 no_inline: bool = False, attributes: Mapping[str, Attribute] | None = None) -> None:
+        """Make the scope; a body without a ``scope.return`` gets one."""
+        region = body if isinstance(body, Region) else Region(body if isinstance(body, Block) else Block(body))
+        IRDLOperation.__init__(self, result_types=[list(result_types)], regions=[region],
+                               properties={"no_inline": UnitAttr() if no_inline else None},
+                               attributes=dict(attributes or {}))
+        ensure_terminator(self, SingleBlockImplicitTerminator(ReturnOp))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        parser.parse_punctuation(":")
+        type_ = parser.parse_function_type()
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        attributes = parser.parse_optional_attr_dict()
+        no_inline = attributes.pop("no_inline", None) is not None
+        return cls(region, type_.outputs.data, no_inline=no_inline, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        printer.print_string(" : ")
+        printer.print_function_type((), self.result_types)
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False, print_empty_block=False)
+        shown = dict(self.attributes)
+        if self.no_inline is not None:
+            shown["no_inline"] = self.no_inline
+        printer.print_op_attributes(shown)
+
+    def verify_(self) -> None:
+        if self.region.block.args:
+            msg = "region should have no arguments"
+            raise VerifyException(msg)
+        last = self.region.block.last_op
+        if not isinstance(last, ReturnOp):
+            return
+        edge = "control flow edge from Region #0 to parent results:"
+        if len(last.operands) != len(self.results):
+            msg = f"region {edge} source has {len(last.operands)} operands, but target successor needs {len(self.results)}"
+            raise VerifyException(msg)
+        for number, (source, target) in enumerate(zip(last.operand_types, self.result_types, strict=True)):
+            if source != target:
+                msg = f"along {edge} source type #{number} '{source}' should match input type #{number} '{target}'"
+                raise VerifyException(msg)
+
+
+Scope = Dialect("scope", [ScopeOp, ReturnOp], [])

@@ -1,0 +1,158 @@
+"""Modules to text and back.
+
+``parse_module`` reads and verifies; what is wrong is a TileError with the line and column: T601 where the text is no MLIR,
+T602 where an op breaks a rule of its dialect. ``print_module`` writes the text that MLIR itself would.
+"""
+
+from __future__ import annotations
+
+import linecache
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
+
+from tilelang_npu.dialects.context import make_context
+from tilelang_npu.dialects.text_reader import TextParser
+from tilelang_npu.dialects.text_writer import TextPrinter
+from tilelang_npu.dialects.toolchains import require_writable
+from tilelang_npu.errors import Location, TileError
+
+_BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
+             NotImplementedError)
+"""What xDSL raises on text that parses as tokens but makes no op or attribute."""
+
+
+def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True) -> ModuleOp:
+    """Read a module, in custom or generic form.
+
+    Args:
+        text: MLIR text; ops without a module around get one.
+        filename: name for messages and for the locations of ops that state none.
+        allow_unregistered: take ops and attributes of dialects that this package does not know.
+        verify: check the rules of the dialects.
+
+    Raises:
+        TileError: T601, the text is not MLIR; T602, an op breaks a rule.
+    """
+    parser: TextParser | None = None
+    try:
+        parser = TextParser(make_context(allow_unregistered=allow_unregistered), text, filename)
+        module = parser.parse_module()
+    except ParseError as error:
+        place = error.span.get_location()
+        width = max(1, error.span.end - error.span.start)
+        raise _refused(error.msg, text, Location(filename, place.line, place.col, place.col + width)) from None
+    except _BAD_TEXT as error:
+        line, column = parser.place(parser.pos) if parser is not None else (1, 1)
+        raise _refused(_first_line(error), text, Location(filename, line, column)) from None
+    if verify:
+        _remember(text, filename)
+        verify_module(module)
+    return module
+
+
+def print_module(op: Operation, *, generic: bool = False, locations: bool = False, toolchain: str = "master") -> str:
+    """Write an op, usually a module, as text that ends with a line end.
+
+    Args:
+        op: what to write.
+        generic: write every op in MLIR's generic form.
+        locations: write ``loc(...)`` behind each op.
+        toolchain: whose spelling: ``master`` of AscendNPU-IR, or ``1.0.0`` for its release v1.0.0.
+
+    Raises:
+        TileError: T603, the toolchain has no spelling for an op.
+    """
+    require_writable(op, toolchain, generic=generic)
+    printer = TextPrinter(generic=generic, locations=locations, toolchain=toolchain)
+    printer.print_op(op)
+    return printer.text() + "\n"
+
+
+def verify_module(module: Operation) -> None:
+    """Check every op against the rules of its dialect, and that values are used only behind their definition.
+
+    Raises:
+        TileError: T602, at the location of the op.
+    """
+    _verify_op(module, set())
+
+
+def location_of(op: Operation) -> Location | None:
+    """The place in a source file that an op comes from, where it states one."""
+    return _file_location(op.location)
+
+
+def _file_location(attribute: Attribute) -> Location | None:
+    if isinstance(attribute, FileLineColLoc):
+        return Location(attribute.filename.data, attribute.line.data, attribute.column.data)
+    if isinstance(attribute, CallSiteLoc):
+        return _file_location(attribute.callee)
+    if isinstance(attribute, NameLoc):
+        return _file_location(attribute.child_loc)
+    if isinstance(attribute, FusedLoc):
+        places = (_file_location(inner) for inner in attribute.parameters)
+        return next((place for place in places if place is not None), None)
+    return None
+
+
+def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
+    try:
+        op.verify_()
+    except VerifyException as error:
+        raise _broken(op, _first_line(error)) from None
+    for region in op.regions:
+        _verify_region(op, region, visible)
+
+
+def _verify_region(parent: Operation, region: Region, visible: set[SSAValue]) -> None:
+    """Verify a region; ``visible`` holds the values defined before it, and is left as it was."""
+    blocks = list(region.blocks)
+    added: list[SSAValue] = []
+    elsewhere: set[SSAValue] = set()
+    if len(blocks) > 1:
+        # Blocks may come in any order; values of the others count as defined.
+        elsewhere = {value for block in blocks for value in (*block.args, *(r for op in block.ops for r in op.results))}
+    for block in blocks:
+        _verify_block(parent, region, block, visible, added, elsewhere)
+    visible.difference_update(added)
+
+
+def _verify_block(parent: Operation, region: Region, block: Block, visible: set[SSAValue], added: list[SSAValue],
+                  elsewhere: set[SSAValue]) -> None:
+    visible.update(block.args)
+    added += block.args
+    last = block.last_op
+    needs_terminator = region.blocks.first is not region.blocks.last or not parent.has_trait(NoTerminator)
+    if last is None and needs_terminator:
+        raise _broken(parent, "empty block: expect at least a terminator")
+    for op in block.ops:
+        for number, operand in enumerate(op.operands):
+            if operand not in visible and not (operand in elsewhere and operand.owner is not op):
+                raise _broken(op, f"operand #{number} does not dominate this use")
+        if op is last and needs_terminator and not op.has_trait(IsTerminator):
+            raise _broken(op, "block with no terminator")
+        _verify_op(op, visible)
+        visible.update(op.results)
+        added += op.results
+
+
+def _broken(op: Operation, message: str) -> TileError:
+    return TileError(f"'{op.name}' op {message}", code="T602", location=location_of(op))
+
+
+def _refused(message: str, text: str, location: Location) -> TileError:
+    _remember(text, location.file)
+    return TileError(message.strip(), code="T601", location=location)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", maxsplit=1)[0] or type(error).__name__
+
+
+def _remember(text: str, filename: str) -> None:
+    """Let messages show lines of text that is in no file."""
+    if filename.startswith("<"):
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

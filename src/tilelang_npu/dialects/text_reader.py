@@ -1,0 +1,191 @@
+"""A parser of MLIR text that is quick and remembers places.
+
+xDSL's parser, with three changes: tokens come from one regular expression instead of a character at a time; a type that was
+read before is looked up by its text (kernels repeat a few long memref types); every op knows the line it was read from,
+unless the text says ``loc(...)``.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    UnknownLoc,
+    bf16,
+    f16,
+    f32,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Operation, TypeAttribute
+from xdsl.parser import Parser, ParserState
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
+
+# What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
+_TOKEN = re.compile(
+    r"""(?:[ \t\r\n\f\v]|//[^\n]*(?:\n|\Z))*(?:
+        ([A-Za-z_][A-Za-z0-9_$.]*)                                  # 1 word
+      | (%(?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*))                  # 2 value
+      | (->|[:,()\[\]<>=}?*+|]|/(?!/)|-(?!>)|\{(?!-\#))                   # 3 punctuation
+      | (\#(?:[0-9]+|[A-Za-z$._-](?<!-)[A-Za-z0-9$._-]*))           # 4 attribute name
+      | ([0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?)                        # 5 float
+      | (0x[0-9a-fA-F]+|[0-9]+)                                     # 6 integer
+      | ("[^"\\\n\v\f]*")                                           # 7 plain string
+      | (@[A-Za-z_][A-Za-z0-9_$.]*)                                 # 8 symbol
+      | (\^(?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*))                 # 9 block
+      | (!(?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*))                  # 10 type name
+    )""", re.VERBOSE)
+_KINDS = (
+    None, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.PERCENT_IDENT, None, MLIRTokenKind.HASH_IDENT, MLIRTokenKind.FLOAT_LIT,
+    MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.STRING_LIT, MLIRTokenKind.AT_IDENT, MLIRTokenKind.CARET_IDENT,
+    MLIRTokenKind.EXCLAMATION_IDENT)
+_PUNCTUATION = 3
+
+# A type's angle brackets with at most three more levels inside, arrows aside.
+_LEVEL3 = r"<(?:[^<>]|->)*>"
+_LEVEL2 = rf"<(?:[^<>]|->|{_LEVEL3})*>"
+_SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>]|->|{_LEVEL2})*>")
+_LOCATION_ALIAS = re.compile(r"^(#loc[0-9]*) = (loc\(.*\))[ \t]*$", re.MULTILINE)
+_SIMPLE_TYPES: dict[str, TypeAttribute] = {
+    "i1": i1, "i8": i8, "i16": i16, "i32": i32, "i64": i64, "f16": f16, "bf16": bf16, "f32": f32, "index": IndexType(),
+    "i4": IntegerType(4)}
+
+
+class _Token:
+    """A token that makes its span only when somebody asks."""
+
+    __slots__ = ("end", "input", "kind", "start", "text")
+
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, end: int, input_: Input[str]) -> None:
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+        self.input = input_
+
+    @property
+    def span(self) -> Span[str]:
+        return Span(self.start, self.end, self.input)
+
+    @property
+    def content(self) -> str:
+        return self.text
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer, by one regular expression; what that does not know goes the slow way."""
+
+    def lex(self) -> Any:
+        match = _TOKEN.match(self.input.content, self.pos)
+        if match is None:
+            return self._slow()
+        group = match.lastindex
+        assert group is not None
+        text = match[group]
+        start, end = match.span(group)
+        kind = KIND_BY_PUNCTUATION_SPELLING[text] if group == _PUNCTUATION else _KINDS[group]
+        self.pos = end
+        return _Token(kind, text, start, end, self.input)  # type: ignore[arg-type]
+
+    def _slow(self) -> _Token:
+        token = super().lex()
+        return _Token(token.kind, token.text, token.span.start, token.span.end, self.input)
+
+
+class TextParser(Parser):
+    """The parser; see the module's description."""
+
+    def __init__(self, context: Context, text: str, filename: str) -> None:
+        super().__init__(context, "", filename)
+        self._parser_state: Any = ParserState(_Lexer(Input(text, filename)))
+        self._text = text
+        self._file = StringAttr(filename)
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._types: dict[str, TypeAttribute] = {}
+        self._op_start = 0
+        if "\n#loc" in text:
+            self._read_location_aliases()
+
+    def _read_location_aliases(self) -> None:
+        """Read the ``#loc1 = loc(...)`` lines, which MLIR prints behind the ops that use them."""
+        pending = {match[1]: match[2] for match in _LOCATION_ALIAS.finditer(self._text)}
+        while pending:
+            ready = [name for name, text in pending.items()
+                     if not any(other in pending for other in re.findall(r"#loc[0-9]*", text))]
+            if not ready:
+                self.raise_error(f"location aliases refer to each other: {', '.join(pending)}")
+            for name in ready:
+                inner = Parser(self.ctx, pending.pop(name), self._file.data)
+                inner.attribute_aliases = self.attribute_aliases
+                location = inner.parse_optional_location()
+                self.attribute_aliases[name] = UnknownLoc() if location is None else location
+
+    def _parse_alias_def(self) -> None:
+        if self._current_token.text in self.attribute_aliases and self._current_token.text.startswith("#loc"):
+            self._consume_token()
+            self.parse_punctuation("=")
+            self.parse_optional_location()
+            return
+        super()._parse_alias_def()
+
+    @property
+    def pos(self) -> int:
+        return self._parser_state.current_token.start  # type: ignore[no-any-return]
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column, both from 1, of a position in the text."""
+        line = bisect_right(self._lines, position)
+        return line, position - self._lines[line - 1] + 1
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        token = self._parser_state.current_token
+        if token.kind is not MLIRTokenKind.BARE_IDENT:
+            return super().parse_optional_type()
+        word = token.text
+        simple = _SIMPLE_TYPES.get(word)
+        if simple is not None:
+            self._consume_token()
+            return simple
+        if word not in ("memref", "tensor", "vector"):
+            return super().parse_optional_type()
+        match = _SHAPED.match(self._text, token.start)
+        if match is None:
+            return super().parse_optional_type()
+        known = self._types.get(match[0])
+        if known is not None:
+            self._resume_from(match.end())
+            return known
+        made = super().parse_optional_type()
+        if made is not None and self.pos >= match.end():
+            self._types[match[0]] = made
+        return made
+
+    def parse_operation(self) -> Operation:
+        start = self._op_start = self.pos
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = self._location(start)
+        return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if op_type is None:
+            self.raise_error(f"unknown op {name}", self._op_start, self._op_start + len(name))
+        return op_type
+
+    def _location(self, position: int) -> LocationAttr:
+        line, column = self.place(position)
+        return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))

@@ -1,0 +1,111 @@
+"""A printer of MLIR text in the spelling of MLIR itself, the same from run to run.
+
+xDSL's printer, except that: ops of the dialect that their parent implies lose its name (``module``, ``return``); dictionaries
+are sorted by key; i64 elements of an array leave out their type; text is collected in memory; a type is spelled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from io import StringIO
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, UnregisteredOp, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove
+
+
+class TextPrinter(Printer):
+    """The printer; see the module's description.
+
+    Attributes:
+        toolchain: ``master``, or ``1.0.0`` for the spelling of AscendNPU-IR v1.0.0.
+    """
+
+    def __init__(self, *, generic: bool = False, locations: bool = False, toolchain: str = "master") -> None:
+        super().__init__(StringIO(), print_generic_format=generic, print_debuginfo=locations)
+        self.toolchain = toolchain
+        self._parts: list[str] = []
+        self._spelled: dict[int, tuple[Attribute, str]] = {}
+
+    def text(self) -> str:
+        """What was printed so far."""
+        return "".join(self._parts)
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" not in text:
+            self._parts.append(text)
+            return
+        first, *others = text.split("\n")
+        self._parts.append(first)
+        for line in others:
+            self._print_new_line(indent=indent)
+            self._parts.append(line)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        level = self._indent if indent is None else indent
+        self._parts.append("\n" + " " * (level * self.indent_num_spaces))
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, TypeAttribute):
+            # The attribute is kept with its text, so that its identity stays its own.
+            known = self._spelled.get(id(attribute))
+            if known is None:
+                start = len(self._parts)
+                super().print_attribute(attribute)
+                known = (attribute, "".join(self._parts[start:]))
+                del self._parts[start:]
+                self._spelled[id(attribute)] = known
+            self._parts.append(known[1])
+        elif isinstance(attribute, ArrayAttr):
+            with self.in_square_brackets():
+                self.print_list(attribute, self._print_element)
+        elif isinstance(attribute, DictionaryAttr):
+            self.print_attr_dict(attribute.data)
+        else:
+            super().print_attribute(attribute)
+
+    def _print_element(self, attribute: Attribute) -> None:
+        if isinstance(attribute, IntegerAttr) and attribute.type == i64:
+            self.print_string(str(attribute.value.data))
+        else:
+            self.print_attribute(attribute)
+
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        super().print_attr_dict({name: attr_dict[name] for name in sorted(attr_dict)})
+
+    def print_op(self, op: Operation) -> None:
+        if isinstance(op, UnregisteredOp) or op in self.diagnostic.op_messages:
+            super().print_op(op)
+            return
+        isolated = op.has_trait(IsolatedFromAbove)
+        self._print_results(op)
+        if isolated:
+            self.enter_scope()
+        if self.print_generic_format or Operation.print is type(op).print:
+            self._parts.append(f'"{op.name}"')
+            self.print_op_with_default_format(op)
+        else:
+            self._parts.append(self._short_name(op))
+            op.print(self)
+            if self.print_debuginfo:
+                self._parts.append(" ")
+                self.print_attribute(op.location)
+        if isolated:
+            self.exit_scope()
+
+    def _print_results(self, op: Operation) -> None:
+        if op.results:
+            super()._print_results(op)
+
+    def _short_name(self, op: Operation) -> str:
+        parent = op.parent_op()
+        if parent is None or isinstance(parent, ModuleOp):
+            return op.name.removeprefix("builtin.")
+        return op.name.removeprefix("func.") if isinstance(parent, FuncOp) else op.name
+
+    def print_op_attributes(self, attributes: Mapping[str, Attribute], *, reserved_attr_names: Iterable[str] = (),
+                            print_keyword: bool = False) -> bool:
+        return bool(attributes) and super().print_op_attributes(
+            attributes, reserved_attr_names=reserved_attr_names, print_keyword=print_keyword)

@@ -1,0 +1,65 @@
+"""What AscendNPU-IR v1.0.0 cannot read: ops that came later, and facts that its spelling has no place for.
+
+Read off its ODS (branch release/v1.0.0, 3c20e046). Most of the text is the same; where only the spelling differs, the ops'
+assembly takes care of it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...]``, ``convert_layout`` without a shape).
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from tilelang_npu.errors import TileError
+
+TOOLCHAINS = ("master", "1.0.0")
+
+NEWER_THAN_1_0 = frozenset(f"hivm.hir.{mnemonic}" for mnemonic in (
+    "Conv1dL1", "Conv2dL1", "Conv3dL1", "anchor", "atomic_rmw", "custom", "custom_macro", "embedding_gather", "free_lock_var",
+    "gatherT", "gather_load", "index_put", "indirect_load", "indirect_store", "l12ub", "load_scale", "local_load",
+    "local_store", "mmadmxL1", "multi_buffer_counter", "scatterT", "scatter_store", "set_atomic", "set_ctrl", "stride_load",
+    "stride_store", "vatan", "vcummax", "vcummin", "vexp2", "vexpm1", "vgathermask", "vilogb", "visinf", "visnan", "vldexp",
+    "vlog10", "vlog1p", "vlog2", "vmodui", "vmulextui", "vtan"))
+_NEWER_PROPERTIES = {
+    "hivm.hir.load": ("eviction_policy", "tcoretype"),
+    "hivm.hir.fixpipe": ("dual_dst_mode", "sub_block_idx", "c0_pad_en", "unit_flag_group_id"),
+    "hivm.hir.mmadL1": ("unit_flag_group_id", "enable_I4"),
+    "hivm.hir.batchMmadL1": ("unit_flag_group_id", "enable_I4"),
+    "hivm.hir.sync_block": ("cube_pipe", "vector_pipe"),
+    "hivm.hir.sync_block_wait": ("tsync_instr_mode",),
+    "hivm.hir.vgather": ("gather_axis",),
+}
+
+
+def require_writable(module: Operation, toolchain: str, *, generic: bool) -> None:
+    """Make sure that the toolchain has a spelling for everything in the module.
+
+    Raises:
+        TileError: T603, with the op it cannot write.
+    """
+    if toolchain not in TOOLCHAINS:
+        raise TileError(f"unknown toolchain {toolchain!r}", code="T603", help=f"it is one of {', '.join(TOOLCHAINS)}")
+    if toolchain == "master":
+        return
+    if generic:
+        raise TileError("the generic form is written for the master toolchain only", code="T603",
+                        help="v1.0.0 has other properties: write the custom form, or use toolchain='master'")
+    for op in module.walk():
+        problem = _problem(op)
+        if problem:
+            raise TileError(f"AscendNPU-IR v1.0.0 {problem}", code="T603", help="use toolchain='master'")
+
+
+def _problem(op: Operation) -> str:
+    if op.name in NEWER_THAN_1_0:
+        return f"has no op {op.name}"
+    for name in _NEWER_PROPERTIES.get(op.name, ()):
+        if name in op.properties:
+            return f"has no '{name}' on {op.name}"
+    if op.name == "hivm.hir.fixpipe":
+        if "nz2dn" in str(op.properties.get("dma_mode", "")):
+            return "has no dma_mode nz2dn on hivm.hir.fixpipe"
+        if op.properties["operandSegmentSizes"].get_values()[3]:  # type: ignore[attr-defined]
+            return "has no quant_scale on hivm.hir.fixpipe"
+    modes = op.properties.get("unit_flag_mode")
+    if modes is not None and len(modes) > 1:  # type: ignore[arg-type]
+        return f"takes only one unit flag on {op.name}"
+    return ""

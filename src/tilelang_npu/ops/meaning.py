@@ -1,0 +1,218 @@
+"""What an entry of the op tables computes, as a function on NumPy arrays with the roundings of the hardware.
+
+fp16 and bf16 are computed in f32 and rounded once, to nearest even; integers wrap; comparisons and casts have their own
+rules. A kernel writes its destination in place, whatever the strides, and is right when the destination is one of its
+inputs: NumPy buffers what overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.ops.rounding import conversion, is_plain
+from tilelang_npu.ops.spec import Elementwise, Operation, Reduce, operations
+
+Kernel = Callable[..., None]
+
+
+def kernel(op: Operation, sources: Sequence[DType], target: DType,
+           clauses: Mapping[str, object] = {}) -> Kernel:  # noqa: B006  (never written)
+    """The function that executes an op of the tables on arrays.
+
+    Args:
+        op: the entry.
+        sources: element types of the inputs; a scalar input has the type of its value.
+        target: element type of the destination.
+        clauses: values of the op's own attributes, e.g. ``compare_mode="lt"``; what is absent has its default.
+
+    Returns:
+        For an elementwise op ``f(dst, *srcs)``, where scalars are Python numbers and shapes broadcast; for a reduction
+        ``f(dst, src, axis)`` with ``axis`` a tuple. An op with several destinations takes a tuple of them.
+
+    Raises:
+        TypeError: the entry is neither elementwise nor a reduction.
+    """
+    if isinstance(op, Reduce):
+        return _reduction(op, sources[0], target, clauses)
+    if not isinstance(op, Elementwise):
+        msg = f"{op.name} is not evaluated element by element"
+        raise TypeError(msg)
+    facts = {clause.name: clause.default for clause in op.clauses} | dict(clauses)
+    if op.result == "any":
+        return _cast(sources[0], target, facts)
+    if op.result == "bool":
+        return _comparison(op, sources, facts)
+    if op.condition:
+        return _selection(op)
+    if op.hivm == "vshr" and facts.get("round"):
+        return _rounded_shift
+    if op.hivm == "vdiv" and target.is_integer:
+        return _integer_division(target, signed=bool(facts["isSigned"]))
+    if facts.get("is_signed") is False and target.is_integer:
+        return _as_unsigned(op.meaning, target)
+    return _computed(op, target)
+
+
+def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:  # noqa: B006
+    """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, dst)``; None where a kernel is needed."""
+    if not isinstance(op, Elementwise) or not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
+        return None
+    plain = target == "float32" or (target.is_integer and op.hivm in ("vadd", "vsub", "vmul", "vmax", "vmin", "vabs"))
+    same = all(source == target for source in sources)
+    return op.meaning if plain and same and op.result == "same" and op.hivm not in ("vshr", "vdiv") else None
+
+
+def _computed(op: Elementwise, target: DType) -> Kernel:
+    meaning = op.meaning
+    if target.is_float and op.hivm in _BITWISE:
+        return _on_bits(meaning, target)
+    narrow = target.is_float and target.bits < 32
+    if isinstance(meaning, np.ufunc):
+        if narrow:
+            return lambda dst, *srcs: meaning(*srcs, out=dst, dtype=np.float32, casting="unsafe")
+        return lambda dst, *srcs: meaning(*srcs, out=dst)
+    if narrow:
+        return lambda dst, *srcs: _put(dst, meaning(*[_wide(src) for src in srcs]))
+    return lambda dst, *srcs: _put(dst, meaning(*srcs))
+
+
+_BITWISE = frozenset({"vnot", "vand", "vor", "vxor"})
+
+
+def _wide(value: Any) -> Any:
+    return value.astype(np.float32) if isinstance(value, np.ndarray) else np.float32(value)
+
+
+def _put(dst: Any, value: Any) -> None:
+    if isinstance(dst, tuple):
+        for part, result in zip(dst, value, strict=True):
+            part[...] = result
+    else:
+        np.copyto(dst, value, casting="unsafe")
+
+
+def _on_bits(meaning: Callable[..., Any], element: DType) -> Kernel:
+    bits = np.dtype(f"u{element.nbytes}")
+    return lambda dst, *srcs: _put(dst.view(bits), meaning(*[src.view(bits) for src in srcs]))
+
+
+def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
+    bits = np.dtype(f"u{element.nbytes}")
+    mask = (1 << element.bits) - 1
+
+    def run(dst: Any, *srcs: Any) -> None:
+        _put(dst.view(bits), meaning(*[src.view(bits) if isinstance(src, np.ndarray) else bits.type(src & mask) for src in srcs]))
+
+    return run
+
+
+def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
+    """Arithmetic shift right that adds half of the last place: ``round : true``, the default of ``hivm.hir.vshr``."""
+    shifted = np.right_shift(source, amount)
+    carry = np.where(np.asarray(amount) > 0, np.right_shift(source, np.maximum(amount, 1) - 1) & 1, 0)
+    np.copyto(dst, shifted + carry.astype(dst.dtype), casting="unsafe")
+
+
+def _integer_division(element: DType, *, signed: bool) -> Kernel:
+    bits = element.numpy if signed else np.dtype(f"u{element.nbytes}")
+    mask = (1 << element.bits) - 1
+
+    def operand(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.view(bits)
+        return bits.type(value if signed else int(value) & mask)
+
+    def run(dst: Any, left: Any, right: Any) -> None:
+        a, b = np.broadcast_arrays(operand(left), operand(right))
+        with np.errstate(all="ignore"):
+            quotient = np.floor_divide(a, b)
+            inexact = (quotient * b != a) & ((a < 0) != (b < 0))
+        _put(dst.view(bits), quotient + inexact.astype(bits))
+
+    return run
+
+
+def _comparison(op: Elementwise, sources: Sequence[DType], facts: Mapping[str, object]) -> Kernel:
+    compare = op.meaning(facts["compare_mode"]) if "compare_mode" in facts else op.meaning
+    element = next((source for source in sources if source), sources[0])
+    if facts.get("is_signed") is False and element.is_integer:
+        inner = _as_unsigned(compare, element)
+        return lambda dst, *srcs: _through(dst, inner, srcs)
+    if element.is_float and element.bits < 32 and not isinstance(compare, np.ufunc):
+        return lambda dst, *srcs: _put(dst, compare(*[_wide(src) for src in srcs]))
+    return lambda dst, *srcs: _put(dst, compare(*srcs))
+
+
+def _through(dst: Any, inner: Kernel, srcs: Sequence[Any]) -> None:
+    result = np.empty(dst.shape, np.uint8 if dst.dtype == np.bool_ else dst.dtype)
+    wide = np.broadcast_shapes(*(np.shape(src) for src in srcs))
+    held = np.empty(wide, next(src.dtype for src in srcs if isinstance(src, np.ndarray)))
+    inner(held, *srcs)
+    result[...] = held
+    np.copyto(dst, result, casting="unsafe")
+
+
+def _selection(op: Elementwise) -> Kernel:
+    choose = op.meaning
+
+    def run(dst: Any, condition: Any, first: Any, second: Any) -> None:
+        picked = condition if condition.dtype == np.bool_ else condition != 0
+        typed = [value if isinstance(value, np.ndarray) else dst.dtype.type(value) for value in (first, second)]
+        np.copyto(dst, choose(picked, *typed))
+
+    return run
+
+
+def _cast(source: DType, target: DType, facts: Mapping[str, object]) -> Kernel:
+    mode = str(facts.get("round_mode", "rint"))
+    unsigned = facts.get("cast") == "cast_unsigned"
+    if is_plain(source, target, mode) and not unsigned:
+        return lambda dst, src: np.copyto(dst, src, casting="unsafe")
+    convert = conversion(source, target, mode, unsigned=unsigned)
+
+    def run(dst: Any, src: Any) -> None:
+        made = convert(src)
+        if made.dtype != dst.dtype and made.dtype.itemsize == dst.dtype.itemsize and made.dtype.kind in "iu":
+            made = made.view(dst.dtype)
+        np.copyto(dst, made, casting="unsafe")
+
+    return run
+
+
+def _reduction(op: Reduce, source: DType, target: DType, facts: Mapping[str, object]) -> Kernel:
+    meaning = op.meaning
+    if source.is_float:
+        if source.bits == 32:
+            return lambda dst, src, axis: np.copyto(dst, meaning(src, axis=axis))
+        return lambda dst, src, axis: np.copyto(dst, meaning(src.astype(np.float32), axis=axis), casting="unsafe")
+    bits = np.dtype(f"u{source.nbytes}") if facts.get("unsigned_src") and source.is_integer else source.numpy
+    return lambda dst, src, axis: np.copyto(dst, meaning(src.view(bits), axis=axis).astype(bits).view(dst.dtype))
+
+
+def reduction(mode: str) -> Reduce | None:
+    """The reduction of that ``reduce_op``, or None."""
+    return next((op for op in operations().values() if isinstance(op, Reduce) and op.mode == mode), None)
+
+
+def indexed_extreme(mode: str, *, left: bool) -> Kernel:
+    """The kernel of ``max_with_index`` and its siblings: ``f(dst, indices, src, axis)`` with one axis.
+
+    Args:
+        mode: starts with ``max`` or ``min``.
+        left: of equal elements the first counts, else the last.
+    """
+    find = np.argmax if mode.startswith("max") else np.argmin
+
+    def run(dst: Any, indices: Any, src: Any, axis: int) -> None:
+        if left:
+            place = find(src, axis=axis, keepdims=True)
+        else:
+            place = src.shape[axis] - 1 - find(np.flip(src, axis), axis=axis, keepdims=True)
+        np.copyto(dst, np.take_along_axis(src, place, axis))
+        np.copyto(indices, place, casting="unsafe")
+
+    return run

@@ -1,0 +1,172 @@
+"""What an entry of the op tables holds, and the registry that the rest of the package reads.
+
+An entry is complete or refused at import: a vector op without a meaning, a pipe, a HIVM op and a cost cannot be
+declared. Everything else about the op (its ``T`` functions, its dialect class, its verifier, its place in the
+documentation) is derived from the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from tilelang_npu.ops.dtypes import DType
+
+Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
+Core = Literal["AIC", "AIV", "either"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """An attribute that the HIVM assembly writes behind the operands: ``compare_mode = <eq>``, ``round : true``.
+
+    ``kind`` is ``"bool"`` or the mnemonic of a HIVM enum attribute; a clause equal to its default is not printed.
+    """
+
+    name: str
+    kind: str
+    default: object
+    separator: Literal["=", ":"] = "="
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """What every operation declares.
+
+    Attributes:
+        name: the canonical name, unique in the registry.
+        aliases: names under ``T`` that mean this operation. The prefix fixes the calling convention: ``tile.*`` takes
+            the destination first, ``v*`` and ``npuir_*`` take it last.
+        pipe: the in-order queue that executes it.
+        core: the core it runs on.
+        hivm: mnemonic of the HIVM op it lowers to, without ``hivm.hir.``.
+        dtypes: element types its inputs may have.
+        meaning: the NumPy function from input arrays to the output array, on exact values.
+        cost: row of the chip's rate table (``target``) that its cycles are taken from.
+        doc: one sentence for the documentation.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    pipe: Pipe
+    core: Core
+    hivm: str
+    dtypes: tuple[DType, ...]
+    meaning: Callable[..., Any]
+    cost: str
+    doc: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.hivm or not self.cost or not callable(self.meaning):
+            msg = f"op {self.name!r}: name, hivm, cost and meaning are required"
+            raise TypeError(msg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise(Operation):
+    """A vector op that computes each element of its destination from the same element of its inputs.
+
+    Attributes:
+        inputs: number of inputs.
+        result: element type of the destination: ``same`` as the inputs, ``bool`` (i1 or i8), or ``any`` (a cast).
+        scalar: positions of the inputs that may be a scalar.
+        broadcast: whether an input may have size 1 where the destination has not (the ``broadcast`` clause).
+        temp_buffer: whether the HIVM op has a ``temp_buffer`` operand.
+        clauses: its further attributes, in the order of the assembly.
+        in_place: whether the destination may be one of the inputs.
+        condition: whether the first input is a mask (i1 or i8) and the others have the op's types.
+        outputs: number of destinations; ``meaning`` returns a tuple where there are several.
+        dialect_dtypes: element types that the HIVM verifier takes beyond ``dtypes``, for chips that compute on them.
+        any_dtype: whether the HIVM verifier takes every element type; ``dtypes`` are those that have a meaning.
+        axes_clauses: whether the HIVM assembly writes ``broadcast`` and ``transpose``.
+    """
+
+    inputs: int
+    pipe: Pipe = "V"
+    core: Core = "AIV"
+    result: Literal["same", "bool", "any"] = "same"
+    scalar: frozenset[int] = frozenset()
+    broadcast: bool = True
+    temp_buffer: bool = True
+    clauses: tuple[Clause, ...] = ()
+    in_place: bool = True
+    condition: bool = False
+    outputs: int = 1
+    dialect_dtypes: tuple[DType, ...] = ()
+    any_dtype: bool = False
+    axes_clauses: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduce(Operation):
+    """A vector op that folds axes of its source; ``mode`` is the ``reduce_op`` of ``hivm.hir.vreduce``.
+
+    ``meaning`` takes the source and ``axis=`` (a tuple) and keeps the rank; ``combine`` folds a result into an existing
+    destination (``clear=False``) and names an elementwise op; ``neutral`` is the value that padding must have.
+    """
+
+    mode: str
+    combine: str
+    neutral: Callable[[DType], Any]
+    pipe: Pipe = "V"
+    core: Core = "AIV"
+    hivm: str = "vreduce"
+
+
+@dataclass
+class _Registry:
+    by_name: dict[str, Operation] = field(default_factory=dict)
+    by_alias: dict[str, Operation] = field(default_factory=dict)
+    loaded: bool = False
+
+
+_REGISTRY = _Registry()
+
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def declare(op: OpT) -> OpT:
+    """Enter ``op`` into the registry.
+
+    Raises:
+        ValueError: its name or one of its aliases is taken.
+    """
+    for name in (op.name, *op.aliases):
+        other = _REGISTRY.by_alias.get(name)
+        if other is not None:
+            msg = f"op name {name!r} is declared twice, by {other.name!r} and {op.name!r}"
+            raise ValueError(msg)
+        _REGISTRY.by_alias[name] = op
+    _REGISTRY.by_name[op.name] = op
+    return op
+
+
+def _load() -> None:
+    if not _REGISTRY.loaded:
+        from tilelang_npu.ops import reductions, vector  # noqa: F401  (their import declares the entries)
+
+        _REGISTRY.loaded = True
+
+
+def operations() -> Mapping[str, Operation]:
+    """Every declared operation by canonical name, in the order of declaration."""
+    _load()
+    return MappingProxyType(_REGISTRY.by_name)
+
+
+def operation(name: str) -> Operation:
+    """The operation of that canonical name or alias.
+
+    Raises:
+        KeyError: no operation has it.
+    """
+    _load()
+    return _REGISTRY.by_alias[name]
+
+
+def elementwise() -> Iterator[Elementwise]:
+    """The elementwise entries, in the order of declaration."""
+    return (op for op in operations().values() if isinstance(op, Elementwise))

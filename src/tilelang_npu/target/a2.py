@@ -1,0 +1,163 @@
+"""Ascend 910B (A2): numbers with their sources.
+
+Keys of the sources:
+
+====== ==========================================================================================================
+INI    CANN 8.1.RC1 platform_config/Ascend910B*.ini (nominal)
+DOC    Ascend C developer documentation: architecture pages 2201 and constraints, best practices (DK), measured there
+MSKPP  Ascend/mskpp resource910b.cpp: per-instruction tables measured on 910B1 and 910B3
+B3FIT  fits to 910B3 measurements published with PTO-ISA's cost model
+CAPY   the instruction-level pipe model in the history of hicann/pypto
+SIMP   measurements in the documentation of hw-native-sys/simpler
+CALC   arithmetic on measured figures of DOC; the figures are named beside it
+====== ==========================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from tilelang_npu.target.chip import (
+    TB,
+    Banks,
+    Chip,
+    Cube,
+    GiB,
+    KiB,
+    Launch,
+    Memory,
+    MHz,
+    MiB,
+    Move,
+    Scalar,
+    Sync,
+    Traffic,
+    VectorRate,
+)
+
+MEMORY = MappingProxyType({
+    "ub": Memory(size=192 * KiB, align=32, reserved=256),  # INI; 196 352 bytes planned: tilelang-ascend's planner
+    "cbuf": Memory(size=512 * KiB, align=32),              # INI
+    "ca": Memory(size=64 * KiB, align=512),                # INI, DOC constraints
+    "cb": Memory(size=64 * KiB, align=512),                # INI, DOC constraints
+    "cc": Memory(size=128 * KiB, align=64),                # INI
+    "bt": Memory(size=1 * KiB, align=64),                  # INI
+    "fb": Memory(size=7 * KiB, align=64),                  # INI: 2 + 1 + 2 + 2 KiB
+})
+
+# Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:
+# 12288^2 half GM->UB in tiles of 1x64 takes 564.8 us on 48 cores (21 cycles each), GM->L1 ND2NZ of 64 rows of 128 bytes
+# 300.7 us on 24 cores (under 5.7 cycles a row), and one core's ND2NZ of 384 such rows 1380 cycles (3.6): CALC on DOC.
+MOVES = MappingProxyType({
+    "gm_ub": Move(fixed=235, rate=91, sustained=45.6, issue=21, row=1.0, source="MSKPP 910B1, L2 miss; issue CALC"),
+    "gm_l1": Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC"),
+    "gm_l1_nd2nz": Move(fixed=600, rate=190, floor=805, sustained=116, issue=21, row=3.5,
+                        source="MSKPP GM_TO_L1_TRANS; row CALC"),
+    "ub_gm": Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1; issue CALC"),
+    "l1_gm": Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="as ub_gm; not published"),
+    "l0c_gm": Move(fixed=0, rate=117.5, floor=84, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1"),
+    "l0c_gm_nz2nd": Move(fixed=0, rate=117.5, floor=95, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1"),
+    "l0c_l1": Move(fixed=20, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf"),
+    "l1_l0a": Move(fixed=28, rate=256, floor=4, sustained=256, issue=4, source="MSKPP; latency DOC load_data_perf"),
+    "l1_l0b": Move(fixed=28, rate=128, floor=4, sustained=128, issue=4, source="MSKPP; latency DOC load_data_perf"),
+    "l1_bt": Move(fixed=20, rate=32, floor=3, sustained=32, source="MSKPP, DOC"),
+    "l1_fb": Move(fixed=15, rate=32, sustained=32, source="MSKPP"),
+    "gm_l0a": Move(fixed=202, rate=158, sustained=158, source="MSKPP 910B3"),
+    "gm_l0b": Move(fixed=187, rate=120, sustained=120, source="MSKPP 910B3"),
+})
+
+# Slopes and issue: MSKPP (910B1, loops of 1000). Fixed: B3FIT, and where that has no row CAPY's latency + 4.
+# Both sources of a three-operand op in the same bank groups double its slope (DOC Add: 22.5 + 2 R against 22.5 + R).
+VECTOR = MappingProxyType({
+    "add": VectorRate(slope16=1, slope32=1, fixed=22.5, banked=True),  # CALC on DOC add_high_performance
+    "sub": VectorRate(slope16=1, slope32=1, fixed=22.5, banked=True),
+    "max": VectorRate(slope16=1, slope32=1, fixed=23, banked=True),
+    "min": VectorRate(slope16=1, slope32=1, fixed=23, banked=True),
+    "mul": VectorRate(slope16=1, slope32=1, fixed=25, banked=True),
+    "and": VectorRate(slope16=1, slope32=1, fixed=20, banked=True),
+    "or": VectorRate(slope16=1, slope32=1, fixed=20, banked=True),
+    "xor": VectorRate(slope16=4, slope32=4, fixed=60),  # four of and, or, not: the library's expansion
+    "adds": VectorRate(slope16=1, slope32=1, fixed=31),
+    "subs": VectorRate(slope16=1, slope32=1, fixed=31),  # as adds
+    "muls": VectorRate(slope16=1, slope32=1, fixed=26),
+    "maxs": VectorRate(slope16=1, slope32=1, fixed=23),
+    "mins": VectorRate(slope16=1, slope32=1, fixed=30),
+    "relu": VectorRate(slope16=1, slope32=1, fixed=23),
+    "lrelu": VectorRate(slope16=1, slope32=1, fixed=26),
+    "copy": VectorRate(slope16=1, slope32=1, fixed=24),
+    "dup": VectorRate(slope16=1, slope32=1, fixed=24),
+    "abs": VectorRate(slope16=1, slope32=1, fixed=29, issue=4),
+    "not": VectorRate(slope16=1, slope32=1, fixed=24, issue=4),
+    "shift": VectorRate(slope16=1, slope32=1, fixed=24, issue=4),
+    "axpy": VectorRate(slope16=2, slope32=2, fixed=26),
+    "mla": VectorRate(slope16=6, slope32=6, fixed=26),
+    "madd": VectorRate(slope16=6, slope32=6, fixed=26),
+    "exp": VectorRate(slope16=4, slope32=2, fixed=31),
+    "ln": VectorRate(slope16=4, slope32=2, fixed=33),
+    "sqrt": VectorRate(slope16=4, slope32=2, fixed=39),
+    "rsqrt": VectorRate(slope16=1, slope32=1, fixed=24),
+    "rec": VectorRate(slope16=1, slope32=1, fixed=24),
+    "div": VectorRate(slope16=4, slope32=4, fixed=31),
+    "conv": VectorRate(slope16=1, slope32=1, fixed=32),
+    "cmp": VectorRate(slope16=2, slope32=2, fixed=36),
+    "cmpv": VectorRate(slope16=2, slope32=2, fixed=36, issue=7),
+    "cmpvs": VectorRate(slope16=1, slope32=1, fixed=36, issue=7),
+    "sel": VectorRate(slope16=2, slope32=2, fixed=27),
+    "cadd": VectorRate(slope16=7, slope32=7, fixed=46),  # DOC and B3FIT; back-to-back f32 in MSKPP is 3
+    "cmax": VectorRate(slope16=7, slope32=7, fixed=31),
+    "cmin": VectorRate(slope16=7, slope32=7, fixed=31),
+    "cgadd": VectorRate(slope16=7, slope32=1, fixed=38),
+    "cgmax": VectorRate(slope16=7, slope32=1, fixed=31),
+    "cgmin": VectorRate(slope16=7, slope32=1, fixed=31),
+    "cpadd": VectorRate(slope16=1, slope32=1, fixed=24),
+    "brcb": VectorRate(slope16=1, slope32=1, fixed=18),
+    "reducev2": VectorRate(slope16=14, slope32=14, fixed=34),
+    "gather": VectorRate(slope16=24, slope32=12, fixed=26),
+    "gatherb": VectorRate(slope16=1.7, slope32=1.8, fixed=26, issue=11),
+    "mrgsort4": VectorRate(slope16=16, slope32=16, fixed=20),
+    "nchwconv": VectorRate(slope16=2, slope32=2, fixed=26),  # 128 bytes a cycle, CAPY
+})
+
+SCALAR = Scalar(alu=2, load=6, store=4, issue=2)  # CAPY; issue CALC: 26 scalar cycles for 10 instructions (DOC Add, 1 core)
+
+SYNC = Sync(
+    event_ids=8, flag_ids=16, user_flag_ids=tuple(range(11)), flag_limit=15,  # DOC constraints
+    event=1, barrier=20,  # MSKPP, B3FIT
+    handoff=300,          # CALC: 1180 cycles for four flags per tile of the TileLang flash attention ladder
+    queue=32,             # DOC constraints (MTE1 and M), CAPY
+)
+
+TRAFFIC = Traffic(
+    hbm_read=1.456 * TB,   # DOC add_high_performance, 48 cores x 32 KB, reads only
+    hbm_write=1.83 * TB,   # CALC: the rest of the same kernel double buffered, 134 MB in 73 us
+    l2=3.75 * TB,          # CALC: 512 MB per core in 3435 us, 24 cores (DOC matmul 8192^3)
+    line=512, unaligned=0.7,  # DOC constraints: 32-byte aligned runs reach about 70 %
+)
+
+LAUNCH = Launch(kernel_us=6.5, mix_us=3.0, block_us=0.74)  # DOC 264.02 - 257.56; DOC/CATLASS 1 to 5; SIMP 0.14 + 0.6
+
+CUBE = Cube(
+    m=16,
+    k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "i4": 64, "f32": 4, "hf32": 8}),  # DOC TPC
+    overhead=9.5,  # CALC: 521 to 522 cycles per MMAD of 512 in DOC's 8192^3 GEMM; 2.0 in MSKPP's bare loop
+    latency=24,    # MSKPP 910B3, isolated
+    burst=27,      # CALC: 429 cycles against 320 for the loads of A and B of one step, DOC matmul
+)
+
+ASCEND_910B1 = Chip(
+    name="Ascend910B1", family="A2", hivm_target="Ascend910B1",
+    aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
+    memory=MEMORY, banks=Banks(groups=16, width=32), moves=MOVES, cube=CUBE, vector=VECTOR, scalar=SCALAR, sync=SYNC,
+    traffic=TRAFFIC, launch=LAUNCH,
+)
+ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
+ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI
+ASCEND_910B3 = replace(ASCEND_910B2, name="Ascend910B3", hivm_target="Ascend910B3", aic=20, aiv=40)  # INI
+ASCEND_910B4 = replace(
+    ASCEND_910B3, name="Ascend910B4", hivm_target="Ascend910B4", clock=1500 * MHz, hbm=32 * GiB, l2=96 * MiB,  # INI
+    traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # 0.8 of 1.8 TB/s nominal (DOC profiling guide)
+)
+ASCEND_910B4_1 = replace(ASCEND_910B4, name="Ascend910B4-1", hivm_target="Ascend910B4-1", l2=168 * MiB)  # INI
+
+CHIPS = (ASCEND_910B1, ASCEND_910B2, ASCEND_910B2C, ASCEND_910B3, ASCEND_910B4, ASCEND_910B4_1)

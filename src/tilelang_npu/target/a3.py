@@ -1,0 +1,20 @@
+"""Ascend 910C (A3), one die each: the cores of A2 at other clocks (CANN 8.1.RC1 platform_config, Ascend910_93xx.ini)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilelang_npu.target.a2 import ASCEND_910B1, TRAFFIC
+from tilelang_npu.target.chip import TB, GiB, MHz, MiB
+
+ASCEND_910_9391 = replace(ASCEND_910B1, name="Ascend910_9391", hivm_target="Ascend910_9391", family="A3")
+ASCEND_910_9392 = replace(ASCEND_910_9391, name="Ascend910_9392", hivm_target="Ascend910_9392")
+ASCEND_910_9381 = replace(ASCEND_910_9391, name="Ascend910_9381", hivm_target="Ascend910_9381", clock=1800 * MHz)
+ASCEND_910_9382 = replace(ASCEND_910_9381, name="Ascend910_9382", hivm_target="Ascend910_9382")
+ASCEND_910_9372 = replace(ASCEND_910_9381, name="Ascend910_9372", hivm_target="Ascend910_9372", aic=20, aiv=40)
+ASCEND_910_9362 = replace(
+    ASCEND_910_9372, name="Ascend910_9362", hivm_target="Ascend910_9362", clock=1500 * MHz, hbm=32 * GiB, l2=168 * MiB,
+    traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # as 910B4, which has the same clocks and memory
+)
+
+CHIPS = (ASCEND_910_9391, ASCEND_910_9392, ASCEND_910_9381, ASCEND_910_9382, ASCEND_910_9372, ASCEND_910_9362)

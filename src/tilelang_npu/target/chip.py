@@ -1,0 +1,217 @@
+"""What a chip is described by: sizes in bytes, rates in bytes per cycle and per core, times in cycles unless a name says else.
+
+The tables (``a2``, ``a3``, ``a5``) hold numbers only; each carries the key of its source (the list stands in ``a2``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+KiB = 1024
+MiB = 1024 * KiB
+GiB = 1024 * MiB
+MHz = 1_000_000
+TB = 1_000_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """One on-chip memory of one core.
+
+    Attributes:
+        size: capacity in bytes.
+        align: bytes that an address must be a multiple of.
+        reserved: bytes at the end that a planner leaves free for the toolchain.
+    """
+
+    size: int
+    align: int
+    reserved: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """Cycles of one data movement between two memories.
+
+    A lone move of ``b`` bytes takes ``max(floor, fixed + b / rate, b / sustained)`` cycles from start to arrival. Its pipe
+    takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in flight side by side.
+
+    Attributes:
+        fixed: latency of the first byte.
+        rate: bytes per cycle behind the latency.
+        floor: least cycles of a lone move.
+        sustained: bytes per cycle of long moves and of many moves in a row.
+        issue: least cycles between the starts of two moves of the pipe.
+        row: cycles that each contiguous run of the strided side takes at least.
+        source: where the numbers are from.
+    """
+
+    fixed: float
+    rate: float
+    floor: float = 0.0
+    sustained: float
+    issue: float = 1.0
+    row: float = 0.0
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorRate:
+    """Cycles of one vector instruction of R repeats (256 bytes each).
+
+    Back to back: ``max(issue, slope * R)``. Until its result can be used: ``fixed + slope * R``.
+
+    Attributes:
+        slope16: cycles per repeat for elements of 16 bits and less.
+        slope32: cycles per repeat for elements of 32 bits and more.
+        fixed: cycles of an empty pipe, from issue to the last write.
+        issue: least cycles between two instructions.
+        banked: whether the slope doubles when both sources lie in the same groups of UB banks.
+    """
+
+    slope16: float
+    slope32: float
+    fixed: float
+    issue: float = 3.0
+    banked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banks:
+    """How UB addresses map to banks: ``group = address // width % groups``; two reads of one group in a cycle conflict."""
+
+    groups: int
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cube:
+    """The matrix unit.
+
+    Attributes:
+        m: rows of a fractal, also its columns.
+        k_step: depth that one cycle multiplies, by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode).
+        overhead: cycles added to each MMAD in a stream of them.
+        latency: cycles added to a lone MMAD until its result can be used.
+        burst: cycles added to each L1 to L0 load besides its bytes.
+    """
+
+    m: int
+    k_step: Mapping[str, int]
+    overhead: float
+    latency: float
+    burst: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scalar:
+    """The scalar unit: cycles of an arithmetic instruction, a load, a store, and of handing one instruction to a pipe."""
+
+    alu: float
+    load: float
+    store: float
+    issue: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sync:
+    """Events and flags.
+
+    Attributes:
+        event_ids: events of each ordered pair of pipes.
+        flag_ids: cross-core flags of each direction.
+        user_flag_ids: those of them that a kernel may use.
+        flag_limit: sets that may be outstanding on one flag.
+        event: cycles from a pipe's drain to the release of the waiting pipe.
+        barrier: cycles of a barrier behind the drain.
+        handoff: cycles from a cross-core set to its wait's release.
+        queue: instructions that wait in front of each pipe.
+    """
+
+    event_ids: int
+    flag_ids: int
+    user_flag_ids: tuple[int, ...]
+    flag_limit: int
+    event: float
+    barrier: float
+    handoff: float
+    queue: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What all cores together get from global memory, in bytes per second.
+
+    Attributes:
+        hbm_read: bytes that are read for the first time.
+        hbm_write: bytes that are written for the first time (the L2 takes part of them).
+        l2: bytes that are read or written again.
+        line: bytes of an L2 line; runs that are not aligned to it move at ``unaligned`` of the rate.
+        unaligned: see ``line``.
+    """
+
+    hbm_read: float
+    hbm_write: float
+    l2: float
+    line: int
+    unaligned: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Microseconds around a kernel: its start and end, the extra of a kernel of both cores, the next block on a core."""
+
+    kernel_us: float
+    mix_us: float
+    block_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """One chip (of an A3 package: one of its two dies, which is what a device id names).
+
+    Attributes:
+        name: as CANN writes it, e.g. ``Ascend910B2``.
+        family: ``A2``, ``A3`` or ``A5``.
+        aliases: other spellings of the same table, without the prefix.
+        hivm_target: the name AscendNPU-IR knows it by (``hacc.target``).
+        aic, aiv: Cube and Vector cores; a block of a mixed kernel takes one AIC and ``aiv // aic`` AIVs.
+        clock: cycles per second.
+        hbm, l2: bytes.
+        memory: on-chip memories by HIVM address space (``ub``, ``cbuf``, ``ca``, ``cb``, ``cc``) and ``bt``, ``fb``.
+        moves: data movements by path, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …
+        vector: rates by cost key, the ``cost`` of the op tables.
+    """
+
+    name: str
+    family: str
+    aliases: tuple[str, ...] = ()
+    hivm_target: str = ""
+    aic: int
+    aiv: int
+    clock: float
+    hbm: int
+    l2: int
+    memory: Mapping[str, Memory]
+    banks: Banks
+    moves: Mapping[str, Move]
+    cube: Cube
+    vector: Mapping[str, VectorRate]
+    scalar: Scalar
+    sync: Sync
+    traffic: Traffic
+    launch: Launch
+
+    @property
+    def aiv_per_aic(self) -> int:
+        """Vector cores beside each Cube core."""
+        return self.aiv // self.aic
+
+    def microseconds(self, cycles: float) -> float:
+        """How long so many cycles take."""
+        return cycles / self.clock * 1e6
+
+    def peak_flops(self, element: str) -> float:
+        """Operations per second of all Cube cores on operands of that type (MLIR spelling): 2 per multiply-add."""
+        return 2.0 * self.cube.m * self.cube.m * self.cube.k_step[element] * self.aic * self.clock

@@ -1,0 +1,54 @@
+"""Say what the toolchain wants to know of a finished module: target, core type, mask state, last barrier, host
+functions.
+
+Runs last. The attributes and helpers are those of hivm.md section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import hacc, hivm
+from tilelang_npu.transforms.host_functions import TASK_TYPES, task_type_function
+
+
+def _core_type(function: func.FuncOp) -> str:
+    kind = function.attributes.get("hivm.func_core_type")
+    return kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV"
+
+
+@dataclass(frozen=True)
+class CompleteKernel(ModulePass):
+    """The pass; ``chip`` names the chip that the module is for."""
+
+    name = "complete-kernel"
+    chip: str = "Ascend910B2"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = chips.chip(self.chip)
+        kernels = [f for f in op.ops if isinstance(f, func.FuncOp) and "hacc.entry" in f.attributes]
+        cores = {_core_type(kernel) for kernel in kernels}
+        op.attributes["hacc.target"] = hacc.TargetAttr(chip.hivm_target or chip.name)
+        if cores:
+            kind = cores.pop() if len(cores) == 1 else "MIX"
+            op.attributes["hivm.module_core_type"] = hivm.ModuleCoreTypeAttr(kind)
+        for kernel in kernels:
+            first = kernel.body.block.first_op
+            assert first is not None
+            mask = hivm.SetMaskNormOp()
+            mask.location = kernel.location
+            Rewriter().insert_op(mask, InsertPoint.before(first))
+            last, end = kernel.body.block.last_op, hivm.PipeBarrierOp("ALL")
+            assert last is not None
+            end.location = kernel.location
+            Rewriter().insert_op(end, InsertPoint.before(last))
+            if _core_type(kernel) in TASK_TYPES and "hivm.part_of_mix" not in kernel.attributes:
+                helper = task_type_function(kernel.sym_name.data, TASK_TYPES[_core_type(kernel)])
+                Rewriter().insert_op(helper, InsertPoint.before(kernel))

@@ -1,0 +1,165 @@
+"""Insert every wait inside a core: events between pipes, barriers within one, from hazards on planned bytes.
+
+For each block, each pair of accesses that can touch a common byte (one of them writing) is a demand: the earlier one
+must be done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet
+themselves only every N iterations. Demands are met by events set right behind the producer and waited for right in
+front of the consumer, reduced to those that nothing else implies. Events that cross iterations are set once in front
+of their loop and waited for once behind it, so that a loop may run any number of times, none included.
+
+Runs after planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.errors import InternalError
+from tilelang_npu.transforms.emit import Emitter, Value
+from tilelang_npu.transforms.sync.cover import Event, Fence, Order
+from tilelang_npu.transforms.sync.event_ids import Placed, allocate
+from tilelang_npu.transforms.sync.items import BlockItems, build
+from tilelang_npu.transforms.sync.solve import solve
+
+
+@dataclass
+class _Gap:
+    """What stands in front of one item: sets, then waits, then barriers."""
+
+    sets: list[tuple[Event, int | SSAValue]]
+    waits: list[tuple[Event, int | SSAValue]]
+    fences: list[Fence]
+
+
+class _Writer:
+    """Writes the solution of each block into the function."""
+
+    def __init__(self, function: func.FuncOp):
+        self.function = function
+        self.emit = Emitter(function.body.block)
+        self.solved: list[tuple[BlockItems, Order]] = []
+
+    def collect(self, body: BlockItems) -> None:
+        """Solve a block and those nested in it."""
+        for item in body.items:
+            for nested in item.blocks:
+                self.collect(nested)
+        self.solved.append((body, solve(body)))
+
+    def write(self) -> None:
+        macros = any(isinstance(op, hivm.MmadL1Op) for op in self.function.walk())
+        events = [Placed(event, body) for body, order in self.solved for event in order.events]
+        for placed in allocate(events, macros=macros):
+            order = next(order for body, order in self.solved if body is placed.body)
+            order.events = [event for event in order.events if event is not placed.event]
+            order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason))
+        for body, order in self.solved:
+            self._block(body, order)
+
+    def _block(self, body: BlockItems, order: Order) -> None:
+        gaps: dict[int, _Gap] = {}
+
+        def gap(index: int) -> _Gap:
+            return gaps.setdefault(index, _Gap([], [], []))
+
+        for event in sorted(order.events, key=lambda e: (e.source, e.target, e.id)):
+            number = self._id(body, event)
+            gap(event.set_after + 1).sets.append((event, number))
+            gap(event.wait_before).waits.append((event, number))
+            if event.distance:
+                self._around(body, event)
+        for fence in order.fences:
+            if not fence.user:
+                gap(fence.before).fences.append(fence)
+        for index, content in sorted(gaps.items()):
+            self._gap(body, index, content)
+
+    def _gap(self, body: BlockItems, index: int, content: _Gap) -> None:
+        items, emit = body.items, self.emit
+        if content.sets:
+            producer = items[index - 1].op
+            with emit.after(producer):
+                for event, number in content.sets:
+                    emit.insert(hivm.SetFlagOp(event.source, event.target, number))
+        if content.waits or content.fences:
+            with emit.before(items[index].op):
+                for event, number in content.waits:
+                    emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+                for pipe in sorted({fence.pipe for fence in content.fences}):
+                    emit.insert(hivm.PipeBarrierOp(pipe))
+
+    def _around(self, body: BlockItems, event: Event) -> None:
+        """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
+        loop = body.loop
+        if loop is None:
+            msg = "an event crosses iterations outside of a loop"
+            raise InternalError(msg)
+        for number in range(event.id, event.id + event.slots):
+            with self.emit.before(loop):
+                self.emit.insert(hivm.SetFlagOp(event.source, event.target, number))
+        for number in reversed(range(event.id, event.id + event.slots)):
+            with self.emit.after(loop):
+                self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+
+    def _id(self, body: BlockItems, event: Event) -> int | SSAValue:
+        """The event's number: a constant, or the first plus the iteration modulo the slots."""
+        if event.slots == 1:
+            return event.id
+        loop = body.loop
+        assert loop is not None
+        turn = iteration_modulo(self.emit, loop, event.slots)
+        with self.emit.after(turn):
+            value: SSAValue = turn.results[0]
+            if event.id:
+                value = self.emit.insert(arith.AddiOp(value, self.emit.constant(event.id, i64))).result
+        return value
+
+
+def iteration(emit: Emitter, loop: scf.ForOp) -> Value:
+    """The number of the iteration, from 0, as an index."""
+    low, step = emit.ranges.constant(loop.lb), emit.ranges.constant(loop.step)
+    number: Value = loop.body.block.args[0]
+    if low != 0:
+        number = emit.sub(number, loop.lb if low is None else low)
+    if step is None:
+        return emit.insert(arith.DivUIOp(emit.value(number), loop.step)).result
+    return emit.floordiv(number, step)
+
+
+def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
+    """At the head of a loop's body: the iteration modulo ``slots`` as i64, made once."""
+    head = loop.body.block.first_op
+    assert head is not None
+    name = f"turn{slots}"
+    for op in loop.body.block.ops:
+        if isinstance(op, arith.IndexCastOp) and op.result.name_hint == name:
+            return op
+    with emit.before(head):
+        emit.location = loop.location
+        turn = emit.as_i64(emit.modulo(iteration(emit, loop), slots))
+    turn.name_hint = name
+    assert isinstance(turn.owner, Operation)
+    return turn.owner
+
+
+@dataclass(frozen=True)
+class InsertSync(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "insert-sync"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.walk()):
+            if isinstance(function, func.FuncOp) and function.body.blocks and "hacc.entry" in function.attributes:
+                writer = _Writer(function)
+                writer.collect(build(function.body.block))
+                writer.write()
+
+
+__all__ = ["InsertSync", "iteration", "iteration_modulo"]

@@ -1,0 +1,132 @@
+"""When each on-chip allocation holds a value that somebody still needs, in positions of the program.
+
+A life goes from the first access to the last. An access inside a loop that the allocation stands outside of stands
+for the whole loop, because the value may be carried around it. Copies for multi-buffering live as long as their loop,
+because the iterations run into each other. That a life ends here says nothing about pipes: what still reads when the
+bytes are written again is the synchronisation pass's to order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.effects import accesses
+
+MULTI_BUFFER = "hivm.multi_buffer"
+_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+          memref.ViewOp, arith.SelectOp)
+
+
+@dataclass(frozen=True)
+class Life:
+    """One allocation.
+
+    Attributes:
+        op: the allocation.
+        space: its memory, as HIVM spells it.
+        nbytes: size of one copy in bytes, not rounded.
+        slots: number of copies.
+        start, end: first and last position at which it is alive, both included.
+    """
+
+    op: memref.AllocOp
+    space: str
+    nbytes: int
+    slots: int
+    start: int
+    end: int
+
+    @property
+    def label(self) -> str:
+        return self.op.memref.name_hint or "scratch"
+
+    def overlaps(self, other: Life) -> bool:
+        """Whether both are alive at some position."""
+        return self.start <= other.end and other.start <= self.end
+
+
+def slots_of(value: SSAValue) -> int:
+    """The number of copies that ``annotation.mark`` asks for; 1 without it."""
+    for use in value.uses:
+        if isinstance(use.operation, annotation.MarkOp):
+            mark = use.operation.attributes.get(MULTI_BUFFER)
+            if isinstance(mark, IntegerAttr):
+                return int(mark.value.data)
+    return 1
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The allocation, address or argument that a chain of views starts from."""
+    while isinstance(value.owner, _VIEWS):
+        value = value.owner.operands[1 if isinstance(value.owner, arith.SelectOp) else 0]
+    return value
+
+
+def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
+    """The lives of a function's allocations, and its operations in the order of positions."""
+    order: list[Operation] = list(function.walk())
+    position = {op: index for index, op in enumerate(order)}
+    last_inside = _last_positions(order, position)
+    spans: dict[SSAValue, tuple[int, int]] = {}
+    for op in order:
+        for access in accesses(op):
+            root = root_of(access.value)
+            if not isinstance(root.owner, memref.AllocOp):
+                continue
+            first, last = _span(op, root.owner, position, last_inside)
+            start, end = spans.get(root, (first, last))
+            spans[root] = (min(start, first), max(end, last))
+    lives = []
+    for op in order:
+        if isinstance(op, memref.AllocOp):
+            space = hivm.space_of(op.memref.type)
+            if space is None or space == "gm":
+                continue
+            here = position[op]
+            start, end = spans.get(op.memref, (here, here))
+            slots = slots_of(op.memref)
+            if slots > 1:
+                loop = op.parent_op()
+                if isinstance(loop, (scf.ForOp, scf.WhileOp)):
+                    start, end = position[loop], last_inside[loop]
+            lives.append(Life(op, space, _nbytes(op), slots, start, end))
+    return lives, order
+
+
+def _last_positions(order: list[Operation], position: dict[Operation, int]) -> dict[Operation, int]:
+    last = dict(position)
+    for op in reversed(order):
+        parent = op.parent_op()
+        if parent is not None and parent in last:
+            last[parent] = max(last[parent], last[op])
+    return last
+
+
+def _span(op: Operation, allocation: memref.AllocOp, position: dict[Operation, int],
+          last_inside: dict[Operation, int]) -> tuple[int, int]:
+    """The positions for which an access stands: its own, or those of the outermost loop between it and the
+    allocation.
+    """
+    home = allocation.parent_block()
+    first = last = position[op]
+    current: Operation | None = op
+    while current is not None and current.parent_block() is not home:
+        current = current.parent_op()
+        if isinstance(current, (scf.ForOp, scf.WhileOp)):
+            first, last = position[current], last_inside[current]
+    return first, last
+
+
+def _nbytes(op: memref.AllocOp) -> int:
+    from tilelang_npu.ops import dtype
+
+    kind = op.memref.type
+    total = dtype(str(kind.element_type)).nbytes
+    for size in kind.get_shape():
+        total *= size
+    return total

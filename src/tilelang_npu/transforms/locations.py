@@ -1,0 +1,35 @@
+"""Kernel source locations on operations, and errors that point there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Operation
+
+from tilelang_npu.errors import Location, TileError
+
+
+def location_of(op: Operation) -> Location | None:
+    """The line of the user's kernel that ``op`` comes from, or None."""
+    where = op.location
+    if isinstance(where, FileLineColLoc):
+        return Location(where.filename.data, where.line.data, where.column.data)
+    return None
+
+
+def line_of(op: Operation) -> str:
+    """``line 31`` for a message, or ``a compiler-made operation``."""
+    where = location_of(op)
+    return f"line {where.line}" if where else "a compiler-made operation"
+
+
+def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (), help: str = "", label: str = "") -> TileError:  # noqa: A002
+    """The error that says ``op`` cannot be compiled, at the line it comes from."""
+    return TileError(message, code=code, location=location_of(op), notes=notes, help=help, label=label)
+
+
+def stand_in(op: Operation, *made: Operation) -> None:
+    """Give operations that a pass made for ``op`` its source location."""
+    for new in made:
+        new.location = op.location

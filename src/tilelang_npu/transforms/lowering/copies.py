@@ -1,0 +1,235 @@
+"""Lowering of ``tile.copy``: one hardware path per pair of memories, tiles clipped against the tensor they are in.
+
+Paths (hardware.md 1.2): GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM or L1 fixpipe, UB -> UB copy or
+vcast. A hand-over between the cores (L0C -> UB, UB -> L1) has no path on A2 and A3: it goes through a GM workspace,
+written by one core and read by the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilelang_npu.dialects import hivm, memref_ext, tile
+from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.emit import Emitter, Value
+from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.lowering.casts import cast_path
+from tilelang_npu.transforms.lowering.views import Buffer, View, materialise, whole
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.lower_to_hivm import Lowering
+
+_PRE_QUANT = {("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"}
+
+
+def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
+    """The part of a global view that lies inside its tensor.
+
+    Returns the sizes per view axis (a plain integer where the whole extent surely lies inside) and, where some size
+    may be smaller than the view's, the i1 that says it is.
+    """
+    sizes: list[Value] = []
+    partial: SSAValue | None = None
+    for axis, size in zip(view.axes, view.shape, strict=True):
+        if axis is None:
+            sizes.append(size)
+            continue
+        bound, offset = view.buffer.shape[axis], view.offsets[axis]
+        if _surely_inside(emit, offset, size, bound):
+            sizes.append(size)
+            continue
+        room = emit.sub(bound, offset)
+        valid = emit.maximum(emit.minimum(room, size), 0)
+        sizes.append(valid)
+        if not isinstance(valid, int) or valid != size:
+            partial = emit.either(partial, emit.less(valid, size))
+    return tuple(sizes), partial
+
+
+def _surely_inside(emit: Emitter, offset: Value, size: Value, bound: Value) -> bool:
+    if offset == 0 and size is bound:
+        return True
+    ranges = emit.ranges
+    return ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low
+
+
+def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
+    """Lower one copy; refuses a pair of memories that no path connects."""
+    source, target = lowering.view(op.source), lowering.view(op.target)
+    route = (source.buffer.space, target.buffer.space)
+    path = _PATHS.get(route)
+    if path is None:
+        raise refuse(op, f"there is no path from {NAMES[route[0]]} to {NAMES[route[1]]}", "T230",
+                     notes=(f"{source.buffer.label} is in {NAMES[route[0]]}, {target.buffer.label} in {NAMES[route[1]]}",),
+                     help=_DETOURS.get(route, "go through a buffer in UB or L1"))
+    if op.transpose is not None:
+        raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0B", "T231",
+                     help="use transpose_B=True of the gemm")
+    path(lowering, op, source, target)
+
+
+_DETOURS = {
+    ("gm", "gm"): "copy GM to UB (T.alloc_ub) and from there to GM",
+    ("gm", "cc"): "L0C holds results of a gemm only; load into a buffer in UB instead",
+    ("cbuf", "ub"): "load the data from GM into a buffer in UB instead",
+}
+
+
+def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        landing = lowering.scratch(target, source.buffer.element)
+        _gm_to_ub(lowering, op, source, landing)
+        convert(lowering, op, landing, target)
+        return
+    sizes, partial = clip(emit, source)
+    if partial is not None:
+        _when(emit, partial, lambda: _fill(lowering, op, target))
+        source, target = source.resized(sizes), target.resized(sizes)
+    emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _fill(lowering: Lowering, op: tile.CopyOp, target: View) -> None:
+    value = lowering.values[op.pad] if op.pad is not None else None
+    scalar = lowering.scalar(value if value is not None else 0, target.buffer.element)
+    lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
+
+
+def _when(emit: Emitter, condition: SSAValue, body: Callable[[], None]) -> None:
+    block = Block()
+    with emit.inside(block):
+        body()
+        emit.insert(scf.YieldOp())
+    emit.insert(scf.IfOp(condition, [], Region(block)))
+
+
+def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"GM to L1 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type, or convert in UB")
+    if len(source.axes) == 1:
+        source, target = _as_row(source), _as_row(target)
+    sizes, partial = clip(emit, source)
+    padded = _fractal_padding(target)
+    if op.pad is not None and (partial is not None):
+        pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
+    else:
+        pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded else None
+    destination = materialise(emit, target, op)
+    if partial is not None:
+        source = source.resized(sizes)
+    emit.insert(hivm.Nd2NzOp(
+        materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
+        init_condition=partial if partial is not None and not padded else None,
+    ))
+
+
+def _as_row(view: View) -> View:
+    return replace(view, axes=(None, *view.axes))
+
+
+def _fractal_padding(target: View) -> bool:
+    """Whether the fractals of the destination hold more than the matrix."""
+    assert isinstance(target.buffer.value.type, MemRefType)
+    n1, m1, m0, n0 = target.buffer.value.type.get_shape()
+    rows, columns = target.buffer.shape[-2:]
+    return target.covers and (rows != m1 * m0 or columns != n1 * n0)
+
+
+def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        staged = lowering.scratch(source, target.buffer.element)
+        convert(lowering, op, source, staged)
+        source = staged
+    sizes, partial = clip(emit, target)
+    if partial is not None:
+        source, target = source.resized(sizes), target.resized(sizes)
+    emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
+    quantisation = _PRE_QUANT.get(kinds)
+    if kinds[0] != kinds[1] and quantisation is None:
+        raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T233",
+                     help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
+    to_gm = target.buffer.space == "gm"
+    if to_gm:
+        sizes, partial = clip(emit, target)
+        if partial is not None:
+            target = target.resized(sizes)
+    emit.insert(hivm.FixpipeOp(
+        materialise(emit, source, op), materialise(emit, target, op), dma_mode="nz2nd" if to_gm else "normal",
+        pre_quant=quantisation, pre_relu="NORMAL_RELU" if op.relu is not None else None,
+    ))
+
+
+def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    if source.buffer.dtype != target.buffer.dtype:
+        convert(lowering, op, source, target)
+        return
+    emit = lowering.emit
+    emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def convert(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """``target = cast(source)`` in UB, through the types that the hardware converts directly."""
+    emit, mode = lowering.emit, op.round_mode.data if op.round_mode is not None else "rint"
+    path = cast_path(source.buffer.dtype, target.buffer.dtype, mode)
+    if path is None:
+        raise refuse(op, f"no conversion from {source.buffer.dtype} to {target.buffer.dtype} with mode {mode}", "T234")
+    current = source
+    for kind, step_mode in path[:-1]:
+        landing = lowering.scratch(target, lowering.type_of(kind))
+        emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, landing, op)], round_mode=step_mode))
+        current = landing
+    emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, target, op)], round_mode=path[-1][1]))
+
+
+def _hand_over(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """L0C -> UB and UB -> L1: through a workspace in GM, written by the producer and read by the consumer."""
+    emit = lowering.emit
+    shape = [size if isinstance(size, int) else None for size in source.shape]
+    if None in shape or len(shape) != 2:
+        raise refuse(op, f"{source.buffer.label} crosses between Cube and Vector with a shape that is not a constant matrix",
+                     "T240", help="hand over whole tiles of constant size")
+    from_cube = source.buffer.space == "cc"
+    element = target.buffer.element if from_cube else source.buffer.element
+    if from_cube and _PRE_QUANT.get((source.buffer.dtype.mlir, target.buffer.dtype.mlir)) is None:
+        element = source.buffer.element
+    kind: MemRefType[Attribute] = MemRefType(element, [size or 1 for size in shape], memory_space=hivm.address_space("gm"))
+    ring = emit.insert(memref_ext.AllocWorkspaceOp(kind))
+    stage = whole(Buffer(ring.results[0], "gm", tuple(source.shape), f"the workspace of {source.buffer.label}"))
+    if from_cube:
+        _l0c_out(lowering, op, source, stage)
+        _gm_to_ub(lowering, op, stage, target)
+    else:
+        if source.buffer.dtype != target.buffer.dtype:
+            staged = lowering.scratch(source, target.buffer.element)
+            convert(lowering, op, source, staged)
+            source = staged
+        _ub_to_gm(lowering, op, source, stage)
+        _gm_to_l1(lowering, op, stage, target)
+
+
+_PATHS = {
+    ("gm", "ub"): _gm_to_ub,
+    ("gm", "cbuf"): _gm_to_l1,
+    ("ub", "gm"): _ub_to_gm,
+    ("ub", "ub"): _ub_to_ub,
+    ("cc", "gm"): _l0c_out,
+    ("cc", "cbuf"): _l0c_out,
+    ("cc", "ub"): _hand_over,
+    ("ub", "cbuf"): _hand_over,
+}
+
+__all__ = ["clip", "convert", "lower_copy"]

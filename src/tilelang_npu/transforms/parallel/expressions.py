@@ -1,0 +1,171 @@
+"""From the scalar expressions of a ``T.Parallel`` body to vector operations over the whole box."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import FloatAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.buffers import space_of
+from tilelang_npu.transforms.parallel.indices import Invariants, NotVector, region_of
+
+_FUNCTIONS: dict[type[Operation], str] = {
+    arith.AddfOp: "add", arith.AddiOp: "add", arith.SubfOp: "sub", arith.SubiOp: "sub", arith.MulfOp: "mul",
+    arith.MuliOp: "mul", arith.DivfOp: "div", arith.MaximumfOp: "max", arith.MaxnumfOp: "max", arith.MaxSIOp: "max",
+    arith.MinimumfOp: "min", arith.MinnumfOp: "min", arith.MinSIOp: "min", arith.AndIOp: "bitwise_and",
+    arith.OrIOp: "bitwise_or", arith.XOrIOp: "bitwise_xor", arith.ShLIOp: "bitwise_lshift",
+    arith.ShRSIOp: "bitwise_rshift", arith.SelectOp: "select", math.ExpOp: "exp", math.LogOp: "ln", math.SqrtOp: "sqrt",
+    math.RsqrtOp: "rsqrt", math.AbsFOp: "abs", math.AbsIOp: "abs",
+}
+_CASTS: dict[type[Operation], str] = {
+    arith.ExtFOp: "rint", arith.TruncFOp: "rint", arith.SIToFPOp: "rint", arith.ExtSIOp: "rint", arith.ExtUIOp: "rint",
+    arith.UIToFPOp: "rint", arith.FPToSIOp: "trunc", arith.TruncIOp: "truncwithoverflow",
+}
+_COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.cmpi, signed
+_FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
+_FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
+
+
+class Vectoriser:
+    """Turns the expressions of one loop into tile operations in front of it."""
+
+    def __init__(self, loop: tile.ParallelOp, extents: list[int]):
+        self.loop = loop
+        self.extents = extents
+        self.invariants = Invariants(loop)
+        self.early: dict[SSAValue, SSAValue] = {}
+
+    def emit(self, op: Operation) -> Operation:
+        """Insert in front of the loop."""
+        op.location = self.loop.location
+        block = self.loop.parent_block()
+        assert block is not None
+        block.insert_op_before(op, self.loop)
+        return op
+
+    def scratch(self, element: Attribute) -> SSAValue:
+        """A tile of the box's shape in UB."""
+        kind = MemRefType(element, self.extents, memory_space=hivm.address_space("ub"))
+        made = self.emit(tile.AllocOp("parallel", kind))
+        return made.results[0]
+
+    def read(self, load: memref.LoadOp) -> SSAValue:
+        """The tile that a load covers; data in GM is brought to UB first."""
+        region, _ = region_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
+        if space_of(load.memref) != "gm":
+            return region
+        kind = region.type
+        assert isinstance(kind, MemRefType)
+        here = MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
+        landing = self.emit(tile.AllocOp("parallel", here)).results[0]
+        self.emit(tile.CopyOp(region, landing))
+        return landing
+
+    def keep(self, load: memref.LoadOp) -> None:
+        """Read now what a later statement wants from before a store in between."""
+        source = self.read(load)
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        copy = self.emit(tile.AllocOp("parallel", MemRefType(kind.element_type, kind.shape,
+                                                             memory_space=hivm.address_space("ub")))).results[0]
+        self.emit(tile.CopyOp(source, copy))
+        self.early[load.res] = copy
+
+    def store(self, store: memref.StoreOp) -> None:
+        """One statement ``target[...] = expression`` over the box."""
+        target, _ = region_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
+        element = store.value.type
+        place = target
+        if space_of(store.memref) == "gm":
+            owner = store.value.owner
+            if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
+                self.emit(tile.CopyOp(self.operand(store.value), target))
+                return
+            place = self.scratch(element)
+        self.into(store.value, place)
+        if place is not target:
+            self.emit(tile.CopyOp(place, target))
+
+    def into(self, value: SSAValue, target: SSAValue) -> None:
+        """Compute an expression into a tile."""
+        if not self.invariants.depends(value):
+            self.emit(tile.FillOp(self.invariants.hoist(value), target))
+            return
+        owner = value.owner
+        if isinstance(owner, memref.LoadOp):
+            source = self.operand(value)
+            if tile.shape_of(source) == tile.shape_of(target):
+                self.emit(tile.CopyOp(source, target))
+            else:
+                self.emit(tile.BroadcastOp(source, target))
+            return
+        self._compute(owner, target)
+
+    def operand(self, value: SSAValue) -> SSAValue:
+        """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into."""
+        if not self.invariants.depends(value):
+            return self.invariants.hoist(value)
+        early = self.early.get(value)
+        if early is not None:
+            return early
+        owner = value.owner
+        if isinstance(owner, memref.LoadOp):
+            return self.read(owner)
+        place = self.scratch(value.type)
+        self._compute(owner, place)
+        return place
+
+    def _compute(self, owner: object, target: SSAValue) -> None:
+        if isinstance(owner, (arith.CmpiOp, arith.CmpfOp)):
+            table = _COMPARISONS if isinstance(owner, arith.CmpiOp) else _FLOAT_COMPARISONS
+            mode = table.get(owner.predicate.value.data)
+            if mode is None:
+                msg = "a comparison has no vector form"
+                raise NotVector(msg)
+            self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
+        elif isinstance(owner, arith.NegfOp):
+            minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, owner.operand.type))).results[0]  # type: ignore[arg-type]
+            source = self.operand(owner.operand)
+            self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
+        elif isinstance(owner, Operation) and type(owner) in _CASTS:
+            self._cast(owner, target)
+        elif isinstance(owner, Operation) and type(owner) in _FUNCTIONS:
+            self._apply(_FUNCTIONS[type(owner)], list(owner.operands), target, {})
+        else:
+            name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
+            msg = f"{name} has no vector form"
+            raise NotVector(msg)
+
+    def _cast(self, owner: Operation, target: SSAValue) -> None:
+        source = self.operand(owner.operands[0])
+        if isinstance(source.type, MemRefType) and tile.shape_of(source) != tile.shape_of(target):
+            wide = self.scratch(owner.operands[0].type)
+            self.emit(tile.BroadcastOp(source, wide))
+            source = wide
+        self.emit(tile.CopyOp(source, target, round_mode=_CASTS[type(owner)]))
+
+    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: dict[str, str]) -> None:
+        entry = ops.operation(name)
+        assert isinstance(entry, ops.Elementwise)
+        element = operands[1 if entry.condition else 0].type
+        if dtype(str(element)) not in entry.dtypes:
+            msg = f"{name} on {dtype(str(element))} has no vector form"
+            raise NotVector(msg)
+        inputs = [self.operand(operand) for operand in operands]
+        for position, value in enumerate(inputs):
+            shaped = isinstance(value.type, MemRefType)
+            if not shaped and position not in entry.scalar:
+                filled = self.scratch(value.type)
+                self.emit(tile.FillOp(value, filled))
+                inputs[position] = filled
+            elif shaped and not entry.broadcast and tile.shape_of(value) != tile.shape_of(target):
+                wide = self.scratch(operands[position].type)
+                self.emit(tile.BroadcastOp(value, wide))
+                inputs[position] = wide
+        self.emit(tile.ElementwiseOp(name, inputs, target, dict(clauses)))
+
+
+__all__ = ["Vectoriser"]

@@ -1,0 +1,123 @@
+"""The order of the passes, and the kernel's way through them.
+
+Read ``PASSES`` as a table of contents: each line a pass, its stage name, and why it stands there. ``hivm-auto`` and
+``hivm`` are the two forms that are handed out; every stage can be printed (``kernel.mlir(stage)``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects.context import make_context
+from tilelang_npu.errors import InternalError
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
+from tilelang_npu.transforms.complete_kernel import CompleteKernel
+from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
+from tilelang_npu.transforms.fold_accumulator_clear import FoldAccumulatorClear
+from tilelang_npu.transforms.guard_l0 import GuardL0
+from tilelang_npu.transforms.infer_scopes import InferScopes
+from tilelang_npu.transforms.insert_sync import InsertSync
+from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
+from tilelang_npu.transforms.plan_memory import PlanMemory
+from tilelang_npu.transforms.sink_buffers import SinkBuffers
+from tilelang_npu.transforms.split_cores import SplitCores
+from tilelang_npu.transforms.tidy import Tidy
+from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
+
+Observer = Callable[[str, ModuleOp], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is for.
+
+    Attributes:
+        chip: the chip.
+        dialect: ``npuir``, ``ascendc`` or ``gpu``: whose rules the source follows.
+        synchronise: insert the waits inside a core; off where the user writes them.
+        reuse: let buffers whose lives do not meet share bytes.
+        multi_buffer: give pipelined loops several slots per buffer.
+    """
+
+    chip: Chip = field(default_factory=lambda: chips.chip("Ascend910B2"))
+    dialect: str = "npuir"
+    synchronise: bool = True
+    reuse: bool = True
+    multi_buffer: bool = True
+
+    @classmethod
+    def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object]) -> Options:
+        """The options that a source dialect's pass switches mean.
+
+        On the ascendc branch synchronisation and memory planning are off unless asked for; on the npuir branch the
+        toolchain does both unless told not to.
+        """
+        if dialect == "ascendc":
+            return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
+                       reuse=bool(switches.get("tl.ascend_memory_planning")))
+        return cls(chip=chip, dialect=dialect,
+                   synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
+                   multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)))
+
+
+def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
+    chip = options.chip.name
+    yield "vectorise-parallel", VectoriseParallel()  # first: what it makes has memories to infer
+    yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
+    yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
+    yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
+    yield "lower-to-hivm", LowerToHivm(chip=chip)  # clipped copies, fractals, the argument convention
+    yield "hivm-auto", Tidy()  # the form for the vendor's compiler
+    yield "split-cores", SplitCores(chip=chip)  # before planning: each core has its own memories
+    yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
+    yield "plan-memory", PlanMemory(chip=chip, reuse=options.reuse)  # before synchronisation, which works on bytes
+    yield "guard-l0", GuardL0()  # the macro's own events, in every mode
+    if options.synchronise:
+        yield "insert-sync", InsertSync()  # on planned bytes, while slots are still one buffer
+    yield "expand-multi-buffer", ExpandMultiBuffer()  # slots become addresses
+    yield "complete-kernel", CompleteKernel(chip=chip)  # what the toolchain wants to know
+    yield "hivm", Tidy()  # what is dumped, and what the simulator runs
+
+
+def stage_names(options: Options | None = None) -> list[str]:
+    """The stages in order, from ``tile``, the kernel as traced, to ``hivm``."""
+    return ["tile", *(name for name, _ in _passes(options or Options()))]
+
+
+def passes() -> dict[str, type[ModulePass]]:
+    """Every pass by its own name, for running them one by one."""
+    return {made.name: type(made) for _, made in _passes(Options())}
+
+
+def lower(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
+    """Take a kernel from the tile dialect to HIVM, in place, verifying after each pass.
+
+    Args:
+        module: the traced kernel; it is changed.
+        options: what the compilation is for.
+        observer: called with the name of each stage and the module as it is then.
+
+    Raises:
+        TileError: the kernel cannot be compiled; the error names the line.
+        InternalError: a pass left a module that does not verify.
+    """
+    context = make_context()
+    if observer is not None:
+        observer("tile", module)
+    for name, made in _passes(options):
+        made.apply(context, module)
+        try:
+            module.verify()
+        except VerifyException as error:
+            msg = f"after {name} the module does not verify: {error}"
+            raise InternalError(msg) from error
+        if observer is not None:
+            observer(name, module)
+    return module

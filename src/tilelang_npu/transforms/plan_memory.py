@@ -1,0 +1,179 @@
+"""Give every on-chip allocation its byte addresses: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
+
+If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
+Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
+for its whole life. Addresses that the user fixed are kept as they are. What does not fit is an error that lists what
+is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
+
+Runs after core splitting, before synchronisation, which works on the bytes decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.errors import TileError
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.emit import Emitter
+from tilelang_npu.transforms.lifetimes import Life, lifetimes
+from tilelang_npu.transforms.locations import line_of, location_of
+from tilelang_npu.transforms.lower_to_hivm import ADDRESS
+
+ALIGNMENT = {"ub": 32, "cbuf": 32, "ca": 512, "cb": 512, "cc": 512}  # bytes; hivm.md section 7, PlanMemory
+
+
+def _rounded(nbytes: int, space: str) -> int:
+    unit = ALIGNMENT[space]
+    return -(-nbytes // unit) * unit
+
+
+@dataclass
+class _Plan:
+    """Addresses given out so far in one memory: (start, end, life) of each copy."""
+
+    space: str
+    taken: list[tuple[int, int, Life]] = field(default_factory=list)
+
+    def lowest(self, life: Life, nbytes: int) -> int:
+        """The lowest address where ``nbytes`` are free during the whole life."""
+        address = 0
+        for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
+            if other.overlaps(life) and start < address + nbytes and end > address:
+                address = end
+        return address
+
+    def take(self, life: Life, address: int, nbytes: int) -> None:
+        self.taken.append((address, address + nbytes, life))
+
+    @property
+    def used(self) -> int:
+        return max((end for _, end, _ in self.taken), default=0)
+
+
+def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool) -> dict[Life, list[int]]:
+    """Addresses of every copy of the allocations of one memory, in bytes.
+
+    Args:
+        lives: the allocations; those that the user pinned have the attribute ``tile.address``.
+        space: the memory.
+        capacity: its size in bytes.
+        reuse: whether allocations may share bytes.
+
+    Raises:
+        TileError: T104, they do not fit.
+    """
+    addresses: dict[Life, list[int]] = {}
+    layout = _Plan(space)
+    free: list[Life] = []
+    for life in lives:
+        pinned = life.op.attributes.get(ADDRESS)
+        if isinstance(pinned, IntegerAttr):
+            size = _rounded(life.nbytes, space)
+            addresses[life] = [pinned.value.data + slot * size for slot in range(life.slots)]
+            for address in addresses[life]:
+                layout.take(life, address, size)
+        else:
+            free.append(life)
+    total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
+    share = reuse and total > capacity
+    ordered = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start)) if share else free
+    for life in ordered:
+        size = _rounded(life.nbytes, space)
+        addresses[life] = []
+        for _ in range(life.slots):
+            address = layout.lowest(life, size) if share else layout.used
+            layout.take(life, address, size)
+            addresses[life].append(address)
+    if layout.used > capacity:
+        raise _overflow(lives, space, layout.used, capacity, reuse=reuse)
+    return addresses
+
+
+def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
+    def demand(life: Life) -> int:
+        return _rounded(life.nbytes, space) * life.slots
+
+    peak = max((life.start for life in lives), key=lambda at: sum(demand(x) for x in lives if x.start <= at <= x.end))
+    alive = sorted((x for x in lives if not reuse or x.start <= peak <= x.end), key=demand, reverse=True)
+    largest = alive[0]
+
+    def entry(life: Life) -> str:
+        times = f" ({life.slots} slots of {_spaced(life.nbytes)})" if life.slots > 1 else ""
+        return f"{life.label} {_spaced(demand(life))} bytes{times}, {line_of(life.op)}"
+
+    notes = ["alive together at the peak:" if reuse else "without reuse (memory planning is off) all buffers are alive:"]
+    notes += ["  " + entry(life) for life in alive[:8]]
+    if len(alive) > 8:
+        notes.append(f"  and {len(alive) - 8} smaller ones")
+    over = needed - capacity
+    share = capacity / needed
+    advice = f"shrink the tiles to {int(share * 100)} % or less" if share < 1 else ""
+    if any(life.slots > 1 for life in alive):
+        advice += ", or ask for fewer stages (num_stages)"
+    if not reuse:
+        advice += ", or switch memory planning on"
+    return TileError(
+        f"the tile does not fit: {NAMES[space]} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
+        f"({_spaced(over)} too many)", code="T104", location=location_of(largest.op),
+        label=f"{_spaced(demand(largest))} bytes", notes=notes, help=advice)
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _rewrite(emit: Emitter, life: Life, addresses: list[int]) -> None:
+    with emit.before(life.op):
+        values = [emit.constant(address, i64) for address in addresses]
+        made = emit.insert(hivm.PointerCastOp(values, life.op.memref.type))
+    made.results[0].name_hint = life.op.memref.name_hint
+    for use in list(life.op.memref.uses):
+        if isinstance(use.operation, annotation.MarkOp):
+            use.operation.detach()
+            use.operation.erase()
+    Rewriter().replace_op(life.op, [], list(made.results))
+
+
+def capacity_of(chip: Chip, space: str) -> int:
+    """Bytes that a planner may give out in a memory."""
+    memory = chip.memory[space]
+    return memory.size - memory.reserved
+
+
+def _has_allocations(op: Operation) -> bool:
+    return any(isinstance(inner, memref.AllocOp) for inner in op.walk())
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes."""
+
+    name = "plan-memory"
+    chip: str = "Ascend910B2"
+    reuse: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = chips.chip(self.chip)
+        for function in op.walk():
+            if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
+                lives, _ = lifetimes(function)
+                emit = Emitter(function.body.block)
+                for space in ALIGNMENT:
+                    local = [life for life in lives if life.space == space]
+                    planned = plan(local, space, capacity_of(chip, space), reuse=self.reuse)
+                    for life, addresses in planned.items():
+                        _rewrite(emit, life, addresses)
+
+
+__all__ = ["PlanMemory", "plan"]

@@ -1,0 +1,116 @@
+"""Which bytes an access touches, and whether two accesses can meet.
+
+On-chip memory is compared by planned address, so that two buffers that share bytes conflict and two views of one
+buffer that do not, do not. Global memory is compared by argument: accesses of one tensor may meet, of two tensors may
+not; a workspace slot is a tensor of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
+from xdsl.ir import SSAValue
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.ops import dtype
+
+_THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The bytes of one operand.
+
+    Attributes:
+        space: memory, as HIVM spells it. root: the address or argument that the operand is a view of. addresses:
+        start of each slot in bytes; empty in global memory. low, high: the touched bytes relative to a slot, ``high``
+        not included; the whole slot where offsets are not constant.
+    """
+
+    space: str
+    root: SSAValue
+    addresses: tuple[int, ...]
+    low: int
+    high: int
+
+    @property
+    def slots(self) -> int:
+        """Number of copies that loop iterations take in turn."""
+        return max(1, len(self.addresses))
+
+    def meets(self, other: Place) -> int | None:
+        """After how many iterations of the loop around them accesses of both can touch a common byte.
+
+        None: never. 0: in the same iteration, and in every later one. N > 1: in the same iteration and in every N-th
+        later one, because both take the same slot of N.
+        """
+        if self.space != other.space:
+            return None
+        if not self.addresses or not other.addresses:
+            return 0 if self.root is other.root and self._inner(other) else None
+        if self.root is other.root:
+            if not self._inner(other):
+                return None
+            return self.slots if self.slots > 1 else 0
+        for a in self.addresses:
+            for b in other.addresses:
+                if a + self.low < b + other.high and b + other.low < a + self.high:
+                    return 0
+        return None
+
+    def _inner(self, other: Place) -> bool:
+        return self.low < other.high and other.low < self.high
+
+    @cached_property
+    def text(self) -> str:
+        """For reports: ``x_ub, bytes 0..8191``."""
+        return f"{self.root.name_hint or self.space}, bytes {self.low}..{self.high - 1}"
+
+
+def place_of(value: SSAValue) -> Place:
+    """The bytes of a memref operand."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    space = hivm.space_of(kind) or "gm"
+    root = value
+    while isinstance(root.owner, _THROUGH):
+        root = root.owner.operands[0]
+    addresses: tuple[int, ...] = ()
+    if isinstance(root.owner, hivm.PointerCastOp):
+        addresses = tuple(_constant(address) for address in root.owner.addrs)
+    low, high = _extent(value, root)
+    return Place(space, root, addresses, low, high)
+
+
+def _constant(value: SSAValue) -> int:
+    owner = value.owner
+    assert isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr), "planned addresses are constants"
+    return int(owner.value.value.data)
+
+
+def _size(kind: MemRefType) -> int:  # type: ignore[type-arg]
+    total = dtype(str(kind.element_type)).nbytes
+    for size in kind.get_shape():
+        total *= size if size != DYNAMIC_INDEX else 1 << 40
+    return total
+
+
+def _extent(value: SSAValue, root: SSAValue) -> tuple[int, int]:
+    """Bytes from the first to the last element of a view, relative to its root; all of the root where that is not
+    constant.
+    """
+    kind, whole = value.type, root.type
+    assert isinstance(kind, MemRefType) and isinstance(whole, MemRefType)
+    if value is root:
+        return 0, _size(whole)
+    strides = kind.get_strides()
+    offset = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
+    shape = kind.get_shape()
+    if strides is None or offset is None or None in strides or DYNAMIC_INDEX in shape:
+        return 0, _size(whole)
+    element = dtype(str(kind.element_type)).nbytes
+    last = offset + sum((size - 1) * (stride or 0) for size, stride in zip(shape, strides, strict=True))
+    return offset * element, (last + 1) * element

@@ -1,0 +1,77 @@
+"""Event ids: eight for each ordered pair of pipes; two events that can be outstanding together need different ones.
+
+An event within an iteration is outstanding from its set to its wait; one that crosses iterations, from in front of
+the loop to behind it. Events that iterations take in turn need as many consecutive ids. Where the ids of a pair run
+out, the events of that pair stop taking turns, and what is still too much becomes a full barrier; the caller is told.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilelang_npu.transforms.sync.cover import Event
+from tilelang_npu.transforms.sync.items import BlockItems
+
+EVENT_IDS = 8  # hivm.md 6.3, step 7
+PING_PONG = ("M", "MTE1", 2)  # guard-l0 keeps ids 0 and 1 of M -> MTE1
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An event and the block it is in."""
+
+    event: Event
+    body: BlockItems
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """From the first set to the last wait, in half positions of the function."""
+        event, items = self.event, self.body.items
+        if event.distance:
+            return 2 * self.body.first - 1, 2 * self.body.last + 1
+        return 2 * items[event.set_after].last + 1, 2 * items[event.wait_before].first
+
+
+def allocate(events: Sequence[Placed], *, macros: bool) -> list[Placed]:
+    """Give every event its ids; returns those that found none."""
+    pairs: dict[tuple[str, str], list[Placed]] = defaultdict(list)
+    for placed in events:
+        pairs[placed.event.source, placed.event.target].append(placed)
+    left: list[Placed] = []
+    for (source, target), group in sorted(pairs.items()):
+        first = PING_PONG[2] if macros and (source, target) == PING_PONG[:2] else 0
+        failed = _colour(group, first)
+        if failed:
+            for placed in group:
+                _stop_alternating(placed.event)
+            failed = _colour(group, first)
+        left += failed
+    return left
+
+
+def _stop_alternating(event: Event) -> None:
+    """One id for all iterations: the next iteration's wait takes this iteration's set."""
+    event.slots = 1
+    event.distance = min(event.distance, 1)
+
+
+def _colour(group: Sequence[Placed], first: int) -> list[Placed]:
+    done: list[Placed] = []
+    failed: list[Placed] = []
+    for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
+        low, high = placed.interval
+        taken = set()
+        for other in done:
+            a, b = other.interval
+            if a <= high and low <= b:
+                taken.update(range(other.event.id, other.event.id + other.event.slots))
+        found = next((start for start in range(first, EVENT_IDS - placed.event.slots + 1)
+                      if not taken & set(range(start, start + placed.event.slots))), None)
+        if found is None:
+            failed.append(placed)
+        else:
+            placed.event.id = found
+            done.append(placed)
+    return failed

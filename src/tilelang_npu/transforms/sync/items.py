@@ -1,0 +1,99 @@
+"""A function as a tree of items: what synchronisation is inserted between.
+
+An item is an operation of a block that touches memory, itself or through the operations in its regions. Waits and
+sets go between items of one block, so that they balance on every path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.transforms.sync.bytes import Place, place_of
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access: the pipe, the bytes, whether it writes, and the operation that does it."""
+
+    pipe: str
+    place: Place
+    writes: bool
+    op: Operation
+
+
+@dataclass
+class Item:
+    """One operation between which synchronisation can stand.
+
+    Attributes:
+        op: the operation.
+        touches: its accesses, those of nested operations included.
+        inner: the pipes that the operation itself runs through in order (a macro such as mmadL1: MTE1, then M).
+        fence: the pipe that it is a barrier of (``ALL`` for all), if it is one.
+        blocks: nested blocks.
+        first, last: position of the operation, and of the last one inside it, in the function.
+    """
+
+    op: Operation
+    touches: list[Touch] = field(default_factory=list)
+    inner: tuple[str, ...] = ()
+    fence: str | None = None
+    blocks: list[BlockItems] = field(default_factory=list)
+    first: int = 0
+    last: int = 0
+
+
+@dataclass
+class BlockItems:
+    """The items of one block; ``loop`` is the loop whose body it is, ``first`` and ``last`` the positions that it
+    spans.
+    """
+
+    block: Block
+    items: list[Item]
+    loop: scf.ForOp | None = None
+    first: int = 0
+    last: int = 0
+
+
+def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None = None) -> BlockItems:
+    """The item tree below a block."""
+    count = counter if counter is not None else [0]
+    items: list[Item] = []
+    for op in block.ops:
+        item = Item(op, first=count[0])
+        count[0] += 1
+        for region in op.regions:
+            for inner in region.blocks:
+                body = op if isinstance(op, scf.ForOp) else None
+                nested = build(inner, count, body)
+                item.blocks.append(nested)
+                for child in nested.items:
+                    item.touches.extend(child.touches)
+        if isinstance(op, hivm.PipeBarrierOp):
+            item.fence = op.pipes()[0]
+        else:
+            found = [Touch(a.pipe, place_of(a.value), a.writes, op) for a in accesses(op)]
+            item.touches.extend(found)
+            pipes = tuple(dict.fromkeys(touch.pipe for touch in found))
+            item.inner = pipes if len(pipes) > 1 else ()
+        item.last = count[0] - 1
+        for nested in item.blocks:
+            nested.first, nested.last = item.first, item.last
+        if item.touches or item.fence or item.blocks:
+            item.touches = _distinct(item.touches)
+            items.append(item)
+    return BlockItems(block, items, loop)
+
+
+def _distinct(touches: list[Touch]) -> list[Touch]:
+    seen: dict[tuple[object, ...], Touch] = {}
+    for touch in touches:
+        place = touch.place
+        seen.setdefault((touch.pipe, place.space, place.root, place.low, place.high, touch.writes), touch)
+    return list(seen.values())

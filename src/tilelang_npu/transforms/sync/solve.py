@@ -1,0 +1,153 @@
+"""From demands to a small set of events and barriers for one block.
+
+Demands are found nearest first, so that an event made for a near pair covers the far ones; then each event and
+barrier is taken out again if the rest still covers every demand (transitive reduction). What remains is needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Order
+from tilelang_npu.transforms.sync.items import BlockItems, Item, Touch
+
+_ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (hivm.md 6.3, step 2)
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Why two accesses must be ordered: the earlier and the later one, and the iterations between them."""
+
+    kind: str
+    first: Touch
+    second: Touch
+    distance: int
+
+
+def _kind(first: Touch, second: Touch) -> str:
+    if first.writes:
+        return "WAW" if second.writes else "RAW"
+    return "WAR"
+
+
+def _meetings(earlier: Item, later: Item) -> Iterator[tuple[Touch, Touch, int]]:
+    """Pairs of accesses of two items that can touch a common byte, with the slots they alternate between (0 for
+    none).
+    """
+    for a in earlier.touches:
+        for b in later.touches:
+            if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
+                period = a.place.meets(b.place)
+                if period is not None:
+                    yield a, b, period
+
+
+def demands(body: BlockItems) -> Iterator[Demand]:
+    """What must be ordered between the items of a block, nearest pairs first.
+
+    In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes.
+    """
+    items, count = body.items, len(body.items)
+    for j in range(count):
+        for i in range(j - 1, -1, -1):
+            for a, b, _ in _meetings(items[i], items[j]):
+                slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
+                yield Demand(a.pipe, b.pipe, i, j, slots, Hazard(_kind(a, b), a, b, 0))
+    if body.loop is None:
+        return
+    for j in range(count):
+        for i in range(count - 1, -1, -1):
+            for a, b, period in _meetings(items[i], items[j]):
+                distance = period if period > 1 and _alternates_here(body, a) else 1
+                slots = max(1, distance)
+                yield Demand(a.pipe, b.pipe, i, distance * count + j, slots, Hazard(_kind(a, b), a, b, distance))
+
+
+def _alternates_here(body: BlockItems, touch: Touch) -> bool:
+    """Whether the slots of an access alternate with this loop: the address is defined in its body."""
+    owner = touch.place.root.owner
+    parent = getattr(owner, "parent_block", None)
+    return parent is not None and parent() is body.block
+
+
+def solve(body: BlockItems) -> Order:
+    """Events and barriers for one block (not for the blocks nested in it)."""
+    count = len(body.items)
+    inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
+    user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
+    order = Order(count, inner, user)
+    asked: list[Demand] = []
+    for demand in demands(body):
+        asked.append(demand)
+        if order.covers(demand):
+            continue
+        distance, index = divmod(demand.then, count)
+        if demand.source == demand.target:
+            order.fences.append(Fence(demand.source, index, demand.reason))
+        else:
+            slots = demand.slots if body.loop is not None else 1
+            order.events.append(
+                Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+    _reduce(order, _strongest(asked))
+    return order
+
+
+def _strongest(asked: list[Demand]) -> list[Demand]:
+    """Demands that no other one implies: same pipes, a later first and an earlier second."""
+    groups: dict[tuple[str, str], list[Demand]] = defaultdict(list)
+    for demand in asked:
+        groups[demand.source, demand.target].append(demand)
+    kept: list[Demand] = []
+    for group in groups.values():
+        best: dict[int, Demand] = {}
+        for demand in group:
+            known = best.get(demand.first)
+            if known is None or demand.then < known.then:
+                best[demand.first] = demand
+        earliest: int | None = None
+        for first in sorted(best, reverse=True):
+            if earliest is None or best[first].then < earliest:
+                kept.append(best[first])
+                earliest = best[first].then
+    return kept
+
+
+def _reduce(order: Order, asked: list[Demand]) -> None:
+    """Take out what the rest makes unnecessary; the weakest candidates (those that bind soonest) first."""
+    paths: dict[int, list[Event | Fence]] = {}
+    for index, demand in enumerate(asked):
+        path = order.path(demand)
+        assert path is not None
+        paths[index] = path
+    candidates: list[Event | Fence] = [*order.fences, *order.events]
+    for candidate in candidates:
+        if isinstance(candidate, Fence) and candidate.user:
+            continue
+        _take_out(order, candidate)
+        changed: dict[int, list[Event | Fence]] = {}
+        for index, demand in enumerate(asked):
+            if any(step is candidate for step in paths[index]):
+                path = order.path(demand)
+                if path is None:
+                    break
+                changed[index] = path
+        else:
+            paths.update(changed)
+            continue
+        _put_back(order, candidate)
+
+
+def _take_out(order: Order, candidate: Event | Fence) -> None:
+    if isinstance(candidate, Event):
+        order.events = [event for event in order.events if event is not candidate]
+    else:
+        order.fences = [fence for fence in order.fences if fence is not candidate]
+
+
+def _put_back(order: Order, candidate: Event | Fence) -> None:
+    if isinstance(candidate, Event):
+        order.events.append(candidate)
+    else:
+        order.fences.append(candidate)

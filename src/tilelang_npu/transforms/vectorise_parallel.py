@@ -1,0 +1,165 @@
+"""``T.Parallel`` to vector operations: each statement of the body over the whole box at once.
+
+A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), every
+operation has a vector form, and doing one statement for all points before the next gives what the points one by one
+would: a buffer that is written is read at the element that is written, or not at all. Otherwise the loop becomes
+nested scalar loops, which is always right and slow.
+
+Runs first, on the tile dialect as traced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.buffers import root_of
+from tilelang_npu.transforms.parallel.expressions import Vectoriser
+from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
+from tilelang_npu.transforms.ranges import Ranges
+
+
+def _static_extents(loop: tile.ParallelOp, ranges: Ranges) -> list[int]:
+    extents = [ranges.constant(extent) for extent in loop.mixed_extents()]
+    if any(extent is None for extent in extents):
+        msg = "an extent is known only at run time"
+        raise NotVector(msg)
+    return [extent or 0 for extent in extents]
+
+
+def _check_order(loop: tile.ParallelOp, extents: list[int]) -> None:
+    """Whether statement by statement equals point by point."""
+    invariants = Invariants(loop)
+    stores = [op for op in loop.body.block.ops if isinstance(op, memref.StoreOp)]
+    written: dict[SSAValue, list[tuple[Index, ...]]] = {}
+    for store in stores:
+        where = tuple(invariants.index(value) for value in store.indices)
+        written.setdefault(root_of(store.memref), []).append(where)
+    for places in written.values():
+        for position, first in enumerate(places):
+            for second in places[position + 1:]:
+                if first != second and not _apart(first, second, extents):
+                    msg = "two statements write overlapping parts of one buffer"
+                    raise NotVector(msg)
+    for op in loop.body.block.ops:
+        if isinstance(op, memref.LoadOp) and root_of(op.memref) in written:
+            where = tuple(invariants.index(value) for value in op.indices)
+            if any(where != place and not _apart(where, place, extents) for place in written[root_of(op.memref)]):
+                msg = "an element is read that another point writes"
+                raise NotVector(msg)
+
+
+def _apart(a: tuple[Index, ...], b: tuple[Index, ...], extents: list[int]) -> bool:
+    """Whether two accesses of one buffer surely never meet."""
+    for x, y in zip(a, b, strict=True):
+        if isinstance(x.offset, int) and isinstance(y.offset, int):
+            width_x = 1 if x.axis is None else extents[x.axis]
+            width_y = 1 if y.axis is None else extents[y.axis]
+            if x.offset + width_x <= y.offset or y.offset + width_y <= x.offset:
+                return True
+    return False
+
+
+def _vectorise(loop: tile.ParallelOp, ranges: Ranges) -> None:
+    block = loop.body.block
+    for op in block.ops:
+        if op.regions:
+            msg = f"{op.name} in the body has no vector form"
+            raise NotVector(msg)
+    extents = _static_extents(loop, ranges)
+    _check_order(loop, extents)
+    work = Vectoriser(loop, extents)
+    statements = list(block.ops)
+    for position, op in enumerate(statements):
+        if isinstance(op, memref.LoadOp) and _stored_before_use(op, statements[position + 1:]):
+            work.keep(op)
+        elif isinstance(op, memref.StoreOp):
+            work.store(op)
+
+
+def _stored_before_use(load: memref.LoadOp, rest: list[Operation]) -> bool:
+    """Whether the loaded element is overwritten before the last statement that needs its old value."""
+    pending = {load.res}
+    overwritten = False
+    for op in rest:
+        uses = any(operand in pending for operand in op.operands)
+        if uses and overwritten and isinstance(op, memref.StoreOp):
+            return True
+        if uses and not isinstance(op, memref.StoreOp):
+            pending.update(op.results)
+        if isinstance(op, memref.StoreOp) and root_of(op.memref) is root_of(load.memref):
+            overwritten = True
+    return False
+
+
+def _serialise(loop: tile.ParallelOp) -> None:
+    """Nested scalar loops over the box."""
+    parent = loop.parent_block()
+    assert parent is not None
+
+    def constant(value: int) -> SSAValue:
+        made = arith.ConstantOp(IntegerAttr(value, IndexType()))
+        made.location = loop.location
+        parent.insert_op_before(made, loop)
+        return made.result
+
+    zero, one = constant(0), constant(1)
+    bounds = [extent if isinstance(extent, SSAValue) else constant(extent) for extent in loop.mixed_extents()]
+    indices: list[SSAValue] = []
+    outermost: scf.ForOp | None = None
+    inner: Block | None = None
+    for bound, argument in zip(bounds, loop.body.block.args, strict=True):
+        body = Block(arg_types=[IndexType()])
+        body.args[0].name_hint = argument.name_hint
+        made = scf.ForOp(zero, bound, one, [], Region(body))
+        made.location = loop.location
+        if inner is None:
+            outermost = made
+        else:
+            inner.add_ops([made, scf.YieldOp()])
+        inner = body
+        indices.append(body.args[0])
+    assert inner is not None and outermost is not None
+    mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, indices, strict=True))
+    for op in loop.body.block.ops:
+        if not isinstance(op, tile.YieldOp):
+            inner.add_op(op.clone(value_mapper=mapping))
+    inner.add_op(scf.YieldOp())
+    parent.insert_op_before(outermost, loop)
+
+
+@dataclass(frozen=True)
+class VectoriseParallel(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "vectorise-parallel"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ranges = Ranges()
+        for loop in [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]:
+            block = loop.parent_block()
+            assert block is not None
+            last = loop.prev_op
+            try:
+                _vectorise(loop, ranges)
+            except NotVector:
+                _undo(block, last, loop)
+                _serialise(loop)
+            loop.detach()
+            loop.erase()
+
+
+def _undo(block: Block, last: Operation | None, loop: tile.ParallelOp) -> None:
+    """Remove what a vectorisation that failed had already emitted."""
+    current = loop.prev_op
+    while current is not None and current is not last:
+        previous = current.prev_op
+        current.detach()
+        current.erase()
+        current = previous

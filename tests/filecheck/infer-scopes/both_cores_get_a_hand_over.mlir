@@ -1,0 +1,18 @@
+// RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
+// The gemm's result is read by vector work: one allocation per memory, a copy right in front of the reader. The store to
+// GM behind it still takes it from L0C.
+// CHECK:      %[[L0C:.*]] = tile.alloc "c_l0c" : memref<32x32xf32, #hivm.address_space<cc>>
+// CHECK:      %[[UB:.*]] = tile.alloc "c_ub" : memref<32x32xf32, #hivm.address_space<ub>>
+// CHECK:      tile.gemm {{.*}} into %[[L0C]]
+// CHECK-NEXT: tile.copy %[[L0C]] to %[[UB]]
+// CHECK-NEXT: tile.elementwise "exp" ins(%[[UB]]
+// CHECK-NEXT: tile.copy %[[UB]] to %C
+func.func @k(%init: i1, %C: memref<32x32xf32, #hivm.address_space<gm>>) {
+  %a = tile.alloc "a" : memref<32x16xf16, #tile.scope<shared>>
+  %b = tile.alloc "b" : memref<16x32xf16, #tile.scope<shared>>
+  %c = tile.alloc "c" : memref<32x32xf32, #tile.scope<fragment>>
+  tile.gemm %a, %b into %c init %init : memref<32x16xf16, #tile.scope<shared>>, memref<16x32xf16, #tile.scope<shared>> into memref<32x32xf32, #tile.scope<fragment>>
+  tile.elementwise "exp" ins(%c : memref<32x32xf32, #tile.scope<fragment>>) outs(%c : memref<32x32xf32, #tile.scope<fragment>>)
+  tile.copy %c to %C : memref<32x32xf32, #tile.scope<fragment>> to memref<32x32xf32, #hivm.address_space<gm>>
+  return
+}
