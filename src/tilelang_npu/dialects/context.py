@@ -19,7 +19,7 @@ _DIALECTS = {
     "affine": "xdsl.dialects.affine:Affine",
     "tensor": "xdsl.dialects.tensor:Tensor",
     "linalg": "xdsl.dialects.linalg:Linalg",
-    "bufferization": "xdsl.dialects.bufferization:Bufferization",
+    "bufferization": "tilelang_npu.dialects.upstream:Bufferization",
     "vector": "xdsl.dialects.vector:Vector",
     "llvm": "xdsl.dialects.llvm:LLVM",
     "hivm": "tilelang_npu.dialects.hivm:Hivm",

@@ -43,7 +43,7 @@ class DialectOp(IRDLOperation, ABC):
     CORE: ClassVar[str] = "either"
     RULES: ClassVar[tuple[Rule, ...]] = ()
     OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
-    """Unit attributes of older text, each with the property and value it stands for; read always, written for old toolchains."""
+    """Unit attributes of older text, each with the property and value it stands for; always read, written for v1.0.0."""
 
     def pipes(self) -> tuple[str, ...]:
         """Short names of the pipes that execute the op, in the order data takes them; empty where none does."""
@@ -58,7 +58,7 @@ class DialectOp(IRDLOperation, ABC):
 class OfClass(AttrConstraint[Attribute]):
     """An attribute or type of one of some Python classes; ``text`` names them in the message."""
 
-    classes: tuple[type, ...]
+    classes: tuple[Any, ...]
     text: str
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
@@ -155,7 +155,8 @@ def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
     cls.print = print_  # type: ignore[assignment,method-assign]
 
 
-def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = ()) -> Callable[[type[OpT]], type[OpT]]:
+def operation(*, pipes: Sequence[str] = (), core: str = "either",
+              rules: Sequence[Rule] = ()) -> Callable[[type[OpT]], type[OpT]]:
     """Class decorator: define the op that the class body declares.
 
     Args:

@@ -19,15 +19,13 @@ from xdsl.utils.exceptions import VerifyException
 from tilelang_npu.dialects.attribute_kinds import EnumAttr, MarkerAttr, NumberAttr, SymbolAttr, TextAttr
 from tilelang_npu.dialects.dlti import DataLayoutEntryAttr
 
-Cases = ClassVar[Mapping[str, int]]
-
 
 @irdl_attr_definition
 class FunctionKindAttr(EnumAttr):
     """Whether a function runs on the host or on the device; required on kernels."""
 
     name = "hacc.function_kind"
-    CASES: Cases = {"HOST": 1, "DEVICE": 2}
+    CASES: ClassVar[Mapping[str, int]] = {"HOST": 1, "DEVICE": 2}
 
 
 @irdl_attr_definition
@@ -35,7 +33,7 @@ class ArgTypeAttr(EnumAttr):
     """The role of a kernel argument."""
 
     name = "hacc.arg_type"
-    CASES: Cases = {case: number for number, case in enumerate(
+    CASES: ClassVar[Mapping[str, int]] = {case: number for number, case in enumerate(
         ("ffts_base_address", "input", "output", "input_and_output", "workspace", "sync_block_lock", "tiling_key",
          "tiling_data", "tiling_struct", "mesh_arg", "sanitizer_addr", "gm_addr", "sub_workspace"))}
 
@@ -45,15 +43,14 @@ class HostFuncTypeAttr(EnumAttr):
     """What a host function computes for a kernel."""
 
     name = "hacc.host_func_type"
-    CASES: Cases = {case: number for number, case in enumerate(
+    CASES: ClassVar[Mapping[str, int]] = {case: number for number, case in enumerate(
         ("host_entry", "tiling_function", "infer_output_shape_function", "infer_workspace_shape_function",
          "infer_sync_block_lock_num_function", "infer_sync_block_lock_init_function",
          "get_tiling_struct_size_function", "infer_task_type_function", "infer_vf_mode_function"), 1)}
 
 
 def _symbol(mnemonic: str, meaning: str) -> type[SymbolAttr]:
-    made = type(mnemonic.title().replace("_", "") + "Attr", (SymbolAttr,), {"name": f"hacc.{mnemonic}", "__doc__": meaning})
-    return irdl_attr_definition(made)
+    return type(mnemonic.title().replace("_", "") + "Attr", (SymbolAttr,), {"name": f"hacc.{mnemonic}", "__doc__": meaning})
 
 
 HOST_FUNCTION_REFERENCES: tuple[type[SymbolAttr], ...] = tuple(
@@ -63,9 +60,8 @@ RenameFuncAttr = _symbol("rename_func", "The name that a function shall get: ``#
 
 
 def _marker(mnemonic: str) -> type[MarkerAttr]:
-    made = type(mnemonic.title().replace("_", "") + "Attr", (MarkerAttr,), {
+    return type(mnemonic.title().replace("_", "") + "Attr", (MarkerAttr,), {
         "name": f"hacc.{mnemonic}", "__doc__": f"``#hacc.{mnemonic}``: a marker without contents."})
-    return irdl_attr_definition(made)
 
 
 MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import linecache
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
@@ -91,9 +91,10 @@ def _file_location(attribute: Attribute) -> Location | None:
     if isinstance(attribute, CallSiteLoc):
         return _file_location(attribute.callee)
     if isinstance(attribute, NameLoc):
-        return _file_location(attribute.child_loc)
+        return _file_location(attribute.location)
     if isinstance(attribute, FusedLoc):
-        places = (_file_location(inner) for inner in attribute.parameters)
+        assert isinstance(attribute.locations, ArrayAttr)
+        places = (_file_location(inner) for inner in attribute.locations)
         return next((place for place in places if place is not None), None)
     return None
 
@@ -124,19 +125,24 @@ def _verify_block(parent: Operation, region: Region, block: Block, visible: set[
                   elsewhere: set[SSAValue]) -> None:
     visible.update(block.args)
     added += block.args
-    last = block.last_op
-    needs_terminator = region.blocks.first is not region.blocks.last or not parent.has_trait(NoTerminator)
-    if last is None and needs_terminator:
-        raise _broken(parent, "empty block: expect at least a terminator")
     for op in block.ops:
         for number, operand in enumerate(op.operands):
-            if operand not in visible and not (operand in elsewhere and operand.owner is not op):
+            if operand not in visible and (operand not in elsewhere or _block_of(operand) is block):
                 raise _broken(op, f"operand #{number} does not dominate this use")
-        if op is last and needs_terminator and not op.has_trait(IsTerminator):
-            raise _broken(op, "block with no terminator")
         _verify_op(op, visible)
         visible.update(op.results)
         added += op.results
+    if region.blocks.first is region.blocks.last and parent.has_trait(NoTerminator):
+        return
+    last = block.last_op
+    if last is None:
+        raise _broken(parent, "empty block: expect at least a terminator")
+    if not last.has_trait(IsTerminator):
+        raise _broken(last, "block with no terminator")
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
 
 
 def _broken(op: Operation, message: str) -> TileError:

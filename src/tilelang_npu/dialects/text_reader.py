@@ -34,6 +34,8 @@ from xdsl.parser import Parser, ParserState
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
 
+from tilelang_npu.dialects.upstream import format_of
+
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
 _TOKEN = re.compile(
     r"""(?:[ \t\r\n\f\v]|//[^\n]*(?:\n|\Z))*(?:
@@ -139,7 +141,7 @@ class TextParser(Parser):
             self.parse_punctuation("=")
             self.parse_optional_location()
             return
-        super()._parse_alias_def()
+        super()._parse_alias_def()  # type: ignore[no-untyped-call]
 
     @property
     def pos(self) -> int:
@@ -174,11 +176,49 @@ class TextParser(Parser):
         return made
 
     def parse_operation(self) -> Operation:
-        start = self._op_start = self.pos
-        op = super().parse_operation()
+        """Read an op; as xDSL's, with the LLVM 19 formats, and with the place it stands at."""
+        state = self._parser_state
+        first = state.current_token
+        start = self._op_start = first.start
+        bound = self._parse_op_result_list()
+        token = state.current_token
+        self._op_start = token.start
+        if token.kind is MLIRTokenKind.BARE_IDENT:
+            self._consume_token()
+            op_type = self._get_op_by_name(token.text)
+            state.dialect_stack.append(op_type.dialect_name())
+            upstream = format_of(op_type)
+            op: Operation = op_type.parse(self) if upstream is None else upstream.parse(self, op_type)  # type: ignore[type-var]
+            state.dialect_stack.pop()
+            location = self.parse_optional_location()
+            if location is not None:
+                op.location = location
+        else:
+            op_type = self._get_op_by_name(self.expect(self.parse_optional_str_literal, "operation name expected"))
+            state.dialect_stack.append(op_type.dialect_name())
+            op = self._parse_generic_operation(op_type)
+            state.dialect_stack.pop()
         if isinstance(op.location, UnknownLoc):
             op.location = self._location(start)
+        if bound:
+            self._bind_results(op, bound, first)
         return op
+
+    def _bind_results(self, op: Operation, bound: list[tuple[Span[str], int]], first: Any) -> None:
+        count = sum(size for _, size in bound)
+        if len(op.results) != count:
+            self.raise_error(f"operation has {len(op.results)} results, but was given {count} to bind", first.span)
+        place = 0
+        for span, size in bound:
+            self._register_ssa_definition(span.text[1:], op.results[place:place + size], span)
+            place += size
+
+    def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> Any:
+        # Where MLIR reads a list of types behind an arrow, a single type needs no parentheses.
+        types = delimiter is self.Delimiter.PAREN and parse in (self.parse_type, self.parse_attribute)
+        if types and self._parser_state.current_token.text != "(":
+            return [self.parse_type()]
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)

@@ -12,8 +12,11 @@ from io import StringIO
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, UnregisteredOp, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.irdl import IRDLOperation
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
+
+from tilelang_npu.dialects.upstream import format_of
 
 
 class TextPrinter(Printer):
@@ -83,12 +86,16 @@ class TextPrinter(Printer):
         self._print_results(op)
         if isolated:
             self.enter_scope()
-        if self.print_generic_format or Operation.print is type(op).print:
+        upstream = None if self.print_generic_format else format_of(type(op))
+        if upstream is None and (self.print_generic_format or Operation.print is type(op).print):
             self._parts.append(f'"{op.name}"')
             self.print_op_with_default_format(op)
         else:
             self._parts.append(self._short_name(op))
-            op.print(self)
+            if upstream is not None and isinstance(op, IRDLOperation):
+                upstream.print(self, op)
+            else:
+                op.print(self)
             if self.print_debuginfo:
                 self._parts.append(" ")
                 self.print_attribute(op.location)

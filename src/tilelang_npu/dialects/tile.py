@@ -594,7 +594,6 @@ class YieldOp(IRDLOperation):
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
 DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
-DIMENSIONS = "tile.dims"  # argument attribute: text of each run-time dimension of a tensor, "" for a constant one
 
 
 def stages_of(loop: Operation) -> int:

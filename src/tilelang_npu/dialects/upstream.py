@@ -1,18 +1,21 @@
 """Ops of MLIR's own dialects in the spelling of LLVM 19, where xDSL has none or another one.
 
-AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR (``bufferization.to_tensor`` names both types there,
-``to_memref`` is ``to_buffer``) and lacks the custom form of some memref ops. The reader and the writer look here first.
+AscendNPU-IR is built on LLVM 19.1.7. xDSL follows a newer MLIR: ``bufferization.to_tensor`` names both types there and
+``to_memref`` is called ``to_buffer``; and it lacks the custom form of some memref ops.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
-from xdsl.dialects.bufferization import Bufferization
-from xdsl.dialects.builtin import MemRefType, TensorType, UnitAttr
-from xdsl.ir import Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, result_def
+from xdsl.dialects import bufferization
+from xdsl.dialects.builtin import MemRefType, TensorType, UnitAttr, UnrankedMemRefType, UnrankedTensorType
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, opt_result_def, result_def
 from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
@@ -22,41 +25,146 @@ FORMATS = {
     "memref.copy": "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
     "memref.cast": _CAST,
     "memref.memory_space_cast": _CAST,
-    "bufferization.to_tensor": "$memref (`restrict` $restrict^)? (`writable` $writable^)? attr-dict `:` type($memref)",
 }
-"""Assembly formats of LLVM 19 by op name."""
+"""Assembly formats of ops that xDSL writes in generic form, by op name."""
+
+MEMREF = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
+TENSOR = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 
 
 @cache
 def format_of(op_type: type[Operation]) -> FormatProgram | None:
-    """The compiled LLVM 19 format of an op class; None where xDSL's own is right."""
+    """The compiled format of an op class; None where xDSL has one."""
     text = FORMATS.get(op_type.name)
     if text is None or not issubclass(op_type, IRDLOperation):
         return None
     return FormatProgram.from_str(text, op_type.get_irdl_definition())
 
 
+def _tensor_of(memref: Attribute) -> Attribute:
+    if isinstance(memref, MemRefType):
+        return TensorType(memref.element_type, memref.shape)
+    assert isinstance(memref, UnrankedMemRefType)
+    return UnrankedTensorType(memref.element_type)
+
+
+def _parse_units(parser: Parser, *words: str) -> dict[str, Attribute]:
+    return {word: UnitAttr() for word in words if parser.parse_optional_keyword(word) is not None}
+
+
 @operation()
-class ToMemrefOp(DialectOp):
-    """The buffer of a tensor, under its name in LLVM 19."""
+class ToTensorOp(DialectOp):
+    """A buffer read as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
 
-    name = "bufferization.to_memref"
-    tensor = operand_def(OfClass((TensorType,), "tensor"))
-    memref = result_def(OfClass((MemRefType,), "memref"))
-    read_only = opt_prop_def(UnitAttr)
+    name = "bufferization.to_tensor"
+    memref = operand_def(MEMREF)
+    tensor = result_def(TENSOR)
+    restrict = opt_prop_def(UnitAttr)
+    writable = opt_prop_def(UnitAttr)
 
-    assembly_format = "$tensor (`read_only` $read_only^)? attr-dict `:` type($memref)"
+    def __init__(self, memref: SSAValue | Operation, *, restrict: bool = False, writable: bool = False) -> None:
+        source = SSAValue.get(memref)
+        IRDLOperation.__init__(
+            self, operands=[source], result_types=[_tensor_of(source.type)],
+            properties={"restrict": UnitAttr() if restrict else None, "writable": UnitAttr() if writable else None})
 
-    def __init__(self, tensor: SSAValue | Operation, type_: MemRefType) -> None:
-        IRDLOperation.__init__(self, operands=[tensor], result_types=[type_])
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form; the tensor's type, which newer text adds, may follow."""
+        memref = parser.parse_unresolved_operand()
+        properties = _parse_units(parser, "restrict", "writable")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        if parser.parse_optional_keyword("to") is not None:
+            parser.parse_type()
+        if not isinstance(type_, (MemRefType, UnrankedMemRefType)):
+            parser.raise_error("expected a memref type")
+        return cls.build(operands=[parser.resolve_operand(memref, type_)], result_types=[_tensor_of(type_)],
+                         properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        _print(printer, self, self.memref, [word for word in ("restrict", "writable") if word in self.properties],
+               self.memref.type)
 
     def verify_(self) -> None:
-        tensor, memref = self.tensor.type, self.memref.type
-        assert isinstance(tensor, TensorType)
-        assert isinstance(memref, MemRefType)
-        if tensor.get_shape() != memref.get_shape() or tensor.element_type != memref.element_type:
-            msg = f"operand type '{tensor}' and result type '{memref}' are not of one shape and element type"
+        if self.tensor.type != _tensor_of(self.memref.type):
+            msg = f"result type '{self.tensor.type}' is not the tensor of '{self.memref.type}'"
             raise VerifyException(msg)
 
 
-Bufferization19 = Dialect("bufferization", [*Bufferization.operations, ToMemrefOp], [*Bufferization.attributes])
+@operation()
+class ToMemrefOp(DialectOp):
+    """The buffer of a tensor: ``bufferization.to_memref %t : memref<4xf32>``."""
+
+    name = "bufferization.to_memref"
+    tensor = operand_def(TENSOR)
+    memref = result_def(MEMREF)
+    read_only = opt_prop_def(UnitAttr)
+
+    def __init__(self, tensor: SSAValue | Operation, type_: Attribute, *, read_only: bool = False) -> None:
+        IRDLOperation.__init__(self, operands=[tensor], result_types=[type_],
+                               properties={"read_only": UnitAttr() if read_only else None})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        tensor = parser.parse_unresolved_operand()
+        properties = _parse_units(parser, "read_only")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        if not isinstance(type_, (MemRefType, UnrankedMemRefType)):
+            parser.raise_error("expected a memref type")
+        return cls.build(operands=[parser.resolve_operand(tensor, _tensor_of(type_))], result_types=[type_],
+                         properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        _print(printer, self, self.tensor, ["read_only"] if self.read_only is not None else [], self.memref.type)
+
+    def verify_(self) -> None:
+        if self.tensor.type != _tensor_of(self.memref.type):
+            msg = f"operand type '{self.tensor.type}' is not the tensor of '{self.memref.type}'"
+            raise VerifyException(msg)
+
+
+@operation()
+class MaterializeInDestinationOp(DialectOp):
+    """A tensor written to a given place, which may be a buffer of any layout."""
+
+    name = "bufferization.materialize_in_destination"
+    source = operand_def(TENSOR)
+    dest = operand_def(OfClass((*TENSOR.classes, *MEMREF.classes), "tensor or memref"))
+    result = opt_result_def(TENSOR)
+    restrict = opt_prop_def(UnitAttr)
+    writable = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$source `in` (`restrict` $restrict^)? (`writable` $writable^)? $dest attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, source: SSAValue | Operation, dest: SSAValue | Operation, *, restrict: bool = False,
+                 writable: bool = False) -> None:
+        type_ = SSAValue.get(dest).type
+        IRDLOperation.__init__(
+            self, operands=[source, dest], result_types=[type_ if isinstance(type_, TensorType) else None],
+            properties={"restrict": UnitAttr() if restrict else None, "writable": UnitAttr() if writable else None})
+
+
+def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str], type_: Attribute) -> None:
+    printer.print_string(" ")
+    printer.print_ssa_value(operand)
+    for word in words:
+        printer.print_string(f" {word}")
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(type_)
+
+
+_REPLACED = (bufferization.ToTensorOp, bufferization.MaterializeInDestinationOp)
+Bufferization = Dialect(
+    "bufferization",
+    [ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
+     *(op for op in bufferization.Bufferization.operations if op not in _REPLACED)],
+    [*bufferization.Bufferization.attributes])

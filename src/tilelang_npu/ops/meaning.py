@@ -50,6 +50,8 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
         return _selection(op)
     if op.hivm == "vshr" and facts.get("round"):
         return _rounded_shift
+    if target.is_bool and op.hivm not in _BITWISE:
+        return _on_small_integers(op.meaning)
     if op.hivm == "vdiv" and target.is_integer:
         return _integer_division(target, signed=bool(facts["isSigned"]))
     if facts.get("is_signed") is False and target.is_integer:
@@ -58,12 +60,11 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
 
 
 def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:  # noqa: B006
-    """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, dst)``; None where a kernel is needed."""
+    """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, out=dst)``; None where a kernel is needed."""
     if not isinstance(op, Elementwise) or not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
         return None
-    plain = target == "float32" or (target.is_integer and op.hivm in ("vadd", "vsub", "vmul", "vmax", "vmin", "vabs"))
-    same = all(source == target for source in sources)
-    return op.meaning if plain and same and op.result == "same" and op.hivm not in ("vshr", "vdiv") else None
+    plain = (target == "float32" and op.hivm not in _BITWISE) or (target.is_integer and op.hivm in _WRAPPING)
+    return op.meaning if plain and op.result == "same" and all(source == target for source in sources) else None
 
 
 def _computed(op: Elementwise, target: DType) -> Kernel:
@@ -81,6 +82,8 @@ def _computed(op: Elementwise, target: DType) -> Kernel:
 
 
 _BITWISE = frozenset({"vnot", "vand", "vor", "vxor"})
+_WRAPPING = frozenset({"vadd", "vsub", "vmul", "vmax", "vmin", "vabs"})
+"""Ops whose NumPy ufunc on integers is the hardware's."""
 
 
 def _wide(value: Any) -> Any:
@@ -100,14 +103,29 @@ def _on_bits(meaning: Callable[..., Any], element: DType) -> Kernel:
     return lambda dst, *srcs: _put(dst.view(bits), meaning(*[src.view(bits) for src in srcs]))
 
 
-def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
+def _on_small_integers(meaning: Callable[..., Any]) -> Kernel:
+    """Arithmetic on truth values, which NumPy has none of: done in 8-bit integers."""
+
+    def run(dst: Any, *srcs: Any) -> None:
+        _put(dst, np.asarray(meaning(*[np.asarray(src, np.int8) for src in srcs])) != 0)
+
+    return run
+
+
+def _unsigned(element: DType) -> Callable[[Any], Any]:
+    """The function that reads an integer array or number as unsigned."""
     bits = np.dtype(f"u{element.nbytes}")
     mask = (1 << element.bits) - 1
 
-    def run(dst: Any, *srcs: Any) -> None:
-        _put(dst.view(bits), meaning(*[src.view(bits) if isinstance(src, np.ndarray) else bits.type(src & mask) for src in srcs]))
+    def read(value: Any) -> Any:
+        return value.view(bits) if isinstance(value, np.ndarray) else bits.type(int(value) & mask)
 
-    return run
+    return read
+
+
+def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
+    read = _unsigned(element)
+    return lambda dst, *srcs: _put(read(dst), meaning(*[read(src) for src in srcs]))
 
 
 def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
@@ -119,15 +137,11 @@ def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
 
 def _integer_division(element: DType, *, signed: bool) -> Kernel:
     bits = element.numpy if signed else np.dtype(f"u{element.nbytes}")
-    mask = (1 << element.bits) - 1
-
-    def operand(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.view(bits)
-        return bits.type(value if signed else int(value) & mask)
+    read = _unsigned(element)
 
     def run(dst: Any, left: Any, right: Any) -> None:
-        a, b = np.broadcast_arrays(operand(left), operand(right))
+        given = (left, right) if signed else (read(left), read(right))
+        a, b = np.broadcast_arrays(*[np.asarray(value, bits) for value in given])
         with np.errstate(all="ignore"):
             quotient = np.floor_divide(a, b)
             inexact = (quotient * b != a) & ((a < 0) != (b < 0))
@@ -138,22 +152,13 @@ def _integer_division(element: DType, *, signed: bool) -> Kernel:
 
 def _comparison(op: Elementwise, sources: Sequence[DType], facts: Mapping[str, object]) -> Kernel:
     compare = op.meaning(facts["compare_mode"]) if "compare_mode" in facts else op.meaning
-    element = next((source for source in sources if source), sources[0])
+    element = sources[0]
     if facts.get("is_signed") is False and element.is_integer:
-        inner = _as_unsigned(compare, element)
-        return lambda dst, *srcs: _through(dst, inner, srcs)
+        read = _unsigned(element)
+        return lambda dst, *srcs: _put(dst, compare(*[read(src) for src in srcs]))
     if element.is_float and element.bits < 32 and not isinstance(compare, np.ufunc):
         return lambda dst, *srcs: _put(dst, compare(*[_wide(src) for src in srcs]))
     return lambda dst, *srcs: _put(dst, compare(*srcs))
-
-
-def _through(dst: Any, inner: Kernel, srcs: Sequence[Any]) -> None:
-    result = np.empty(dst.shape, np.uint8 if dst.dtype == np.bool_ else dst.dtype)
-    wide = np.broadcast_shapes(*(np.shape(src) for src in srcs))
-    held = np.empty(wide, next(src.dtype for src in srcs if isinstance(src, np.ndarray)))
-    inner(held, *srcs)
-    result[...] = held
-    np.copyto(dst, result, casting="unsafe")
 
 
 def _selection(op: Elementwise) -> Kernel:

@@ -54,7 +54,7 @@ CUBE = Cube(
     m=16,
     k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "f8E4M3FN": 32, "f8E5M2": 32, "i4": 64, "f32": 1,
                              "hf32": 8}),  # DOC TPC
-    overhead=0.3, latency=24, burst=27,  # MSKPP 910_95; the others as A2
+    overhead=0.3, latency=24, burst=54,  # MSKPP 910_95; the others as A2
 )
 
 ASCEND_910_95 = Chip(

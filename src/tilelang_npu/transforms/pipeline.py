@@ -29,6 +29,7 @@ from tilelang_npu.transforms.plan_memory import PlanMemory
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.tidy import Tidy
+from tilelang_npu.transforms.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
@@ -69,7 +70,8 @@ class Options:
 
 def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip = options.chip.name
-    yield "vectorise-parallel", VectoriseParallel()  # first: what it makes has memories to infer
+    yield "unroll-loops", UnrollLoops()  # first: what is unrolled has constant indices
+    yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DenseArrayBase, IntegerAttr, MemRefType, UnrankedMemRefType, i1, i64
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, MemRefType, UnrankedMemRefType, i1, i64
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -103,7 +104,7 @@ class Slot(NamedTuple):
 
 @irdl_attr_definition
 class SyncEventSlotAttr(Data[Slot]):
-    """An event that a custom macro op waits for, sets, or uses inside: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
+    """An event that a custom macro op waits for, sets or uses inside: ``<#hivm.pipe<A>, #hivm.pipe<B>, wait, <EVENT_ID1>>``."""
 
     name = "hivm.sync_event_slot"
 
@@ -212,15 +213,13 @@ class RemainInL0CAttr(NumberAttr):
 
 
 def _marker(mnemonic: str) -> type[MarkerAttr]:
-    made = type(mnemonic.title().replace("_", "").replace("-", "") + "Attr", (MarkerAttr,), {
+    return type(mnemonic.title().replace("_", "").replace("-", "") + "Attr", (MarkerAttr,), {
         "name": f"hivm.{mnemonic}", "__doc__": f"``#hivm.{mnemonic}``: a marker without contents."})
-    return irdl_attr_definition(made)
 
 
 def _bitcode(mnemonic: str) -> type[TextAttr]:
-    made = type(mnemonic.title().replace("_", "") + "Attr", (TextAttr,), {
+    return type(mnemonic.title().replace("_", "") + "Attr", (TextAttr,), {
         "name": f"hivm.{mnemonic}", "__doc__": f"Path of a bitcode file: ``#hivm.{mnemonic}<\"path\">``."})
-    return irdl_attr_definition(made)
 
 
 MARKERS: tuple[type[MarkerAttr], ...] = tuple(_marker(mnemonic) for mnemonic in (
@@ -270,11 +269,6 @@ def boolean(value: bool) -> BoolAttr:
     return IntegerAttr(int(value), i1)
 
 
-def integers(values: tuple[int, ...] | list[int]) -> DenseArrayBase:
+def integers(values: Sequence[int]) -> DenseArrayBase:
     """A list of integers as the dense i64 array that HIVM ops carry."""
     return DenseArrayBase.from_list(i64, list(values))
-
-
-def attribute_list(values: list[Attribute]) -> ArrayAttr[Attribute]:
-    """A list of attributes as one attribute."""
-    return ArrayAttr(values)

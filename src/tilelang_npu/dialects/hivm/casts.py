@@ -22,7 +22,8 @@ _FLOAT_NAMES: dict[type[Attribute], str] = {
     Float16Type: "half", BFloat16Type: "bfloat16_t", Float32Type: "float", Float64Type: "double",
     Float8E4M3FNType: "float8_e4m3_t", Float8E5M2Type: "float8_e5m2_t",
 }
-_SHORT = {"f16": "half", "bf16": "bfloat16_t", "f32": "float", "f8e4m3": "float8_e4m3_t", "f8e5m2": "float8_e5m2_t", "i1": "bool"}
+_SHORT = {"f16": "half", "bf16": "bfloat16_t", "f32": "float", "f8e4m3": "float8_e4m3_t", "f8e5m2": "float8_e5m2_t",
+          "i1": "bool"}
 _ALL_FIVE = "rint round floor ceil trunc"
 
 # "source -> targets : modes", one line per group.

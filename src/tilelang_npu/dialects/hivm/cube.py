@@ -341,4 +341,3 @@ class Conv3dL1Op(_ConvOp):
 
 
 OPERATIONS = (MmadL1Op, BatchMmadL1Op, MmadMxL1Op, Conv1dL1Op, Conv2dL1Op, Conv3dL1Op)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS", "SYNC_ARGUMENTS"]

@@ -182,7 +182,7 @@ class _CustomOp(StructuredOp):
             if number in used:
                 fail("inplace_outs cannot map multiple ins operands to the same outs operand")
             used.add(number)
-            if not (isinstance(given.type, (TensorType, MemRefType)) and isinstance(outs[number].type, (TensorType, MemRefType))):
+            if not all(isinstance(value.type, (TensorType, MemRefType)) for value in (given, outs[number])):
                 fail("inplace_outs requires mapped ins and outs operands to be ranked tensors or memrefs")
             if given.type != outs[number].type:
                 fail("inplace_outs requires mapped ins and outs operands to have identical ranked tensor or memref types")
@@ -346,4 +346,3 @@ class CustomMacroOp(_CustomOp):
 
 
 OPERATIONS = (CustomOp, CustomMacroOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "BUILTINS", "OPERATIONS"]

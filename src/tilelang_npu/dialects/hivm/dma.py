@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr, UnrankedMemRefType, i1, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    TensorType,
+    UnitAttr,
+    UnrankedMemRefType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -437,4 +447,3 @@ class AtomicRMWOp(StructuredOp):
 
 
 OPERATIONS = (LoadOp, StoreOp, CopyOp, Nd2NzOp, Nz2NdOp, L12UBOp, LoadScaleOp, AtomicCasOp, AtomicXchgOp, AtomicRMWOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "COPY_PIPES", "OPERATIONS"]

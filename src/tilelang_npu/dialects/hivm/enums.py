@@ -13,8 +13,6 @@ from xdsl.irdl import irdl_attr_definition
 
 from tilelang_npu.dialects.attribute_kinds import EnumAttr
 
-Cases = ClassVar[Mapping[str, int]]
-
 
 def _count(*words: str, start: int = 0) -> dict[str, int]:
     return {word: number for number, word in enumerate(words, start)}
@@ -25,7 +23,7 @@ class AddressSpaceAttr(EnumAttr):
     """Where a buffer lives: gm, cbuf (L1), ca (L0A), cb (L0B), cc (L0C), ub."""
 
     name = "hivm.address_space"
-    CASES: Cases = {**_count("zero", "gm", "cbuf", "ca", "cb", "cc", "ub"), "ssbuf": 11}
+    CASES: ClassVar[Mapping[str, int]] = {**_count("zero", "gm", "cbuf", "ca", "cb", "cc", "ub"), "ssbuf": 11}
 
 
 @irdl_attr_definition
@@ -33,7 +31,7 @@ class PipeAttr(EnumAttr):
     """An in-order instruction queue of a core."""
 
     name = "hivm.pipe"
-    CASES: Cases = {
+    CASES: ClassVar[Mapping[str, int]] = {
         **_count("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_ALL", "PIPE_MTE4",
                  "PIPE_MTE5", "PIPE_V2", "PIPE_FIX", "VIRTUAL_PIPE_MTE2_L1A", "VIRTUAL_PIPE_MTE2_L1B", "PIPE_NUM"),
         "PIPE_UNASSIGNED": 99,
@@ -46,7 +44,7 @@ class EventAttr(EnumAttr):
     """One of the eight events between two pipes of a core."""
 
     name = "hivm.event"
-    CASES: Cases = _count(*(f"EVENT_ID{number}" for number in range(8)))
+    CASES: ClassVar[Mapping[str, int]] = _count(*(f"EVENT_ID{number}" for number in range(8)))
     PREFIX: ClassVar[str] = "EVENT_ID"
 
 
@@ -55,7 +53,7 @@ class FuncCoreTypeAttr(EnumAttr):
     """The core a function runs on."""
 
     name = "hivm.func_core_type"
-    CASES: Cases = _count("AIC", "AIV", "MIX", "AIC_OR_AIV", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("AIC", "AIV", "MIX", "AIC_OR_AIV", start=1)
 
 
 @irdl_attr_definition
@@ -63,7 +61,7 @@ class ModuleCoreTypeAttr(EnumAttr):
     """The cores the functions of a module run on."""
 
     name = "hivm.module_core_type"
-    CASES: Cases = _count("AIC", "AIV", "MIX", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("AIC", "AIV", "MIX", start=1)
 
 
 @irdl_attr_definition
@@ -71,7 +69,7 @@ class CoreTypeAttr(EnumAttr):
     """The core an op runs on."""
 
     name = "hivm.tcore_type"
-    CASES: Cases = _count("CUBE", "VECTOR", "CUBE_OR_VECTOR", "CUBE_AND_VECTOR", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("CUBE", "VECTOR", "CUBE_OR_VECTOR", "CUBE_AND_VECTOR", start=1)
 
 
 @irdl_attr_definition
@@ -79,7 +77,7 @@ class CoreTypeMarkerAttr(EnumAttr):
     """As tcore_type, for marks."""
 
     name = "hivm.tcore_type_marker"
-    CASES: Cases = _count("CUBE", "VECTOR", "CUBE_OR_VECTOR", "CUBE_AND_VECTOR", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("CUBE", "VECTOR", "CUBE_OR_VECTOR", "CUBE_AND_VECTOR", start=1)
 
 
 @irdl_attr_definition
@@ -87,7 +85,7 @@ class PadModeAttr(EnumAttr):
     """What a load fills padding with."""
 
     name = "hivm.padmode"
-    CASES: Cases = _count("PadNull", "PadFirstElem", "PadValue")
+    CASES: ClassVar[Mapping[str, int]] = _count("PadNull", "PadFirstElem", "PadValue")
 
 
 @irdl_attr_definition
@@ -95,7 +93,7 @@ class RoundModeAttr(EnumAttr):
     """How a cast rounds."""
 
     name = "hivm.round_mode"
-    CASES: Cases = _count("rint", "round", "floor", "ceil", "trunc", "odd", "truncwithoverflow")
+    CASES: ClassVar[Mapping[str, int]] = _count("rint", "round", "floor", "ceil", "trunc", "odd", "truncwithoverflow")
 
 
 @irdl_attr_definition
@@ -103,7 +101,7 @@ class TypeFnAttr(EnumAttr):
     """Whether a cast reads integers as signed."""
 
     name = "hivm.cast"
-    CASES: Cases = _count("cast_signed", "cast_unsigned", "bitcast")
+    CASES: ClassVar[Mapping[str, int]] = _count("cast_signed", "cast_unsigned", "bitcast")
 
 
 @irdl_attr_definition
@@ -111,7 +109,7 @@ class UnsignedModeAttr(EnumAttr):
     """Signedness of the two sides of a cast."""
 
     name = "hivm.unsigned_mode"
-    CASES: Cases = _count("si2si", "si2ui", "ui2si", "ui2ui")
+    CASES: ClassVar[Mapping[str, int]] = _count("si2si", "si2ui", "ui2si", "ui2ui")
 
 
 @irdl_attr_definition
@@ -119,7 +117,7 @@ class CompareModeAttr(EnumAttr):
     """The relation that vcmp tests."""
 
     name = "hivm.compare_mode"
-    CASES: Cases = _count("eq", "ne", "lt", "gt", "ge", "le")
+    CASES: ClassVar[Mapping[str, int]] = _count("eq", "ne", "lt", "gt", "ge", "le")
 
 
 @irdl_attr_definition
@@ -127,7 +125,7 @@ class ReduceOpAttr(EnumAttr):
     """What vreduce folds with."""
 
     name = "hivm.reduce_op"
-    CASES: Cases = _count(
+    CASES: ClassVar[Mapping[str, int]] = _count(
         "none", "sum", "prod", "max", "min", "max_with_index_left", "max_with_index_right", "min_with_index_left",
         "min_with_index_right", "max_with_index", "min_with_index", "any", "all", "xori", "ori", "andi")
 
@@ -137,7 +135,7 @@ class AtomicKindAttr(EnumAttr):
     """What an atomic store or read-modify-write does."""
 
     name = "hivm.atomic_kind"
-    CASES: Cases = {**_count("none", "add", "max", "min", "and", "or", "xor"), "umax": 9, "umin": 10}
+    CASES: ClassVar[Mapping[str, int]] = {**_count("none", "add", "max", "min", "and", "or", "xor"), "umax": 9, "umin": 10}
 
 
 @irdl_attr_definition
@@ -145,7 +143,7 @@ class UnitFlagAttr(EnumAttr):
     """How M and FIX hand over blocks of L0C without an event."""
 
     name = "hivm.unit_flag"
-    CASES: Cases = _count("DISABLED", "RESERVED", "ENABLED_WITHOUT_UPDATE", "ENABLED_WITH_UPDATE")
+    CASES: ClassVar[Mapping[str, int]] = _count("DISABLED", "RESERVED", "ENABLED_WITHOUT_UPDATE", "ENABLED_WITH_UPDATE")
 
 
 @irdl_attr_definition
@@ -153,7 +151,8 @@ class SyncBlockModeAttr(EnumAttr):
     """Which cores a block barrier joins."""
 
     name = "hivm.sync_block_mode"
-    CASES: Cases = _count("ALL_CUBE", "ALL_VECTOR", "ALL_SUB_VECTOR", "BARRIER_CUBE", "BARRIER_VECTOR", "ALL")
+    CASES: ClassVar[Mapping[str, int]] = _count(
+        "ALL_CUBE", "ALL_VECTOR", "ALL_SUB_VECTOR", "BARRIER_CUBE", "BARRIER_VECTOR", "ALL")
 
 
 @irdl_attr_definition
@@ -161,7 +160,7 @@ class SyncBlockInstrModeAttr(EnumAttr):
     """Which cores see a block flag."""
 
     name = "hivm.sync_block_instr_mode"
-    CASES: Cases = _count(
+    CASES: ClassVar[Mapping[str, int]] = _count(
         "INTER_BLOCK_SYNCHRONIZATION", "INTER_SUBBLOCK_SYNCHRONIZATION", "INTRA_BLOCK_SYNCHRONIZATION")
 
 
@@ -170,7 +169,7 @@ class FixpipePreQuantModeAttr(EnumAttr):
     """Conversion on the way out of L0C."""
 
     name = "hivm.fixpipe_pre_quant_mode"
-    CASES: Cases = {"NO_QUANT": 0, "F322F16": 1, "S322I8": 9, "QF322F32_PRE": 15, "F322BF16": 16}
+    CASES: ClassVar[Mapping[str, int]] = {"NO_QUANT": 0, "F322F16": 1, "S322I8": 9, "QF322F32_PRE": 15, "F322BF16": 16}
 
 
 @irdl_attr_definition
@@ -178,7 +177,7 @@ class FixpipePreReluModeAttr(EnumAttr):
     """Activation on the way out of L0C."""
 
     name = "hivm.fixpipe_pre_relu_mode"
-    CASES: Cases = _count("NO_RELU", "NORMAL_RELU", "LEAKY_RELU", "P_RELU")
+    CASES: ClassVar[Mapping[str, int]] = _count("NO_RELU", "NORMAL_RELU", "LEAKY_RELU", "P_RELU")
 
 
 @irdl_attr_definition
@@ -186,7 +185,7 @@ class FixpipeDMAModeAttr(EnumAttr):
     """Layout change on the way out of L0C; ``normal`` keeps NZ."""
 
     name = "hivm.dma_mode"
-    CASES: Cases = _count("nz2nd", "nz2dn", "normal")
+    CASES: ClassVar[Mapping[str, int]] = _count("nz2nd", "nz2dn", "normal")
 
 
 @irdl_attr_definition
@@ -194,7 +193,7 @@ class FixpipeDualDstModeAttr(EnumAttr):
     """How fixpipe splits a tile over the two vector cores (950)."""
 
     name = "hivm.fixpipe_dual_dst_mode"
-    CASES: Cases = _count("NO_DUAL", "ROW_SPLIT", "COLUMN_SPLIT")
+    CASES: ClassVar[Mapping[str, int]] = _count("NO_DUAL", "ROW_SPLIT", "COLUMN_SPLIT")
 
 
 @irdl_attr_definition
@@ -202,7 +201,7 @@ class FixpipeSubBlockAttr(EnumAttr):
     """The vector core that fixpipe writes to (950)."""
 
     name = "hivm.fixpipe_sub_block"
-    CASES: Cases = _count("sub_block_0", "sub_block_1")
+    CASES: ClassVar[Mapping[str, int]] = _count("sub_block_0", "sub_block_1")
 
 
 @irdl_attr_definition
@@ -210,7 +209,7 @@ class DeinterleaveModeAttr(EnumAttr):
     """Which channels vdeinterleave returns."""
 
     name = "hivm.deinterleave_mode"
-    CASES: Cases = {"CHANNEL_0": 0, "CHANNEL_1": 1, "ALL_CHANNELS": 999}
+    CASES: ClassVar[Mapping[str, int]] = {"CHANNEL_0": 0, "CHANNEL_1": 1, "ALL_CHANNELS": 999}
 
 
 @irdl_attr_definition
@@ -218,7 +217,7 @@ class DescaleModeAttr(EnumAttr):
     """Whether a global matmul descales per channel or per tensor."""
 
     name = "hivm.descale_mode"
-    CASES: Cases = _count("DescaleNull", "DescalePerChannel", "DescalePerTensor")
+    CASES: ClassVar[Mapping[str, int]] = _count("DescaleNull", "DescalePerChannel", "DescalePerTensor")
 
 
 @irdl_attr_definition
@@ -226,7 +225,7 @@ class AlignKindAttr(EnumAttr):
     """What is known about an alignment."""
 
     name = "hivm.align_kind"
-    CASES: Cases = _count("align", "unaligned", "unknown")
+    CASES: ClassVar[Mapping[str, int]] = _count("align", "unaligned", "unknown")
 
 
 @irdl_attr_definition
@@ -234,7 +233,7 @@ class AxisKindAttr(EnumAttr):
     """Where an axis stands."""
 
     name = "hivm.axis_kind"
-    CASES: Cases = _count("first", "middle", "last")
+    CASES: ClassVar[Mapping[str, int]] = _count("first", "middle", "last")
 
 
 @irdl_attr_definition
@@ -242,7 +241,7 @@ class IteratorTypeAttr(EnumAttr):
     """What an op does along an axis."""
 
     name = "hivm.iterator_type"
-    CASES: Cases = {
+    CASES: ClassVar[Mapping[str, int]] = {
         **_count("parallel", "broadcast", "transpose", "reduction", "interleave", "deinterleave", "inverse", "pad",
                  "concat", "gather", "cumulative"),
         "opaque": 99,
@@ -254,7 +253,7 @@ class DCCIModeAttr(EnumAttr):
     """How much of the data cache dcci touches."""
 
     name = "hivm.DCCIMode"
-    CASES: Cases = _count("single_cache_line", "all_cache_lines")
+    CASES: ClassVar[Mapping[str, int]] = _count("single_cache_line", "all_cache_lines")
 
 
 @irdl_attr_definition
@@ -262,7 +261,7 @@ class DataCacheKindAttr(EnumAttr):
     """Which data cache dcci touches."""
 
     name = "hivm.DataCacheKind"
-    CASES: Cases = _count("all", "ub", "out", "atomic")
+    CASES: ClassVar[Mapping[str, int]] = _count("all", "ub", "out", "atomic")
 
 
 @irdl_attr_definition
@@ -270,7 +269,7 @@ class EvictionPolicyAttr(EnumAttr):
     """How long L2 should keep a line."""
 
     name = "hivm.eviction_policy"
-    CASES: Cases = _count("EvictNormal", "EvictFirst", "EvictLast", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("EvictNormal", "EvictFirst", "EvictLast", start=1)
 
 
 @irdl_attr_definition
@@ -278,7 +277,7 @@ class CacheModifierAttr(EnumAttr):
     """Which caches an access goes through."""
 
     name = "hivm.cache_modifier"
-    CASES: Cases = _count("none", "ca", "cg", "wb", "cs", "wt", "cv", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("none", "ca", "cg", "wb", "cs", "wt", "cv", start=1)
 
 
 @irdl_attr_definition
@@ -286,7 +285,7 @@ class PaddingOptionAttr(EnumAttr):
     """What an out-of-bounds element reads as."""
 
     name = "hivm.padding_option"
-    CASES: Cases = _count("zero", "nan", start=1)
+    CASES: ClassVar[Mapping[str, int]] = _count("zero", "nan", start=1)
 
 
 @irdl_attr_definition
@@ -294,7 +293,7 @@ class VFModeAttr(EnumAttr):
     """How a vector function runs (950)."""
 
     name = "hivm.vf_mode"
-    CASES: Cases = _count("SIMD", "SIMT", "MIX")
+    CASES: ClassVar[Mapping[str, int]] = _count("SIMD", "SIMT", "MIX")
 
 
 @irdl_attr_definition
@@ -302,7 +301,7 @@ class InlineModeAttr(EnumAttr):
     """Whether a custom op's function is inlined."""
 
     name = "hivm.inline_mode"
-    CASES: Cases = _count("always_inline", "no_inline")
+    CASES: ClassVar[Mapping[str, int]] = _count("always_inline", "no_inline")
 
 
 @irdl_attr_definition
@@ -310,7 +309,7 @@ class MemoryEffectAttr(EnumAttr):
     """What a SIMT function does to an argument."""
 
     name = "hivm.memory_effect"
-    CASES: Cases = _count("read", "write", "read_write")
+    CASES: ClassVar[Mapping[str, int]] = _count("read", "write", "read_write")
 
 
 @irdl_attr_definition
@@ -318,7 +317,7 @@ class SubBlockAttr(EnumAttr):
     """Mapping of a loop over the vector cores of a block."""
 
     name = "hivm.sub_block"
-    CASES: Cases = _count("x")
+    CASES: ClassVar[Mapping[str, int]] = _count("x")
 
 
 @irdl_attr_definition
@@ -326,7 +325,7 @@ class SimtMemScopeHintAttr(EnumAttr):
     """Memory of a SIMT function's argument."""
 
     name = "hivm.simt_mem_scope_hint"
-    CASES: Cases = AddressSpaceAttr.CASES
+    CASES: ClassVar[Mapping[str, int]] = AddressSpaceAttr.CASES
 
 
 ENUMS: tuple[type[EnumAttr], ...] = (
@@ -338,5 +337,3 @@ ENUMS: tuple[type[EnumAttr], ...] = (
     CacheModifierAttr, PaddingOptionAttr, VFModeAttr, InlineModeAttr, MemoryEffectAttr, SubBlockAttr,
     SimtMemScopeHintAttr,
 )
-
-__all__ = [*(enum.__name__ for enum in ENUMS), "ENUMS"]

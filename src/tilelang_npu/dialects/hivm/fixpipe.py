@@ -51,7 +51,7 @@ class FixpipeOp(StructuredOp):
     pre_relu = opt_prop_def(FixpipePreReluModeAttr, default_value=FixpipePreReluModeAttr("NO_RELU"))
     channel_split = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(False))
     c0_pad_en = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(True))
-    quant_scale = opt_operand_def(AnyFloat)
+    quant_scale = opt_operand_def(OfClass((AnyFloat,), "floating-point"))
     unit_flag_mode = opt_prop_def(ANY_ARRAY)
     unit_flag_group_id = opt_prop_def(IntegerAttr.constr(i64))
     result_tensor = opt_result_def(TENSOR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType, UnitAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -178,8 +178,6 @@ class MixMatmulOp(_GlobalMatmulOp):
                  process_sizes: Sequence[Operand] = (), swizzle_offset: Operand | None = None,
                  swizzle_direction: Operand | None = None, epilogue_p_tiles: Operand | None = None) -> None:
         """Make the product; ``post_vector_func`` names the function of the Vector cores."""
-        from xdsl.dialects.builtin import StringAttr
-
         IRDLOperation.__init__(
             self, operands=[a, b, list(post_vector_func_ins), list(workspace_ins), tiling_params, comm_params, bias, descale,
                             list(block_sizes), list(process_sizes), swizzle_offset, swizzle_direction, epilogue_p_tiles, c],
@@ -249,4 +247,3 @@ class MixGroupMatmulOp(_GlobalMatmulOp):
 
 
 OPERATIONS = (MatmulOp, MixMatmulOp, MixGroupMatmulOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS"]

@@ -162,4 +162,3 @@ class VGatherMaskOp(StructuredOp):
 
 
 OPERATIONS = (VInterleaveOp, VDeinterleaveOp, VMulextendedOp, VGatherOp, VGatherMaskOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS"]

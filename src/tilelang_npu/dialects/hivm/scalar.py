@@ -208,8 +208,7 @@ class LoadScalarOp(DialectOp):
         type_ = self.addr.type
         if not isinstance(type_, LLVMPointerType):
             fail(f"operand #0 must be LLVM pointer type, but got '{type_}'")
-        space = getattr(type_, "addr_space", None)
-        if not (isinstance(space, IntegerAttr) and space.value.data == 1):
+        if str(type_) != "!llvm.ptr<1>":
             fail("expecting GM address")
 
 
@@ -333,7 +332,8 @@ class ConvertLayoutOp(DialectOp):
     traits = traits_def(Pure())
     custom_directives = (OutputShape,)
     assembly_format = (
-        "$source custom<OutputShape>($output_shape, $static_output_shape) attr-dict `:` `(` type($source) `)` `->` type($result)"
+        "$source custom<OutputShape>($output_shape, $static_output_shape) attr-dict `:` `(` type($source) `)` `->`"
+        " type($result)"
     )
 
     def __init__(self, source: Operand, type_: Attribute, src_layout: DataLayoutAttr, dst_layout: DataLayoutAttr,
@@ -382,7 +382,8 @@ class DebugOp(DialectOp):
             "memscope": None if space is None else AddressSpaceAttr(space)})
 
 
-OPERATIONS = (GetBlockIdxOp, GetBlockNumOp, GetSubBlockIdxOp, GetSubBlockNumOp, GetSysCntOp, MultiBufferCounterOp, SetMaskNormOp,
-              InitDebugOp, FinishDebugOp, SetCtrlOp, SetAtomicOp, LoadScalarOp, DCCIOp, SetFftsBaseAddrOp, PointerCastOp,
-              BitcastOp, ConvertLayoutOp, DebugOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS"]
+OPERATIONS = (
+    GetBlockIdxOp, GetBlockNumOp, GetSubBlockIdxOp, GetSubBlockNumOp, GetSysCntOp, MultiBufferCounterOp,
+    SetMaskNormOp, InitDebugOp, FinishDebugOp, SetCtrlOp, SetAtomicOp, LoadScalarOp, DCCIOp, SetFftsBaseAddrOp,
+    PointerCastOp, BitcastOp, ConvertLayoutOp, DebugOp,
+)

@@ -472,6 +472,5 @@ class ScatterTOp(DialectOp):
             fail("tensor of value and index_tile of hivm::ScatterTOp must have the same shape")
 
 
-OPERATIONS = (GatherLoadOp, ScatterStoreOp, LocalLoadOp, LocalStoreOp, StrideLoadOp, StrideStoreOp, IndirectLoadOp, IndirectStoreOp,
-              EmbeddingGatherOp, GatherTOp, IndexPutOp, ScatterTOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS"]
+OPERATIONS = (GatherLoadOp, ScatterStoreOp, LocalLoadOp, LocalStoreOp, StrideLoadOp, StrideStoreOp, IndirectLoadOp,
+              IndirectStoreOp, EmbeddingGatherOp, GatherTOp, IndexPutOp, ScatterTOp)

@@ -189,7 +189,7 @@ def vector_only(index: int) -> Rule:
 def axes(op: Operation, name: str) -> tuple[int, ...]:
     """The axes that a property of the op lists; empty where it is absent."""
     array = op.properties.get(name)
-    return tuple(array.get_values()) if isinstance(array, DenseArrayBase) else ()  # type: ignore[arg-type]
+    return tuple(array.get_values()) if isinstance(array, DenseArrayBase) else ()
 
 
 def no_broadcast_with_transpose(op: StructuredOp) -> None:

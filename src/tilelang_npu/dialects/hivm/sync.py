@@ -6,6 +6,7 @@ a Cube core and its two Vector cores. Set and wait pair by counting: the k-th wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
@@ -37,7 +38,17 @@ from tilelang_npu.dialects.hivm.structured import MEMREF
 CUBE_PIPES = frozenset({"M", "MTE1", "FIX"})
 VECTOR_PIPES = frozenset({"V", "MTE3"})
 """Pipes that only a Cube core, or only a Vector core, has. MTE2 and S exist on both."""
+CORE_OF_MODE = {"BARRIER_CUBE": "AIC", "ALL_CUBE": "AIC", "BARRIER_VECTOR": "AIV", "ALL_VECTOR": "AIV",
+                "ALL_SUB_VECTOR": "AIV"}
 INTRA_BLOCK = SyncBlockInstrModeAttr("INTRA_BLOCK_SYNCHRONIZATION")
+
+
+def core_of_pipes(pipes: Iterable[str]) -> str:
+    """The core that has all these pipes: ``AIC``, ``AIV`` or ``either``."""
+    named = set(pipes)
+    if named & CUBE_PIPES:
+        return "AIC"
+    return "AIV" if named & VECTOR_PIPES else "either"
 
 
 @irdl_custom_directive
@@ -106,15 +117,18 @@ class _EventOp(DialectOp):
 
     def __init__(self, set_pipe: str | PipeAttr, wait_pipe: str | PipeAttr, event_id: int | SSAValue | Operation) -> None:
         """Make the op; ``event_id`` is a number from 0 to 7 or an i64 value."""
-        static = isinstance(event_id, int)
         properties: dict[str, Attribute] = {"set_pipe": PipeAttr.of(set_pipe), "wait_pipe": PipeAttr.of(wait_pipe)}
         if isinstance(event_id, int):
             properties["static_event_id"] = event(event_id)
-        IRDLOperation.__init__(self, operands=[None if static else event_id], properties=properties)
+        IRDLOperation.__init__(self, operands=[None if isinstance(event_id, int) else event_id], properties=properties)
 
     def pipes(self) -> tuple[str, ...]:
         """The pipe that sets the event and the pipe that waits for it."""
         return tuple(_short(self, name) for name in ("set_pipe", "wait_pipe"))
+
+    def core(self) -> str:
+        """The core that has both pipes, where the pipes tell."""
+        return core_of_pipes(self.pipes())
 
     def event_id(self) -> int | SSAValue:
         """The event's number, or the value that holds it."""
@@ -179,6 +193,10 @@ class PipeBarrierOp(DialectOp):
         """The pipe that is held; ``ALL`` for every pipe."""
         return (_short(self, "pipe"),)
 
+    def core(self) -> str:
+        """The core that has the pipe, where the pipe tells."""
+        return core_of_pipes(self.pipes())
+
 
 @operation()
 class SyncBlockOp(DialectOp):
@@ -207,6 +225,10 @@ class SyncBlockOp(DialectOp):
         properties["sync_block_mode"] = SyncBlockModeAttr.of(mode)
         properties["flag_id"] = IntegerAttr(flag, i64) if isinstance(flag, int) else flag
         IRDLOperation.__init__(self, operands=[ffts], properties=properties)
+
+    def core(self) -> str:
+        """The core whose cores meet here."""
+        return CORE_OF_MODE.get(self.sync_block_mode.data, "either")
 
     def verify_(self) -> None:
         mode = self.sync_block_mode.data
@@ -417,4 +439,3 @@ class AnchorOp(DialectOp):
 
 OPERATIONS = (SetFlagOp, WaitFlagOp, PipeBarrierOp, SyncBlockOp, SyncBlockSetOp, SyncBlockWaitOp, CreateSyncBlockLockOp,
               SyncBlockLockOp, SyncBlockUnlockOp, FreeLockVarOp, AnchorOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "CUBE_PIPES", "OPERATIONS", "VECTOR_PIPES"]

@@ -290,7 +290,8 @@ class VArangeOp(StructuredOp):
     strides = var_operand_def(IndexType())
     result = opt_result_def(TENSOR)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = "attr-dict (`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` `outs` `(` $dst `:` type($dst) `)`" + RESULT
+    assembly_format = ("attr-dict (`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` `outs` `(` $dst `:` type($dst) `)`"
+                       + RESULT)
 
     def __init__(self, dst: Operand, strides: Sequence[Operand], *, offset: Operand | None = None) -> None:
         """Make the op; ``offset`` and the strides (one per axis) are index values."""
@@ -493,4 +494,3 @@ class VSortOp(StructuredOp):
 
 OPERATIONS: tuple[Any, ...] = (VBrcOp, VReduceOp, VTransposeOp, VArangeOp, VFlipOp, VPadOp, VConcatOp, VCumsumOp, VCumprodOp,
                                VCummaxOp, VCumminOp, VSortOp)
-__all__ = [*(op.__name__ for op in OPERATIONS), "OPERATIONS", "WITH_INDEX"]

@@ -1,0 +1,208 @@
+"""The measured kernels, each with its inputs and the same tiles by hand in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+Array = np.ndarray[Any, Any]
+
+SWITCHES = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel under measurement.
+
+    Attributes:
+        kernel: compiles it.
+        inputs: makes its inputs.
+        by_hand: the same in NumPy, tile by tile.
+    """
+
+    kernel: Callable[[], Any]
+    inputs: Callable[[np.random.Generator], tuple[Array, ...]]
+    by_hand: Callable[..., Array]
+
+
+def gemm() -> Any:
+    """1024 x 1024 x 1024 in fp16, tiles of 128 x 128 x 64."""
+    M, N, K, tile_M, tile_N, tile_K = 1024, 1024, 1024, 128, 128, 64
+    columns = N // tile_N
+
+    @T.prim_func
+    def gemm(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(M // tile_M * columns, is_npu=True) as (block, _):
+            a = T.alloc_shared((tile_M, tile_K), "float16")
+            b = T.alloc_shared((tile_K, tile_N), "float16")
+            c = T.alloc_fragment((tile_M, tile_N), "float32")
+            for k in T.Pipelined(K // tile_K, num_stages=2):
+                T.copy(A[block // columns * tile_M, k * tile_K], a)
+                T.copy(B[k * tile_K, block % columns * tile_N], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C[block // columns * tile_M, block % columns * tile_N])
+
+    return tilelang.compile(gemm, out_idx=[-1], target="npuir")
+
+
+def gemm_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
+    return rng.standard_normal((1024, 1024)).astype(np.float16), rng.standard_normal((1024, 1024)).astype(np.float16)
+
+
+def gemm_by_hand(a: Array, b: Array) -> Array:
+    c = np.empty((1024, 1024), np.float16)
+    for i in range(0, 1024, 128):
+        for j in range(0, 1024, 128):
+            tile = np.zeros((128, 128), np.float32)
+            for k in range(0, 1024, 64):
+                tile += a[i : i + 128, k : k + 64].astype(np.float32) @ b[k : k + 64, j : j + 128].astype(np.float32)
+            c[i : i + 128, j : j + 128] = tile
+    return c
+
+
+def softmax() -> Any:
+    """1024 x 1024 in fp32, 8 rows at a time on each Vector core."""
+    M, N, rows = 1024, 1024, 8
+
+    @T.prim_func
+    def softmax(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // (2 * rows), is_npu=True) as (block, half):
+            x = T.alloc_ub((rows, N), "float32")
+            largest = T.alloc_ub((rows, 1), "float32")
+            total = T.alloc_ub((rows, 1), "float32")
+            T.copy(X[(2 * block + half) * rows, 0], x)
+            T.reduce_max(x, largest, dim=-1)
+            T.tile.sub(x, x, largest)
+            T.tile.exp(x, x)
+            T.reduce_sum(x, total, dim=-1)
+            T.tile.div(x, x, total)
+            T.copy(x, Y[(2 * block + half) * rows, 0])
+
+    return tilelang.compile(softmax, out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
+
+
+def softmax_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
+    return (rng.standard_normal((1024, 1024)).astype(np.float32),)
+
+
+def softmax_by_hand(x: Array) -> Array:
+    y = np.empty_like(x)
+    for i in range(0, 1024, 8):
+        tile = x[i : i + 8].copy()
+        tile -= tile.max(axis=1, keepdims=True)
+        np.exp(tile, out=tile)
+        tile /= tile.sum(axis=1, keepdims=True)
+        y[i : i + 8] = tile
+    return y
+
+
+HEADS, SEQUENCE, DIM, TILE = 2, 1024, 64, 64
+
+
+def flash() -> Any:
+    """Attention with an online softmax: 2 heads, 1024 positions, 64 wide, tiles of 64 x 64."""
+    scale = DIM**-0.5
+    tiles = SEQUENCE // TILE
+
+    @T.prim_func
+    def flash(
+        Q: T.Tensor((HEADS * SEQUENCE, DIM), "float16"),
+        K: T.Tensor((HEADS * SEQUENCE, DIM), "float16"),
+        V: T.Tensor((HEADS * SEQUENCE, DIM), "float16"),
+        O: T.Tensor((HEADS * SEQUENCE, DIM), "float16"),
+    ):
+        with T.Kernel(HEADS * tiles, threads=2, is_npu=True) as (block):
+            first = block // tiles * SEQUENCE
+            q = T.alloc_shared((TILE, DIM), "float16")
+            k = T.alloc_shared((TILE, DIM), "float16")
+            v = T.alloc_shared((TILE, DIM), "float16")
+            p = T.alloc_shared((TILE, TILE), "float16")
+            scores = T.alloc_fragment((TILE, TILE), "float32")
+            product = T.alloc_fragment((TILE, DIM), "float32")
+
+            s = T.alloc_shared((TILE, TILE), "float32")
+            half = T.alloc_shared((TILE, TILE), "float16")
+            part = T.alloc_shared((TILE, DIM), "float32")
+            result = T.alloc_shared((TILE, DIM), "float32")
+            rounded = T.alloc_shared((TILE, DIM), "float16")
+            largest = T.alloc_shared((TILE,), "float32")
+            before = T.alloc_shared((TILE,), "float32")
+            total = T.alloc_shared((TILE,), "float32")
+            share = T.alloc_shared((TILE,), "float32")
+
+            T.copy(Q[block * TILE, 0], q)
+            T.tile.fill(result, 0.0)
+            T.tile.fill(total, 0.0)
+            T.tile.fill(largest, -(2.0**30))
+            for i in T.serial(tiles):
+                T.copy(K[first + i * TILE, 0], k)
+                T.gemm_v0(q, k, scores, transpose_B=True, init=True)
+                T.copy(scores, s)
+                T.copy(largest, before)
+                for r, c in T.Parallel(TILE, TILE):
+                    s[r, c] = s[r, c] * scale
+                T.reduce_max(s, largest, dim=-1)
+                for r in T.Parallel(TILE):
+                    largest[r] = T.max(largest[r], before[r])
+                    before[r] = T.exp(before[r] - largest[r])
+                for r, c in T.Parallel(TILE, TILE):
+                    s[r, c] = T.exp(s[r, c] - largest[r])
+                T.reduce_sum(s, share, dim=-1)
+                for r in T.Parallel(TILE):
+                    total[r] = total[r] * before[r] + share[r]
+                T.copy(s, half)
+                T.copy(half, p)
+                T.copy(V[first + i * TILE, 0], v)
+                T.gemm_v0(p, v, product, init=True)
+                T.copy(product, part)
+                for r, c in T.Parallel(TILE, DIM):
+                    result[r, c] = result[r, c] * before[r] + part[r, c]
+            for r, c in T.Parallel(TILE, DIM):
+                result[r, c] = result[r, c] / total[r]
+            T.copy(result, rounded)
+            T.copy(rounded, O[block * TILE, 0])
+
+    return tilelang.compile(flash, out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
+
+
+def flash_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
+    return tuple(rng.standard_normal((HEADS * SEQUENCE, DIM)).astype(np.float16) for _ in range(3))
+
+
+def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
+    out = np.empty_like(q)
+    scale = np.float32(DIM**-0.5)
+    for row in range(0, HEADS * SEQUENCE, TILE):
+        first = row // SEQUENCE * SEQUENCE
+        rows = q[row : row + TILE].astype(np.float32)
+        largest = np.full((TILE, 1), -(2.0**30), np.float32)
+        total = np.zeros((TILE, 1), np.float32)
+        result = np.zeros((TILE, DIM), np.float32)
+        for column in range(first, first + SEQUENCE, TILE):
+            s = rows @ k[column : column + TILE].astype(np.float32).T * scale
+            new = np.maximum(largest, s.max(axis=1, keepdims=True))
+            s = np.exp(s - new)
+            fade = np.exp(largest - new)
+            total = total * fade + s.sum(axis=1, keepdims=True)
+            result = result * fade + s.astype(np.float16).astype(np.float32) @ v[column : column + TILE].astype(np.float32)
+            largest = new
+        out[row : row + TILE] = result / total
+    return out
+
+
+CASES = {
+    "gemm": Case(gemm, gemm_inputs, gemm_by_hand),
+    "softmax": Case(softmax, softmax_inputs, softmax_by_hand),
+    "flash": Case(flash, flash_inputs, flash_by_hand),
+}

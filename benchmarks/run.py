@@ -1,0 +1,158 @@
+"""How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
+
+    python benchmarks/run.py [--only gemm,softmax,flash,import,compile] [--json FILE] [--repeat 5]
+
+Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
+since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
+interpreter and Pallas' TPU interpreter are measured where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import kernels
+import peers
+
+BENCHMARKS = ("gemm", "softmax", "flash", "import", "compile")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; ``ratio`` is to NumPy in the same benchmark, 0 where there is nothing to compare with."""
+
+    benchmark: str
+    subject: str
+    milliseconds: float
+    ratio: float = 0.0
+    note: str = ""
+
+
+def median(work: Callable[[], object], repeat: int) -> float:
+    """Milliseconds of a call, the median of several after one that does not count."""
+    work()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1000)
+    return statistics.median(times)
+
+
+def compared(name: str, repeat: int) -> Iterator[Row]:
+    """A kernel of ours, of NumPy, and of the peers that are installed."""
+    case = kernels.CASES[name]
+    inputs = case.inputs(np.random.default_rng(0))
+    with threadpool_limits(1, "blas"):
+        floor = median(lambda: case.by_hand(*inputs), repeat)
+        yield Row(name, "NumPy by hand", floor, 1.0)
+        kernel = case.kernel()
+        np.testing.assert_allclose(
+            np.asarray(kernel(*inputs), np.float32), np.asarray(case.by_hand(*inputs), np.float32), rtol=2e-2, atol=2e-2
+        )
+
+        def launch() -> Any:
+            kernel(*inputs)
+            return kernel.last_launch
+
+        modelled = f"modelled {launch().time_us:.1f} us on {kernel.chip.name}"
+        for subject, work in (
+            ("tilelang_npu", launch),
+            ("  and cycles", lambda: launch().time_us),
+            ("  and cycles, hazards", lambda: (last := launch()).time_us + len(last.hazards)),
+        ):
+            ours = median(work, repeat)
+            yield Row(name, subject, ours, ours / floor, modelled)
+            modelled = ""
+        for peer in peers.of(name):
+            if peer.work is None:
+                yield Row(name, peer.name, float("nan"), note=peer.missing)
+            else:
+                work = peer.work(*inputs)
+                theirs = median(work, max(1, repeat // 2))
+                yield Row(name, peer.name, theirs, theirs / floor)
+
+
+def importing(repeat: int) -> Iterator[Row]:
+    """What ``import tilelang_npu`` costs above ``import numpy``, each the least of several fresh interpreters."""
+
+    def seconds(statement: str) -> float:
+        program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+        return float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
+
+    subjects = {"import numpy": "import numpy", "+ tilelang_npu": "import numpy, tilelang_npu",
+                "+ jit and language": "import numpy, tilelang_npu as t, tilelang_npu.language; t.jit"}
+    rounds = [{name: seconds(work) * 1000 for name, work in subjects.items()} for _ in range(max(repeat, 5))]
+    figures = {name: min(figure[name] for figure in rounds) for name in subjects}
+    base = figures["import numpy"]
+    for name, value in figures.items():
+        yield Row("import", name, value, note="" if value is base else f"{value - base:.0f} ms above numpy")
+
+
+def compiling(repeat: int) -> Iterator[Row]:
+    """From the factory's call to a kernel ready to run, with everything imported: lowered anew, and from the cache."""
+    import tilelang_npu
+    from tilelang_npu.runtime import cache
+
+    def once() -> object:
+        return kernels.CASES["gemm"].kernel().program
+
+    tilelang_npu.disable_cache()
+
+    def cold() -> object:
+        cache._State.memory.clear()
+        return once()
+
+    yield Row("compile", "gemm, lowered", median(cold, repeat))
+    yield Row("compile", "gemm, cached", median(once, repeat))
+    tilelang_npu.enable_cache()
+
+
+def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
+    """All lines, as they are measured."""
+    for name in chosen:
+        if name == "import":
+            yield from importing(repeat)
+        elif name == "compile":
+            yield from compiling(repeat)
+        else:
+            yield from compared(name, repeat)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default=",".join(BENCHMARKS), help="comma-separated; default all: %(default)s")
+    parser.add_argument("--json", metavar="FILE", help="write the figures too")
+    parser.add_argument("--repeat", type=int, default=5)
+    args = parser.parse_args()
+    chosen = args.only.split(",")
+    unknown = sorted(set(chosen) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    done = []
+    print(f"{'benchmark':<10} {'subject':<28} {'ms':>10} {'x NumPy':>9}  note")
+    for row in rows(chosen, args.repeat):
+        done.append(row)
+        ratio = f"{row.ratio:9.2f}" if row.ratio else " " * 9
+        print(f"{row.benchmark:<10} {row.subject:<28} {row.milliseconds:10.2f} {ratio}  {row.note}".rstrip(), flush=True)
+    if args.json:
+        Path(args.json).write_text(json.dumps([asdict(row) for row in done], indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The command line: ``tilelang-npu`` and ``python -m tilelang_npu``.
+
+Exit codes: 0 done, 1 the user's kernel, script or file is wrong, 2 the command line is. ``run`` ends with its script's code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tilelang_npu import __version__
+from tilelang_npu.cli import compile_file, doctor, opt, run, sim, tables
+from tilelang_npu.errors import TileError, render
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    Args:
+        argv: the arguments without the program's name; those of the process where None.
+    """
+    words: list[str] = list(sys.argv[1:] if argv is None else argv)
+    script: list[str] = []
+    if words[:1] == ["run"]:
+        words[1:], script = run.own_arguments(words[1:])
+    args = _parser().parse_args(words)
+    if script:
+        args.arguments = script
+    try:
+        code: int = args.command(args)
+    except TileError as error:
+        sys.stdout.flush()
+        print(render(error), file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe, such as head, has gone
+        sys.stderr.close()
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tilelang-npu", description="Write, compile, check and time TileLang kernels for Ascend NPUs on any machine."
+    )
+    parser.add_argument("--version", action="version", version=f"tilelang-npu {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (run, compile_file, sim, opt, tables, doctor):
+        module.add_to(commands)
+    return parser

@@ -1,0 +1,84 @@
+"""``compile``: the MLIR of a script's kernels at any stage."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.script import Outcome, choose_chip, execute
+from tilelang_npu.errors import TileError
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["add_to", "compile_file"]
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "compile", help="print a script's kernels as MLIR",
+        description="With KERNEL, the script is imported, and KERNEL is a kernel or a @T.prim_func at its top level."
+                    " Without, the script runs as __main__, and every kernel it compiles is printed; what the script"
+                    " itself prints goes to standard error.",
+    )
+    parser.add_argument("file", metavar="FILE[:KERNEL]")
+    parser.add_argument("--stage", metavar="NAME", default="hivm", help="stage to print; default hivm, `stages` lists them")
+    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
+    parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
+    parser.add_argument("--locations", action="store_true", help="the source line of every operation")
+    parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
+    parser.set_defaults(command=compile_file)
+
+
+def compile_file(args: argparse.Namespace) -> int:
+    """Print the kernels."""
+    choose_chip(args.chip)
+    file, name = _parted(args.file)
+    path = existing(file)
+    with contextlib.redirect_stdout(sys.stderr):
+        outcome = execute(path, [], "__main__" if name is None else path.stem)
+    if outcome.complaint:
+        print(outcome.complaint, file=sys.stderr)
+    if outcome.code:
+        return outcome.code
+    kernels = outcome.record.kernels if name is None else [_named(outcome, name, file)]
+    if not kernels:
+        msg = f"{file} compiles no kernel"
+        raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
+    texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
+    write_text(args.output, "\n// -----\n".join(texts))
+    return 0
+
+
+def _parted(spec: str) -> tuple[str, str | None]:
+    """File and kernel; a colon inside a path that exists is the path's."""
+    file, colon, name = spec.rpartition(":")
+    if not colon or Path(spec).exists() or not name.isidentifier():
+        return spec, None
+    return file, name
+
+
+def _named(outcome: Outcome, name: str, file: str) -> JITKernel:
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime import factory
+    from tilelang_npu.runtime.kernel import JITKernel
+
+    found = outcome.names.get(name)
+    if isinstance(found, JITKernel):
+        return found
+    if isinstance(found, PrimFunc):
+        return factory.compile(found)
+    if isinstance(found, factory.Factory):
+        msg = f"{name} in {file} is a factory; which sizes to compile it for is not known"
+        raise TileError(msg, code="T803", help=f"bind its result at the top level, such as kernel = {name}(...), and name that")
+    kernels = [key for key, value in outcome.names.items() if isinstance(value, (JITKernel, PrimFunc))]
+    near = get_close_matches(name, kernels, n=1)
+    msg = f"{file} has no kernel {name!r} at its top level"
+    listed = f"there are {', '.join(kernels)}" if kernels else "there is none"
+    raise TileError(msg, code="T803", notes=[listed], help=f"did you mean {near[0]}?" if near else f"compile {file} as a whole")

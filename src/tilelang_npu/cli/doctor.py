@@ -1,0 +1,75 @@
+"""``doctor``: what is installed and configured, for a bug report and for the question why something is not used."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tilelang_npu import __version__, compat
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime import cache, environment
+from tilelang_npu.runtime.targets import select_chip
+from tilelang_npu.runtime.upstream import bindings
+
+__all__ = ["add_to", "doctor"]
+
+_REQUIRED = ("numpy", "ml_dtypes", "xdsl", "threadpoolctl", "typing-extensions")
+_OPTIONAL = ("torch", "iree-base-compiler", "matplotlib", "filecheck")
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("doctor", help="show versions, settings and cache",
+                                 description="Versions, optional packages, environment, cache, BLAS threads.")
+    parser.set_defaults(command=doctor)
+
+
+def doctor(_: argparse.Namespace) -> int:
+    """Print the facts; 1 if one of them keeps kernels from running."""
+    wrong = 0
+    for name, fact, fine in _facts():
+        print(f"{name:<22} {fact}" + ("" if fine else "   <-- this keeps kernels from running"))
+        wrong += not fine
+    return 1 if wrong else 0
+
+
+def _facts() -> Iterator[tuple[str, str, bool]]:
+    yield "tilelang_npu", __version__, True
+    yield "python", f"{platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})", True
+    for name in _REQUIRED:
+        found = _version(name)
+        yield name, found or "missing", found is not None
+    for name in _OPTIONAL:
+        yield name, _version(name) or "not installed (optional)", True
+    yield "MLIR bindings", bindings() or "none: kernel.mlir_module() needs the mlir extra", True
+    try:
+        yield "chip", select_chip(None, None, None).name, True
+    except TileError as error:
+        yield "chip", error.message, False
+    for variable in environment.VARIABLES:
+        yield variable.name, variable.text() or f"not set ({variable.doc})", True
+    count, size = cache.usage()
+    state = "on" if cache.is_cache_enabled() else "off"
+    yield "kernel cache", f"{state}, {cache.get_cache_dir()}: {count} kernels, {size / 1024:.0f} KiB", True
+    yield from _blas()
+    elsewhere = compat.installed_elsewhere()
+    yield "import tilelang", f"hidden inside `run`: {elsewhere}" if elsewhere else "tilelang_npu, inside `run`", True
+
+
+def _blas() -> Iterator[tuple[str, str, bool]]:
+    import numpy  # noqa: F401  (loads the library that is asked about)
+    from threadpoolctl import threadpool_info
+
+    for pool in threadpool_info():
+        yield "BLAS", f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads, 1 inside kernels", True
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,122 @@
+"""``run``: a script, unmodified, and behind its own output one summary per kernel."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.script import choose_chip, execute
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.runtime.launches import Record, Tally
+
+__all__ = ["add_to", "own_arguments", "run"]
+
+_VALUED, _FLAGS = ("--chip", "--mlir", "--trace"), ("--all-stages", "--sanitize")
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "run", help="run a script and time its kernels", usage="tilelang-npu run FILE [ARGS ...] [options]",
+        description="Run a Python script as __main__, with `import tilelang` meaning tilelang_npu. Its output comes first,"
+                    " then a summary of every kernel it ran. The options below may stand anywhere; all other arguments, and"
+                    " all behind --, are the script's.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the script")
+    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none; `chips` lists them")
+    parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")
+    parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
+    parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
+    parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    parser.set_defaults(command=run, arguments=[])
+
+
+def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part the words behind ``run`` into those for this command and those for the script."""
+    own: list[str] = []
+    script: list[str] = []
+    words = iter(argv)
+    file: str | None = None
+    for word in words:
+        if word == "--" and file is not None:
+            script.extend(words)
+        elif word in _VALUED:
+            own.extend([word, *[value for value in [next(words, None)] if value is not None]])
+        elif word in _FLAGS or word.startswith(tuple(f"{name}=" for name in _VALUED)):
+            own.append(word)
+        elif file is None:
+            own.append(word)
+            file = None if word.startswith("-") and word != "-" else word
+        else:
+            script.append(word)
+    return own, script
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
+    choose_chip(args.chip)
+    outcome = execute(existing(args.file), args.arguments, "__main__", sanitize=args.sanitize)
+    sys.stdout.flush()
+    for tally in outcome.record.tallies:
+        print("\n" + _summary(tally))
+        for hazard in tally.hazards:
+            print("\n" + str(hazard))
+    names = _file_names(outcome.record)
+    if args.mlir is not None:
+        _write_mlir(args.mlir, names, args.all_stages)
+    if args.trace is not None:
+        write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns"}))
+    if outcome.complaint:
+        sys.stdout.flush()
+        print(outcome.complaint, file=sys.stderr)
+    return outcome.code or int(any(tally.hazards for tally in outcome.record.tallies))
+
+
+def _summary(tally: Tally) -> str:
+    """The summary of a kernel's last run, and how many there were."""
+    text = tally.last.summary(tally.kernel.name)
+    if tally.count > 1:
+        text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
+    return text
+
+
+def _file_names(record: Record) -> dict[str, JITKernel]:
+    """A file name for each kernel: its own, numbered from the second of that name on."""
+    names: dict[str, JITKernel] = {}
+    for kernel in record.kernels:
+        name, number = kernel.name, 1
+        while name in names:
+            number += 1
+            name = f"{kernel.name}-{number}"
+        names[name] = kernel
+    return names
+
+
+def _write_mlir(directory: str, names: dict[str, JITKernel], all_stages: bool) -> None:
+    for name, kernel in names.items():
+        write_text(f"{directory}/{name}.mlir", kernel.mlir())
+        if all_stages:
+            for number, stage in enumerate(kernel.stages()):
+                write_text(f"{directory}/{name}/{number:02}-{stage}.mlir", kernel.mlir(stage))
+
+
+def _timeline(record: Record) -> Iterator[dict[str, Any]]:
+    """The last run of each kernel, one behind the other; runs of one kernel look alike."""
+    start, processes = 0.0, 0
+    for tally in record.tallies:
+        events = tally.last.trace()["traceEvents"]
+        for event in events:
+            moved = {**event, "pid": event["pid"] + processes}
+            if "ts" in event:
+                moved["ts"] = event["ts"] + start
+            if event["name"] == "process_name":
+                moved["args"] = {"name": f"{tally.kernel.name} {event['args']['name']}"}
+            yield moved
+        start += tally.last.time_us
+        processes += 1 + max((event["pid"] for event in events), default=0)

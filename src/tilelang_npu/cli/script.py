@@ -1,0 +1,93 @@
+"""Running a user's script as if Python had been called with it, with ``import tilelang`` meaning this package."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tilelang_npu import compat
+from tilelang_npu.errors import TileError, render
+from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.launches import Record, record
+from tilelang_npu.runtime.targets import find_chip
+
+__all__ = ["Outcome", "choose_chip", "execute"]
+
+
+@dataclass
+class Outcome:
+    """What a script left.
+
+    Attributes:
+        code: its exit code; 1 where it raised.
+        names: its module's names.
+        record: the kernels it compiled and ran.
+        complaint: what it ended with, ready to be shown; empty where it ended well.
+    """
+
+    code: int
+    names: dict[str, Any]
+    record: Record
+    complaint: str = ""
+
+
+def choose_chip(name: str | None) -> None:
+    """Make ``--chip`` the chip of kernels that name none.
+
+    Raises:
+        TileError: T701 there is no such chip.
+    """
+    if name is not None:
+        os.environ[environment.CHIP.name] = find_chip(name, None).name
+
+
+def execute(path: Path, arguments: Sequence[str], module_name: str, *, sanitize: bool = False) -> Outcome:
+    """Run a script to its end, whatever the end is.
+
+    Args:
+        path: the script.
+        arguments: ``sys.argv`` behind the script's name.
+        module_name: ``"__main__"``, or another name where the part under ``if __name__ == "__main__"`` is not to run.
+        sanitize: look for hazards in every run of a kernel.
+    """
+    compat.install()
+    old_argv, old_path = sys.argv, list(sys.path)
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    with record(sanitize=sanitize) as done:
+        outcome = Outcome(0, {}, done)
+        try:
+            outcome.names = runpy.run_path(str(path), run_name=module_name)
+        except SystemExit as end:
+            outcome.code, outcome.complaint = _exit_code(end.code)
+        except TileError as error:
+            outcome.code, outcome.complaint = 1, render(error)
+        except KeyboardInterrupt:
+            outcome.code, outcome.complaint = 130, "interrupted"
+        except BaseException as error:  # noqa: BLE001  (whatever the script raises is shown as Python would)
+            outcome.code, outcome.complaint = 1, _traceback(error, path)
+        finally:
+            sys.argv, sys.path[:] = old_argv, old_path
+    return outcome
+
+
+def _exit_code(code: object) -> tuple[int, str]:
+    if code is None or isinstance(code, int):
+        return code or 0, ""
+    return 1, str(code)
+
+
+def _traceback(error: BaseException, path: Path) -> str:
+    """The traceback from the script's first frame on; all of it where the script was not reached, as on a syntax error."""
+    frames: TracebackType | None = error.__traceback__
+    while frames is not None and Path(frames.tb_frame.f_code.co_filename) != path:
+        frames = frames.tb_next
+    shown = frames if frames is not None or isinstance(error, SyntaxError) else error.__traceback__
+    return "".join(traceback.format_exception(type(error), error, shown)).rstrip("\n")

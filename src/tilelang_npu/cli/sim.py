@@ -1,0 +1,138 @@
+"""``sim``: run an .mlir file of HIVM, whoever wrote it, on the simulated chip."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.cli.files import existing, read_text, write_text
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.profiler import TensorSupplyType, supply
+from tilelang_npu.runtime.targets import find_chip
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
+    from tilelang_npu.runtime.tensors import Array
+    from tilelang_npu.simulator.arguments import Parameter
+
+__all__ = ["add_to", "sim"]
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "sim", help="run an .mlir file of HIVM",
+        description="Run the kernel of an .mlir file and print its times. Its arguments come from .npy files in order, from"
+                    " an .npz file by name (or arr_0, arr_1, ... in order), or are made up from a seed.",
+    )
+    parser.add_argument("file", metavar="FILE.mlir")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--args", metavar="A.npy", nargs="+", default=None, help="one file, or one number, per argument")
+    source.add_argument("--npz", metavar="F.npz", help="the arguments in one file")
+    source.add_argument("--seed", metavar="N", type=int, default=0, help="make up the arguments; default seed 0")
+    parser.add_argument("--blocks", metavar="N", type=int, help="blocks to launch; default: the file's hacc.block_dim")
+    parser.add_argument("--chip", metavar="NAME", help="the chip; default: the file's hacc.target, or Ascend910B2")
+    parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
+    parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
+    parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    parser.set_defaults(command=sim)
+
+
+def sim(args: argparse.Namespace) -> int:
+    """Run the file."""
+    from tilelang_npu.dialects.text import parse_module
+    from tilelang_npu.simulator import Launch, Program
+
+    chip = None if args.chip is None else find_chip(args.chip, None)
+    program = Program(parse_module(read_text(args.file), args.file), chip)
+    parameters = _parameters(program.entry)
+    values = _values(args, parameters)
+    blocks = args.blocks or _blocks(program.entry)
+    if blocks is None:
+        msg = f"{args.file} does not say how many blocks to launch"
+        raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
+    launch = Launch(program.run(values, blocks=blocks))
+    print(launch.summary(program.name))
+    if args.save is not None:
+        directory = Path(args.save)
+        directory.mkdir(parents=True, exist_ok=True)
+        for parameter, value in zip(parameters, values, strict=True):
+            if isinstance(value, np.ndarray):
+                np.save(directory / f"{parameter.name}.npy", value)
+    if args.trace is not None:
+        write_text(args.trace, json.dumps(launch.trace()))
+    hazards = launch.hazards if args.sanitize else []
+    for hazard in hazards:
+        print("\n" + str(hazard))
+    return 1 if hazards else 0
+
+
+def _blocks(entry: FuncOp) -> int | None:
+    from xdsl.dialects.builtin import IntegerAttr
+
+    blocks = entry.attributes.get("hacc.block_dim")
+    return blocks.value.data if isinstance(blocks, IntegerAttr) else None
+
+
+def _parameters(entry: FuncOp) -> list[Parameter]:
+    """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
+    from tilelang_npu.simulator.arguments import GRID, parameters
+
+    return [parameter for parameter in parameters(entry)[:-GRID] if parameter.role == "user"]
+
+
+def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
+    if args.args is not None:
+        _check_count(len(args.args), parameters)
+        return [_read(text, parameter) for text, parameter in zip(args.args, parameters, strict=True)]
+    if args.npz is not None:
+        with np.load(existing(args.npz)) as archive:
+            _check_count(len(archive.files), parameters)
+            in_order = [f"arr_{number}" for number in range(len(parameters))]
+            keys = in_order if set(archive.files) == set(in_order) else [parameter.name for parameter in parameters]
+            missing = [key for key in keys if key not in archive.files]
+            if missing:
+                msg = f"{args.npz} has no array {missing[0]!r}; it has {', '.join(archive.files)}"
+                raise TileError(msg, code="T808", help="name the arrays as the arguments, or arr_0, arr_1, ... in order")
+            return [_typed(archive[key], parameter) for key, parameter in zip(keys, parameters, strict=True)]
+    rng = np.random.default_rng(args.seed)
+    return [_made_up(parameter, rng) for parameter in parameters]
+
+
+def _check_count(given: int, parameters: list[Parameter]) -> None:
+    if given != len(parameters):
+        taken = ", ".join(parameter.spelled for parameter in parameters)
+        msg = f"the kernel takes {len(parameters)} arguments and got {given}"
+        raise TileError(msg, code="T808", notes=[taken], help="give one file or number for each, in this order")
+
+
+def _read(text: str, parameter: Parameter) -> Any:
+    if re.fullmatch(r"[-+0-9.eE]+", text):
+        return _typed(np.asarray(float(text)), parameter)
+    return _typed(np.load(existing(text)), parameter)
+
+
+def _typed(array: Array, parameter: Parameter) -> Any:
+    """The array as the argument's element type: .npy files keep the bits of bf16 and of float8 but not their names."""
+    dtype = parameter.element.numpy
+    if parameter.shape is None:
+        return dtype.type(array)
+    if array.dtype != dtype and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        array = array.view(dtype)
+    if array.dtype != dtype:
+        msg = f"{parameter.name} has elements of {dtype}; the file has {array.dtype}"
+        raise TileError(msg, code="T808", help=f"save it as array.astype({str(dtype)!r})")
+    return np.ascontiguousarray(array)
+
+
+def _made_up(parameter: Parameter, rng: np.random.Generator) -> Any:
+    if parameter.shape is None or min(parameter.shape, default=0) < 0:
+        msg = f"{parameter.spelled} does not say what to make up"
+        raise TileError(msg, code="T808", help="give the arguments with --args or --npz")
+    return supply(parameter.element, parameter.shape, TensorSupplyType.Auto, rng)

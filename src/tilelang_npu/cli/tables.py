@@ -1,0 +1,66 @@
+"""``chips``, ``ops`` and ``stages``: what there is, as tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["add_to", "chips", "ops", "stages"]
+
+
+def add_to(commands: Any) -> None:
+    """Declare the three commands."""
+    parser = commands.add_parser("chips", help="list the chips", description="The chips that kernels can be compiled for.")
+    parser.set_defaults(command=chips)
+    parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
+    parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
+    parser.set_defaults(command=ops)
+    parser = commands.add_parser("stages", help="list the stages of a compilation",
+                                 description="What kernel.mlir(stage) and compile --stage take, in order.")
+    parser.set_defaults(command=stages)
+
+
+def chips(_: argparse.Namespace) -> int:
+    """Print the chips."""
+    from tilelang_npu import target
+    from tilelang_npu.runtime.targets import DEFAULT_CHIP
+
+    rows = [("chip", "family", "AIC", "AIV", "clock", "UB", "L1", "L0C", "f16 peak")]
+    for chip in target.chips():
+        kib = {space: f"{memory.size // 1024} KiB" for space, memory in chip.memory.items()}
+        name = f"{chip.name} (default)" if chip.name == DEFAULT_CHIP else chip.name
+        rows.append((name, chip.family, str(chip.aic), str(chip.aiv), f"{chip.clock / 1e6:.0f} MHz",
+                     kib["ub"], kib["cbuf"], kib["cc"], f"{chip.peak_flops('f16') / 1e12:.0f} TFLOP/s"))
+    _print(rows)
+    return 0
+
+
+def ops(args: argparse.Namespace) -> int:
+    """Print the operations."""
+    from tilelang_npu.ops import operations
+
+    rows = [("operation", "pipe", "HIVM", "element types", "also as T.")]
+    rows += [
+        (op.name, op.pipe, op.hivm, " ".join(kind.mlir for kind in op.dtypes), " ".join(op.aliases))
+        for op in operations().values()
+        if any(args.name in name for name in (op.name, *op.aliases))
+    ]
+    _print(rows)
+    return 0
+
+
+def stages(_: argparse.Namespace) -> int:
+    """Print the stages."""
+    from tilelang_npu.transforms import pipeline
+
+    for name in pipeline.stage_names():
+        print(name)
+    return 0
+
+
+def _print(rows: Sequence[Sequence[str]]) -> None:
+    """Aligned columns; the last one is not padded."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,111 @@
+"""``import tilelang`` as another name of this package, by a finder in front of all others.
+
+``tilelang.x.y`` is the module ``tilelang_npu.x.y`` itself, not a copy: a name bound through one spelling is seen through the
+other. Modules that stand elsewhere here, or whose names this package keeps in several places, are in the two tables. A
+TileLang that is really installed is hidden while the alias is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from types import ModuleType
+
+__all__ = ["install", "installed_elsewhere", "uninstall"]
+
+_ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
+
+# Modules with another name here.
+_MOVED: Mapping[str, str] = {
+    "tilelang.cache": "tilelang_npu.runtime.cache",
+    "tilelang.profiler": "tilelang_npu.runtime.profiler",
+}
+# Modules that exist only as a place to import from: their names, and the module that has each.
+_GATHERED: Mapping[str, Mapping[str, str]] = {
+    "tilelang.engine": {"lower": "tilelang_npu.runtime.factory"},
+    "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.switches"},
+    "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.profiler"},
+    "tilelang.utils.target": {"determine_platform": "tilelang_npu.runtime.targets"},
+    "tilelang.utils.tensor": {"TensorSupplyType": "tilelang_npu.runtime.profiler"},
+}
+
+
+def _target(name: str) -> str:
+    return _MOVED.get(name, _PACKAGE + name[len(_ALIAS) :])
+
+
+class _Stand(Loader):
+    """Hands out the module that an alias stands for."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(_target(spec.name))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has put the alias's spec on a module that has one of its own.
+        if module.__spec__ is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+class _Gather(Loader):
+    """Makes a module of names that this package keeps in several places."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The import system's own way of making a module will do."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        for name, home in _GATHERED[module.__name__].items():
+            setattr(module, name, getattr(import_module(home), name))
+
+
+class _Finder(MetaPathFinder):
+    """Answers for ``tilelang`` and below; every other name is left to the finders behind it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+            return None
+        if fullname in _GATHERED:
+            return ModuleSpec(fullname, _Gather(), is_package=True)
+        try:
+            exists = find_spec(_target(fullname)) is not None
+        except ModuleNotFoundError:
+            exists = False
+        if exists:
+            return ModuleSpec(fullname, _Stand())
+        msg = f"no module named {fullname!r}: {_PACKAGE} has no part of TileLang that is called so"
+        raise ModuleNotFoundError(msg, name=fullname)
+
+
+_FINDER = _Finder()
+
+
+def install() -> None:
+    """Make ``import tilelang`` mean this package, from now on and in the whole process. Doing it twice is doing it once."""
+    if _FINDER not in sys.meta_path:
+        _forget()
+        sys.meta_path.insert(0, _FINDER)
+
+
+def uninstall() -> None:
+    """Undo :func:`install`; modules that scripts imported through the alias stay theirs."""
+    if _FINDER in sys.meta_path:
+        sys.meta_path.remove(_FINDER)
+        _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
+        del sys.modules[name]
+
+
+def installed_elsewhere() -> str | None:
+    """Where a real TileLang is installed that the alias hides; None where there is none."""
+    spec = PathFinder.find_spec(_ALIAS)
+    return None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)

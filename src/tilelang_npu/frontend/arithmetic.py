@@ -1,0 +1,304 @@
+"""Operations on scalars: types, constant folding, and the ``arith``/``math`` ops they emit.
+
+Rules. Loop variables, block ids and sizes are ``index``; loads and parameters have their element type. A Python number adopts
+the other side's type (an integer that does not fit makes it ``int32``); a Python float beside integers makes ``float32``. Two
+types meet in the wider one, integers and floats in the float, ``float16`` and ``bfloat16`` in ``float32``, ``index`` and any
+integer in ``index``. ``/`` is a float division; ``//`` and ``%`` round toward minus infinity. Typed integers wrap.
+"""
+
+from __future__ import annotations
+
+import math as host_math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.frontend.forms import Form, Interval, bounds_of, interval, wrap
+from tilelang_npu.frontend.scalars import BINARY, BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
+from tilelang_npu.language.symbols import Sym, larger, smaller
+from tilelang_npu.ops import DType
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend.builder import Builder
+
+_INTEGER = {"add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "and": arith.AndIOp, "or": arith.OrIOp,
+            "xor": arith.XOrIOp, "lshift": arith.ShLIOp}
+_SIGNED = {"min": arith.MinSIOp, "max": arith.MaxSIOp, "rshift": arith.ShRSIOp, "floordiv": arith.FloorDivSIOp,
+           "truncdiv": arith.DivSIOp, "truncmod": arith.RemSIOp}
+_UNSIGNED = {"min": arith.MinUIOp, "max": arith.MaxUIOp, "rshift": arith.ShRUIOp, "floordiv": arith.DivUIOp,
+             "truncdiv": arith.DivUIOp, "truncmod": arith.RemUIOp, "mod": arith.RemUIOp}
+_FLOAT = {"add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "truediv": arith.DivfOp, "min": arith.MinimumfOp,
+          "max": arith.MaximumfOp}
+_MATH = {"exp": math_dialect.ExpOp, "exp2": math_dialect.Exp2Op, "log": math_dialect.LogOp, "log2": math_dialect.Log2Op,
+         "sqrt": math_dialect.SqrtOp, "rsqrt": math_dialect.RsqrtOp, "sin": math_dialect.SinOp, "cos": math_dialect.CosOp,
+         "tanh": math_dialect.TanhOp, "erf": math_dialect.ErfOp, "floor": math_dialect.FloorOp, "ceil": math_dialect.CeilOp,
+         "round": math_dialect.RoundEvenOp, "trunc": math_dialect.TruncOp}
+_HOST: dict[str, Callable[[Any, Any], Any]] = {
+    "truncdiv": lambda a, b: int(a / b) if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+         "truncmod": host_math.fmod, "min": min, "max": max, **BINARY}
+_FORM_NAMES = {"floordiv": "floordiv", "mod": "mod", "min": "min", "max": "max", "and": "and", "rshift": "shr"}
+
+
+def promote(left: Kind, right: Kind) -> Kind:
+    """The type in which two scalars meet."""
+    if left == right:
+        return left
+    if left.is_float != right.is_float:
+        return left if left.is_float else right
+    if left.is_float:
+        return FLOAT32 if left.bits == right.bits else (left if left.bits > right.bits else right)
+    if left is INDEX or right is INDEX:
+        return INDEX
+    if left.bits == right.bits:
+        return left if left.is_signed else right
+    return left if left.bits > right.bits else right
+
+
+def pair(builder: Builder, left: Any, right: Any) -> tuple[Expr, Expr]:
+    """Both scalars in the type where they meet."""
+    a, b = number(builder, left), number(builder, right)
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        kind = promote(a.kind, b.kind)
+    elif isinstance(a, Expr) or isinstance(b, Expr):
+        typed, plain = (a, b) if isinstance(a, Expr) else (b, a)
+        assert isinstance(typed, Expr)
+        kind = _adopted(plain, typed.kind)
+    else:
+        kind = FLOAT32 if isinstance(a, float) or isinstance(b, float) else INT32
+    return convert(builder, a, kind), convert(builder, b, kind)
+
+
+def _adopted(plain: Any, kind: Kind) -> Kind:
+    """The type a Python number and a scalar of type ``kind`` meet in."""
+    if isinstance(plain, float):
+        return kind if kind.is_float else FLOAT32
+    if isinstance(plain, bool) or kind.is_float or kind is INDEX:
+        return kind
+    assert isinstance(kind, DType)
+    if kind.is_bool:
+        return INT32
+    for candidate in (kind, INT32, INT64):
+        low, high = bounds_of(candidate)
+        if low <= plain <= high:
+            return candidate
+    return INT64
+
+
+def binary(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+    """``left name right`` for ``+ - * / // % ** & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``.
+
+    Raises:
+        TileError: T110, the operation does not take the types; T146, a constant division by zero.
+    """
+    if name == "pow":
+        return power(builder, left, right)
+    a, b = pair(builder, left, right)
+    if a.kind.is_bool and name not in ("and", "or", "xor"):
+        a, b = convert(builder, a, INT32), convert(builder, b, INT32)
+    if name == "truediv" and not a.kind.is_float:
+        a, b = convert(builder, a, FLOAT32), convert(builder, b, FLOAT32)
+    if name in ("floordiv", "mod", "truediv", "truncdiv", "truncmod") and b.constant == 0 and not b.kind.is_float:
+        raise TileError("division by zero", code="T146", help="check the divisor in the factory")
+    return _float_binary(builder, name, a, b) if a.kind.is_float else _integer_binary(builder, name, a, b)
+
+
+def _float_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
+    kind = a.kind
+    if name in ("floordiv", "truncdiv"):
+        return math(builder, "floor" if name == "floordiv" else "trunc", binary(builder, "truediv", a, b))
+    if name in ("mod", "truncmod"):
+        whole = binary(builder, "floordiv" if name == "mod" else "truncdiv", a, b)
+        return binary(builder, "sub", a, binary(builder, "mul", whole, b))
+    if name not in _FLOAT:
+        raise TileError(f"operator {_symbol(name)} does not take {kind}", code="T110",
+                        help="convert to an integer first (T.cast)")
+    if a.constant is not None and b.constant is not None and (name != "truediv" or b.constant != 0):
+        return builder.literal(_HOST[name](a.constant, b.constant), kind)
+    return builder.pure(_FLOAT[name](a.ssa(builder), b.ssa(builder)), kind)
+
+
+def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
+    kind = a.kind
+    if a.constant is not None and b.constant is not None:
+        folded = _HOST[name](int(a.constant), int(b.constant))
+        return builder.literal(int(folded) if kind is INDEX else wrap(int(folded), _typed(kind)), kind)
+    form = _form(builder, name, a, b)
+    if not form.terms:
+        return builder.literal(form.constant, kind)
+    for kept, other, neutral in ((a, b, {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "truncdiv": 1, "lshift": 0, "rshift": 0}),
+                                 (b, a, {"add": 0, "mul": 1})):
+        if other.constant is not None and neutral.get(name) == other.constant:
+            return kept
+    bounds = clip(kind, interval(_FORM_NAMES.get(name, name), a.bounds, b.bounds))
+    unsigned = (a.non_negative and b.non_negative) if kind.is_signed else True
+    x, y = a.ssa(builder), b.ssa(builder)
+    symbol = _symbolic(name, a, b)
+    if name == "mod" and not unsigned:
+        return _floor_remainder(builder, a, b, form, bounds)
+    if name in _INTEGER:
+        made: Any = _INTEGER[name](x, y)
+    else:
+        table: Any = _UNSIGNED if unsigned and not (name in ("min", "max") and kind.is_signed) else _SIGNED
+        if name not in table:
+            raise TileError(f"operator {_symbol(name)} does not take {kind}", code="T110",
+                            help="convert to a type that has it (T.cast)")
+        made = table[name](x, y)
+    return builder.pure(made, kind, form=form, bounds=bounds, symbol=symbol)
+
+
+def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Form, bounds: Interval) -> Expr:
+    """``a - floor(a / b) * b`` where a sign is not known."""
+    quotient = builder.pure(arith.FloorDivSIOp(a.ssa(builder), b.ssa(builder)), a.kind)
+    product = builder.pure(arith.MuliOp(quotient.ssa(builder), b.ssa(builder)), a.kind)
+    return builder.pure(arith.SubiOp(a.ssa(builder), product.ssa(builder)), a.kind, form=form, bounds=bounds,
+                        symbol=_symbolic("mod", a, b))
+
+
+def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Form:
+    assert a.form is not None and b.form is not None
+    if name == "add":
+        return a.form.plus(b.form)
+    if name == "sub":
+        return a.form.plus(b.form, -1)
+    if name == "mul" and not a.form.terms:
+        return b.form.times(a.form.constant)
+    if name == "mul" and not b.form.terms:
+        return a.form.times(b.form.constant)
+    if name == "lshift" and not b.form.terms and 0 <= b.form.constant < 32:
+        return a.form.times(1 << b.form.constant)
+    if name == "mod" and not b.form.terms and b.form.constant > 0 and a.form.divisible(b.form.constant):
+        return Form(0)
+    return builder.atoms.of((name, a.form.key, b.form.key))
+
+
+def clip(kind: Kind, bounds: Interval) -> Interval:
+    """The interval of a result that wraps where it leaves its type."""
+    if not isinstance(kind, DType):
+        return bounds
+    low, high = bounds_of(kind)
+    if bounds[0] is None or bounds[1] is None or bounds[0] < low or bounds[1] > high:
+        return low, high
+    return bounds
+
+
+def _symbolic(name: str, a: Expr, b: Expr) -> int | Sym | None:
+    if a.symbol is None or b.symbol is None:
+        return None
+    if name in ("add", "sub", "mul", "floordiv", "mod"):
+        made = BINARY[name](a.symbol, b.symbol)
+        return made if isinstance(made, (int, Sym)) else None
+    return {"min": smaller, "max": larger}[name](a.symbol, b.symbol) if name in ("min", "max") else None
+
+
+def _typed(kind: Kind) -> DType:
+    assert isinstance(kind, DType)
+    return kind
+
+
+def _symbol(name: str) -> str:
+    return {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
+            "lshift": "<<", "rshift": ">>"}.get(name, name)
+
+
+def compare(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+    """A comparison (``lt le gt ge eq ne``) as a truth value."""
+    a, b = pair(builder, left, right)
+    if a.constant is not None and b.constant is not None:
+        outcome = {"lt": a.constant < b.constant, "le": a.constant <= b.constant, "gt": a.constant > b.constant,
+                   "ge": a.constant >= b.constant, "eq": a.constant == b.constant, "ne": a.constant != b.constant}[name]
+        return builder.literal(outcome, BOOL)
+    if a.kind.is_float:
+        predicate = "une" if name == "ne" else f"o{name}"
+        return builder.pure(arith.CmpfOp(a.ssa(builder), b.ssa(builder), predicate), BOOL)
+    sign = "" if name in ("eq", "ne") else ("s" if a.kind.is_signed else "u")
+    return builder.pure(arith.CmpiOp(a.ssa(builder), b.ssa(builder), sign + name), BOOL)
+
+
+def truth(builder: Builder, value: Any) -> Expr:
+    """The scalar as a truth value: itself, or whether it differs from zero."""
+    return convert(builder, number(builder, value), BOOL)
+
+
+def invert(builder: Builder, value: Any) -> Expr:
+    """Bitwise complement."""
+    a = number(builder, value)
+    if not isinstance(a, Expr) or a.kind.is_float:
+        raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a!r}", code="T110",
+                        help="convert to an integer first (T.cast)")
+    return binary(builder, "xor", a, True if a.kind.is_bool else convert(builder, -1, a.kind))
+
+
+def logical_not(builder: Builder, value: Any) -> Expr:
+    """``not value``."""
+    return binary(builder, "xor", truth(builder, value), True)
+
+
+def negate(builder: Builder, value: Any) -> Expr:
+    """``-value``; integers as ``0 - value``."""
+    a = number(builder, value)
+    if isinstance(a, Expr) and a.kind.is_float:
+        if a.constant is not None:
+            return builder.literal(-a.constant, a.kind)
+        return builder.pure(arith.NegfOp(a.ssa(builder)), a.kind)
+    return binary(builder, "sub", 0, a)
+
+
+def power(builder: Builder, left: Any, right: Any) -> Expr:
+    """``left ** right``: small whole exponents multiply, 0.5 is a square root, others need floats."""
+    exponent = right.constant if isinstance(right, Expr) else right
+    if isinstance(exponent, (int, float)) and exponent == int(exponent) and 0 <= exponent <= 8:
+        base = number(builder, left)
+        if exponent == 0:
+            return binary(builder, "add", binary(builder, "mul", base, 0), 1)
+        result = base if isinstance(base, Expr) else convert(builder, base, FLOAT32)
+        for _ in range(int(exponent) - 1):
+            result = binary(builder, "mul", result, base)
+        return result
+    if isinstance(exponent, float) and abs(exponent) == 0.5:
+        return math(builder, "sqrt" if exponent > 0 else "rsqrt", left)
+    a, b = pair(builder, left, right)
+    if not a.kind.is_float:
+        a, b = convert(builder, a, FLOAT32), convert(builder, b, FLOAT32)
+    return builder.pure(math_dialect.PowFOp(a.ssa(builder), b.ssa(builder)), a.kind)
+
+
+def math(builder: Builder, name: str, value: Any) -> Expr:
+    """A function of one scalar (``exp``, ``sqrt``, ``abs``, ...); integers become ``float32`` first, but for ``abs``."""
+    a = number(builder, value)
+    if not isinstance(a, Expr):
+        a = convert(builder, float(a), FLOAT32)
+    if name == "abs":
+        if a.kind.is_float:
+            return builder.pure(math_dialect.AbsFOp(a.ssa(builder)), a.kind)
+        if not a.kind.is_signed or a.non_negative:
+            return a
+        return builder.pure(math_dialect.AbsIOp(a.ssa(builder)), a.kind)
+    if not a.kind.is_float:
+        if name in ("floor", "ceil", "round", "trunc"):
+            return a
+        a = convert(builder, a, FLOAT32)
+    return builder.pure(_MATH[name](a.ssa(builder)), a.kind)
+
+
+def select(builder: Builder, condition: Any, chosen: Any, other: Any) -> Expr:
+    """``chosen`` where the condition holds, else ``other``; both are evaluated."""
+    a, b = pair(builder, chosen, other)
+    test = truth(builder, condition)
+    if test.constant is not None:
+        return a if test.constant else b
+    bounds: Interval = (None, None)
+    if not a.kind.is_float:
+        low = None if a.bounds[0] is None or b.bounds[0] is None else min(a.bounds[0], b.bounds[0])
+        high = None if a.bounds[1] is None or b.bounds[1] is None else max(a.bounds[1], b.bounds[1])
+        bounds = (low, high)
+    return builder.pure(arith.SelectOp(test.ssa(builder), a.ssa(builder), b.ssa(builder)), a.kind, bounds=bounds)
+
+
+def rounded(value: float, kind: DType) -> float:
+    """A number as the nearest of a floating-point type, ties to even."""
+    return float(np.asarray(value, dtype=np.float64).astype(kind.numpy))

@@ -1,0 +1,375 @@
+"""Buffers, their rectangles and their elements, as a kernel handles them while it is traced."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import StringAttr, UnrealizedConversionCastOp
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.frontend.scalars import INDEX, Expr, ScalarOperators
+from tilelang_npu.language import tracing
+from tilelang_npu.language.symbols import Sym
+from tilelang_npu.ops import DType
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from tilelang_npu.frontend.builder import Builder
+
+Extent = int | Expr
+"""A size or an offset: a number, or an ``index`` scalar of the trace."""
+
+
+class Memory(tracing.TracedValue, ABC):
+    """What a buffer and a rectangle of one have in common.
+
+    Attributes:
+        buffer: the whole buffer.
+        offsets: first element per axis of the buffer.
+        sizes: extents per axis of the buffer.
+        kept: the axes of the buffer that the rectangle has; the others have size 1.
+    """
+
+    buffer: Buffer
+    offsets: tuple[Extent, ...]
+    kept: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[Extent, ...]:
+        """Extents per axis of the buffer."""
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Extents of the axes it has: numbers, symbolic dimensions or traced scalars."""
+        return tuple(self.sizes[axis] for axis in self.kept)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.kept)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.buffer.element
+
+    @property
+    def name(self) -> str:
+        """The user's name for the buffer."""
+        return self.buffer.label
+
+    def describe(self) -> str:
+        """Name, shape and element type for a message."""
+        return f"{self.name} {shape_text(self.shape)} {self.dtype}"
+
+    @abstractmethod
+    def ssa(self, builder: Builder) -> SSAValue:
+        """The memref value in the IR."""
+
+    def __getitem__(self, items: Any) -> Any:
+        return subscript(tracing.builder("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
+
+    def __setitem__(self, items: Any, value: Any) -> None:
+        place = self[items]
+        if not isinstance(place, Element):
+            raise TileError(f"cannot assign to the slice {place.describe()}", code="T141",
+                            help="T.fill writes one value to it, T.copy another buffer's elements")
+        place.store(value)
+
+    def __len__(self) -> int:
+        size = self.shape[0]
+        if not isinstance(size, int):
+            tracing.refuse_python_value(f"the run-time size of {self.name}", "length", "use its shape[0] in the kernel")
+        return size
+
+    def __iter__(self) -> NoReturn:
+        raise TileError(f"cannot iterate over {self.describe()}", code="T141",
+                        help="loop with T.serial or T.Parallel and index it")
+
+    def __bool__(self) -> bool:
+        tracing.refuse_python_value(f"the buffer {self.name}", "truth value", "test one of its elements")
+
+
+class Buffer(Memory):
+    """A global tensor or an on-chip buffer.
+
+    Attributes:
+        label: the user's name for it.
+        unnamed: whether it still waits for that name (an allocation before its assignment).
+        element: element type.
+        dimensions: sizes; symbolic ones only of global tensors.
+        space: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca``, ``cb``, or ``shared``, ``fragment``, ``local`` where it is open.
+        value: the memref value.
+        location: where it was declared.
+    """
+
+    def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: str, value: SSAValue,
+                 location: Location | None = None) -> None:
+        self.label = label
+        self.unnamed = False
+        self.element = element
+        self.dimensions = tuple(dimensions)
+        self.space = space
+        self.value = value
+        self.location = location
+        self.buffer = self
+        self.offsets = (0,) * len(self.dimensions)
+        self.kept = tuple(range(len(self.dimensions)))
+
+    def rename(self, label: str, location: Location) -> None:
+        """Take over the name that an assignment gives it."""
+        self.label, self.location, self.unnamed = label, location, False
+        owner = self.value.owner
+        if isinstance(owner, tile.AllocOp):
+            owner.properties["label"] = StringAttr(label)
+        self.value.name_hint = label
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.dimensions
+
+    @property
+    def sizes(self) -> tuple[Extent, ...]:
+        if all(isinstance(size, int) for size in self.dimensions):
+            return self.dimensions  # type: ignore[return-value]
+        current = tracing.builder("a buffer's size")
+        return tuple(size if isinstance(size, int) else extent(current, size) for size in self.dimensions)
+
+    def ssa(self, builder: Builder) -> SSAValue:
+        return self.value
+
+    def __str__(self) -> str:
+        return self.label
+
+    __repr__ = __str__
+
+
+class Variable(Buffer):
+    """``T.alloc_var``: one element that is read and written under its plain name."""
+
+    @property
+    def place(self) -> Element:
+        """Its only element."""
+        return Element(self, (0,))
+
+
+class Region(Memory):
+    """A rectangle of a buffer."""
+
+    def __init__(self, buffer: Buffer, offsets: Sequence[Extent], sizes: Sequence[Extent], kept: Sequence[int]) -> None:
+        self.buffer = buffer
+        self.offsets = tuple(offsets)
+        self._sizes = tuple(sizes)
+        self.kept = tuple(kept)
+
+    @property
+    def sizes(self) -> tuple[Extent, ...]:
+        return self._sizes
+
+    def covers(self) -> bool:
+        """Whether it is known to be the whole buffer with all its axes."""
+        if self.kept != self.buffer.kept or not all(isinstance(offset, int) and offset == 0 for offset in self.offsets):
+            return False
+        return all(same_extent(size, whole) for size, whole in zip(self._sizes, self.buffer.sizes, strict=True))
+
+    def ssa(self, builder: Builder) -> SSAValue:
+        if self.covers():
+            return self.buffer.value
+        offsets, sizes = ([part if isinstance(part, int) else part.ssa(builder) for part in parts]
+                          for parts in (self.offsets, self._sizes))
+        made = tile.RegionOp(self.buffer.value, offsets, sizes, self.kept)
+        return builder.discardable(made).results[0]
+
+    def __str__(self) -> str:
+        return f"{self.name}{shape_text(self.shape)}"
+
+    __repr__ = __str__
+
+
+class Element(tracing.TracedValue, ScalarOperators):
+    """``buf[i, j]``: the value of an element where a scalar is needed, the start of a tile where ``T.copy`` takes one."""
+
+    __slots__ = ("buffer", "indices")
+
+    def __init__(self, buffer: Buffer, indices: Sequence[Extent]) -> None:
+        self.buffer = buffer
+        self.indices = tuple(indices)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.buffer.element
+
+    @property
+    def name(self) -> str:
+        """The user's name for the buffer."""
+        return self.buffer.label
+
+    def describe(self) -> str:
+        """Text for a message."""
+        if isinstance(self.buffer, Variable):
+            return f"{self.name} {self.dtype}"
+        return f"element of {self.buffer.describe()}"
+
+    def load(self) -> Expr:
+        """Read the element here."""
+        current = tracing.builder("an element")
+        kind = self.buffer.element
+        indices = [_position(current, index) for index in self.indices]
+        made = current.discardable(memref.LoadOp.get(self.buffer.value, [index.ssa(current) for index in indices]))
+        value = made.results[0]
+        if kind.is_integer and not kind.is_signed:
+            value = current.discardable(UnrealizedConversionCastOp.get([value], [current.mlir_type(kind)])).results[0]
+        structure = ("load", id(self.buffer), tuple(index.form.key for index in indices if index.form is not None),
+                     current.epoch)
+        return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
+
+    def store(self, value: Any) -> None:
+        """Write the element here; the value is converted to the buffer's element type."""
+        current = tracing.builder("an element store")
+        current.require_kernel(f"a store to {self.name}")
+        kind = self.buffer.element
+        stored = convert(current, number(current, value), kind).ssa(current)
+        if kind.is_integer and not kind.is_signed:
+            stored = current.discardable(UnrealizedConversionCastOp.get([stored], [current.element_type(kind)])).results[0]
+        indices = [_position(current, index).ssa(current) for index in self.indices]
+        current.emit(memref.StoreOp.get(stored, self.buffer.value, indices))
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    __repr__ = __str__
+
+
+def _position(builder: Builder, index: Extent) -> Expr:
+    return builder.literal(index, INDEX) if isinstance(index, int) else index
+
+
+def extent(builder: Builder, value: Any) -> Extent:
+    """A size, offset or index as a number or an ``index`` scalar.
+
+    Raises:
+        TileError: T110, it is not an integer.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = number(builder, value)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
+    if isinstance(found, Expr) and found.constant is not None and not found.kind.is_float and not found.kind.is_bool:
+        return int(found.constant)
+    if not isinstance(found, Expr) or found.kind.is_float or found.kind.is_bool:
+        shown = found.kind if isinstance(found, Expr) else repr(found)
+        raise TileError(f"an index or a size is an integer, not {shown}", code="T110",
+                        help="use // instead of / where both sides are integers")
+    return convert(builder, found, INDEX)
+
+
+def subscript(builder: Builder, memory: Memory, items: Sequence[Any]) -> Element | Region:
+    """``memory[items]``: an element where every axis has an index, else a rectangle; missing axes are taken whole.
+
+    Raises:
+        TileError: T111, more items than axes; T130, a constant place outside; T141, a step or an item of another kind.
+    """
+    if len(items) > memory.ndim:
+        raise TileError(f"{memory.describe()} has {memory.ndim} axes, {len(items)} indices are given", code="T111",
+                        help="give at most one index per axis")
+    buffer = memory.buffer
+    offsets, sizes, kept = list(memory.offsets), list(memory.sizes), list(memory.kept)
+    for axis, item in zip(memory.kept, items, strict=False):
+        size = sizes[axis]
+        if isinstance(item, slice):
+            start, length = _slice(builder, memory, axis, item, size)
+            sizes[axis] = length
+        else:
+            if item is None or item is Ellipsis:
+                raise TileError(f"index {item!r} is not supported", code="T141", help="write an index or a slice per axis")
+            start = extent(builder, item)
+            if isinstance(start, int):
+                _check(memory, axis, start, 1, size)
+            sizes[axis] = 1
+            kept.remove(axis)
+        base = offsets[axis]
+        offsets[axis] = start if base == 0 and isinstance(base, int) else extent(builder, base + start)
+    if not kept and len(items) == memory.ndim:
+        return Element(buffer, offsets)
+    return Region(buffer, offsets, sizes, kept)
+
+
+def _slice(builder: Builder, memory: Memory, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
+    if item.step is not None and item.step != 1:
+        raise TileError("a slice with a step is not supported", code="T141", help="copy the rows one by one in a loop")
+    start = 0 if item.start is None else extent(builder, item.start)
+    stop = size if item.stop is None else extent(builder, item.stop)
+    if isinstance(start, int) and start < 0:
+        _outside(memory, axis, f"slice start {start}", size)
+    if isinstance(stop, int) and stop < 0:
+        _outside(memory, axis, f"slice end {stop}", size)
+    length = difference(builder, stop, start)
+    if isinstance(length, int):
+        if length <= 0:
+            raise TileError(f"slice of axis {axis} of {memory.describe()} is empty: it ends {_distance(length)} it starts",
+                            code="T130", help="a slice is start:end with end behind start")
+        if isinstance(start, int):
+            _check(memory, axis, start, length, size)
+    return start, length
+
+
+def _distance(length: int) -> str:
+    return "where" if length == 0 else f"{-length} before"
+
+
+def difference(builder: Builder, stop: Extent, start: Extent) -> Extent:
+    """``stop - start``, a number where both forms differ by one."""
+    if isinstance(stop, int) and isinstance(start, int):
+        return stop - start
+    a, b = (part.form if isinstance(part, Expr) else None for part in (stop, start))
+    if a is not None and b is not None:
+        form = a.plus(b, -1)
+        if not form.terms:
+            return form.constant
+    return stop if start == 0 and isinstance(start, int) else extent(builder, stop - start)
+
+
+def _check(memory: Memory, axis: int, start: int, length: int, size: Extent) -> None:
+    """A constant place of a global tensor must touch it; of an on-chip buffer it must lie inside."""
+    if start < 0 or (isinstance(size, int) and start >= size):
+        _outside(memory, axis, f"index {start}" if length == 1 else f"slice start {start}", size)
+    if isinstance(size, int) and memory.buffer.space != "gm" and start + length > size:
+        _outside(memory, axis, f"slice end {start + length}", size)
+
+
+def _outside(memory: Memory, axis: int, what: str, size: Extent) -> NoReturn:
+    valid = f"0 to {size - 1}" if isinstance(size, int) else f"0 to {memory.buffer.dimensions[axis]} - 1"
+    if what.startswith("slice end"):
+        valid = f"1 to {size}" if isinstance(size, int) else f"1 to {memory.buffer.dimensions[axis]}"
+    raise TileError(f"{what} is outside axis {axis} of {memory.describe()}: valid are {valid}", code="T130",
+                    help="a negative index does not count from the end; check the sizes it is computed from")
+
+
+def same_extent(left: Extent, right: Extent) -> bool | None:
+    """Whether two sizes are equal; None where only run time knows."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
+    a, b = (part.form.key if isinstance(part, Expr) and part.form is not None else (part, ()) for part in (left, right))
+    return True if a == b else None
+
+
+def shape_text(shape: Sequence[Any]) -> str:
+    """A shape for a message: ``[64, M, ?]``."""
+    return "[" + ", ".join(_size_text(size) for size in shape) + "]"
+
+
+def _size_text(size: Any) -> str:
+    if isinstance(size, Expr):
+        if size.symbol is not None:
+            return str(size.symbol)
+        return "?" if size.constant is None else str(size.constant)
+    return str(size)

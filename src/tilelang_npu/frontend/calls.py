@@ -1,0 +1,149 @@
+"""Calls in a kernel: language functions, macros, builtins on traced values, and the user's own helpers."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilelang_npu.errors import InternalError, TileError
+from tilelang_npu.frontend import arithmetic
+from tilelang_npu.frontend.buffers import Buffer, Element, Variable
+from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
+from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INT32
+from tilelang_npu.language import launch, scalar
+from tilelang_npu.language.functions import Macro, PrimFunc
+from tilelang_npu.language.types import ScalarType, Tensor
+
+
+class Calls(Expressions):
+    """Evaluates calls."""
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        if function is scalar.if_then_else and len(node.args) == 3 and not node.keywords:
+            return self.conditional(*node.args)
+        arguments = self._arguments(node)
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            keywords.update(value if keyword.arg is None else {keyword.arg: value})
+        outer = self.builder.location
+        self.builder.location = self.where(node)
+        try:
+            return self.call(function, arguments, keywords, ast.unparse(node.func))
+        finally:
+            self.builder.location = outer
+
+    def _arguments(self, node: ast.Call) -> list[Any]:
+        found: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                found.extend(self.evaluate(argument.value))
+            else:
+                found.append(self.evaluate(argument))
+        return found
+
+    def call(self, function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str) -> Any:
+        """Call what an expression named; ``text`` is its source, for messages."""
+        if isinstance(function, Macro):
+            return self.builder.inline(function, arguments, keywords)
+        if isinstance(function, PrimFunc):
+            raise TileError(f"a kernel cannot call the kernel {function.function.__name__!r}", code="T141",
+                            help="make it a @T.macro")
+        if not callable(function):
+            raise TileError(f"{text} is {_kind_of(function)} and cannot be called", code="T146",
+                            help="call a function, a macro or a name of T")
+        stand_in = _on_traced(function)
+        if stand_in is not None and any(is_traced(value) for value in (*arguments, *keywords.values())):
+            if keywords:
+                raise TileError(f"{text} takes no keyword arguments on traced values", code="T145",
+                                help="give the arguments by position")
+            return stand_in(self, *arguments)
+        try:
+            return function(*arguments, **keywords)
+        except TileError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (whatever the user's helper raises is shown at its call)
+            raise _failed_call(function, arguments, keywords, text, problem) from (
+                problem if _is_ours(function) else None)
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, (Buffer, Element)):
+        return f"the {value.describe()}"
+    return f"a {type(value).__name__}"
+
+
+def _is_ours(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("tilelang_npu.")
+
+
+def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str,
+                 problem: Exception) -> Exception:
+    """What an exception of a call means: wrong arguments, a fault of this package, or one of the user's helper."""
+    if isinstance(problem, TypeError):
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            signature = None
+        if signature is not None:
+            try:
+                signature.bind(*arguments, **keywords)
+            except TypeError as wrong:
+                return TileError(f"{text}: {wrong}", code="T145", help=f"it is called as {text}{_plain(signature)}")
+    if _is_ours(function) and not isinstance(function, type(Tensor)):
+        return InternalError(f"{text} failed: {type(problem).__name__}: {problem}")
+    return host_failure(problem, f"{text} raised")
+
+
+def _plain(signature: inspect.Signature) -> str:
+    return str(signature.replace(
+        parameters=[parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()],
+        return_annotation=inspect.Signature.empty))
+
+
+def _length(_: Calls, value: Any) -> Any:
+    if isinstance(value, Element) and not isinstance(value.buffer, Variable):
+        raise TileError(f"an {value.describe()} has no length", code="T111",
+                        help="it is one element; take len() of the buffer")
+    return value.shape[0]
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    def fold(calls: Calls, *values: Any) -> Any:
+        items = values if len(values) > 1 else tuple(values[0])
+        result = items[0]
+        for item in items[1:]:
+            result = arithmetic.binary(calls.builder, name, result, item)
+        return result
+
+    return fold
+
+
+_STAND_INS: dict[Any, Callable[..., Any]] = {
+    builtins.len: _length,
+    builtins.min: _fold("min"),
+    builtins.max: _fold("max"),
+    builtins.abs: lambda calls, value: arithmetic.math(calls.builder, "abs", value),
+    builtins.float: lambda calls, value: calls.builder.cast(value, FLOAT32),
+    builtins.int: lambda calls, value: calls.builder.cast(value, INT32),
+    builtins.bool: lambda calls, value: calls.builder.cast(value, BOOL),
+    builtins.pow: lambda calls, base, exponent: arithmetic.power(calls.builder, base, exponent),
+    builtins.range: lambda _, *bounds: launch.range_loop(*bounds),
+}
+
+
+def _on_traced(function: Any) -> Callable[..., Any] | None:
+    """What a Python builtin means on traced values."""
+    if isinstance(function, ScalarType):
+        return None
+    try:
+        return _STAND_INS.get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+Calls.HANDLERS = {**Expressions.HANDLERS, ast.Call: Calls._call}

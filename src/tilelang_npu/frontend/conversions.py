@@ -1,0 +1,150 @@
+"""From any operand to a scalar, and from one scalar type to another.
+
+Element stores and casts convert alike: a float becomes an integer by dropping its fraction, a narrower float by rounding to
+nearest even, a narrower integer by wrapping; a truth value counts as 0 or 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import arith
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.forms import bounds_of, wrap
+from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
+from tilelang_npu.language.symbols import Sym
+from tilelang_npu.ops import DType
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend.builder import Builder
+
+
+def number(builder: Builder, value: Any) -> Expr | int | float | bool:
+    """The scalar that ``value`` stands for: a traced one (an element is loaded) or a Python number.
+
+    Raises:
+        TileError: T141, it is none, with a hint for whole buffers.
+    """
+    from tilelang_npu.frontend.buffers import Element, Memory
+
+    if isinstance(value, (Expr, bool, int, float)):
+        return value
+    if isinstance(value, Element):
+        return value.load()
+    if isinstance(value, Sym):
+        return builder.lift(value)
+    if isinstance(value, np.generic):
+        return number(builder, value.item())
+    if isinstance(value, Memory):
+        raise TileError(f"{value.describe()} is not a scalar", code="T141",
+                        help="loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd")
+    raise TileError(f"{value!r} ({type(value).__name__}) is not a scalar", code="T141",
+                    help="a scalar is a number, an element of a buffer or a computed value")
+
+
+def scalar(builder: Builder, value: Any) -> Expr:
+    """``value`` as a scalar of the trace; a Python number gets ``float32``, ``int32`` (``int64`` where needed) or ``bool``."""
+    found = number(builder, value)
+    if isinstance(found, Expr):
+        return found
+    if isinstance(found, bool):
+        return builder.literal(found, BOOL)
+    if isinstance(found, float):
+        return builder.literal(found, FLOAT32)
+    low, high = bounds_of(INT32)
+    return builder.literal(found, INT32 if low <= found <= high else INT64)
+
+
+def convert(builder: Builder, value: Any, kind: Kind) -> Expr:
+    """``value`` as a scalar of type ``kind``.
+
+    Raises:
+        TileError: T110, a Python number that has no value there (infinity as an integer).
+    """
+    found = value if isinstance(value, Expr) else number(builder, value)
+    if not isinstance(found, Expr):
+        return builder.literal(literal_value(found, kind), kind)
+    if found.kind == kind:
+        return found
+    if found.constant is not None:
+        return builder.literal(literal_value(found.constant, kind), kind)
+    return _emit(builder, found, kind)
+
+
+def literal_value(value: int | float | bool, kind: Kind) -> int | float | bool:
+    """A Python number as the value that it has in type ``kind``."""
+    if kind.is_float:
+        assert isinstance(kind, DType)
+        with np.errstate(over="ignore"):
+            return float(np.asarray(value, dtype=np.float64).astype(kind.numpy))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TileError(f"{value} has no value of type {kind}", code="T110",
+                        help="use the largest or smallest value of the type")
+    return int(value) if not isinstance(kind, DType) else (bool(value) if kind.is_bool else wrap(int(value), kind))
+
+
+def _emit(builder: Builder, value: Expr, kind: Kind) -> Expr:
+    source = value.kind
+    if isinstance(kind, DType) and kind.is_bool:
+        zero = builder.literal(0.0 if source.is_float else 0, source).ssa(builder)
+        if source.is_float:
+            return builder.pure(arith.CmpfOp(value.ssa(builder), zero, "une"), BOOL)
+        return builder.pure(arith.CmpiOp(value.ssa(builder), zero, "ne"), BOOL)
+    if source.is_float:
+        return _from_float(builder, value, kind)
+    if kind.is_float:
+        return _to_float(builder, value, kind)
+    return _between_integers(builder, value, kind)
+
+
+def _from_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
+    source = value.kind
+    if kind is INDEX:
+        return convert(builder, _from_float(builder, value, INT64), INDEX)
+    target = builder.mlir_type(kind)
+    if kind.is_float:
+        if source.bits == kind.bits:
+            return convert(builder, convert(builder, value, FLOAT32), kind)
+        made = arith.ExtFOp if kind.bits > source.bits else arith.TruncFOp
+        return builder.pure(made(value.ssa(builder), target), kind)
+    operation = arith.FPToSIOp if kind.is_signed else arith.FPToUIOp
+    return builder.pure(operation(value.ssa(builder), target), kind)
+
+
+def _to_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
+    source = value.kind
+    if source is INDEX:
+        low, high = value.bounds
+        small = low is not None and high is not None and low >= -(1 << 31) and high < 1 << 31
+        return _to_float(builder, convert(builder, value, INT32 if small else INT64), kind)
+    operation = arith.SIToFPOp if source.is_signed and not source.is_bool else arith.UIToFPOp
+    return builder.pure(operation(value.ssa(builder), builder.mlir_type(kind)), kind)
+
+
+def _between_integers(builder: Builder, value: Expr, kind: Kind) -> Expr:
+    source = value.kind
+    bounds, form = value.bounds, value.form
+    assert form is not None
+    if isinstance(kind, DType):
+        low, high = bounds_of(kind)
+        fits = bounds[0] is not None and bounds[1] is not None and low <= bounds[0] and bounds[1] <= high
+        if not fits:
+            bounds = (low, high)
+            form = builder.atoms.of(("as", str(kind), form.key))
+    if kind is INDEX and (not source.is_signed or source.is_bool) and source.bits < 64:
+        return convert(builder, _between_integers(builder, value, INT64), INDEX)
+    x, target = value.ssa(builder), builder.mlir_type(kind)
+    if source is INDEX or kind is INDEX:
+        return builder.pure(arith.IndexCastOp(x, target), kind, form=form, bounds=bounds, symbol=value.symbol)
+    if kind.bits == source.bits:
+        return Expr(kind, x, form=form, bounds=bounds)
+    made: Any
+    if kind.bits < source.bits:
+        made = arith.TruncIOp(x, target)
+    else:
+        signed = source.is_signed and not source.is_bool
+        made = arith.ExtSIOp(x, target) if signed else arith.ExtUIOp(x, target)
+    return builder.pure(made, kind, form=form, bounds=bounds, symbol=value.symbol)

@@ -1,0 +1,312 @@
+"""Expressions of a kernel: Python's own evaluation on host values, operations on traced ones."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from xdsl.dialects import memref, scf
+from xdsl.ir import Block
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend import arithmetic
+from tilelang_npu.frontend.buffers import Element, Memory, Variable, subscript
+from tilelang_npu.frontend.builder import Builder, region_of
+from tilelang_npu.frontend.conversions import number
+from tilelang_npu.frontend.locations import span
+from tilelang_npu.frontend.scalars import BINARY, BOOL, Expr
+from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.frontend.source import Source
+from tilelang_npu.language import tracing
+from tilelang_npu.language.symbols import Sym
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift",
+}
+_COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda item, container: item in container, ast.NotIn: lambda item, container: item not in container,
+}
+_CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 115: str, 114: repr, 97: ascii}
+_UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_KEYWORDS: dict[type[ast.AST], str] = {
+    ast.Lambda: "lambda", ast.ListComp: "list comprehension", ast.SetComp: "set comprehension",
+    ast.DictComp: "dict comprehension", ast.GeneratorExp: "generator expression", ast.NamedExpr: ":=", ast.Await: "await",
+    ast.Yield: "yield", ast.YieldFrom: "yield from", ast.Starred: "*", ast.MatMult: "@",
+}
+
+
+def is_traced(value: Any) -> bool:
+    """Whether the value exists only in the trace (or as a symbolic dimension)."""
+    return isinstance(value, (tracing.TracedValue, Sym))
+
+
+def host_failure(problem: BaseException, what: str) -> TileError:
+    """The error that stands for an exception of the user's own Python code."""
+    text = str(problem) or type(problem).__name__
+    return TileError(f"{what}: {type(problem).__name__}: {text}", code="T146",
+                     help="it is Python of the factory's side: it runs once, while the kernel is compiled")
+
+
+class Expressions:
+    """Evaluates the expressions of one function's source.
+
+    Attributes:
+        builder: where traced operations go.
+        source: the function's file and lines.
+        scopes: its names.
+    """
+
+    def __init__(self, builder: Builder, source: Source, scopes: Scopes) -> None:
+        self.builder = builder
+        self.source = source
+        self.scopes = scopes
+
+    def where(self, node: ast.AST) -> Location:
+        """Place of a node in the user's file."""
+        return span(node, self.source.file, self.source.lines)
+
+    def evaluate(self, node: ast.AST) -> Any:
+        """The value of an expression; an error in it gets the place of the innermost part that raised."""
+        handler = self.HANDLERS.get(type(node))
+        try:
+            if handler is None:
+                keyword = _KEYWORDS.get(type(node), type(node).__name__)
+                raise TileError(f"expression `{keyword}` is not supported in a kernel", code="T141",
+                                help="compute it in the factory or in a plain Python helper")
+            return handler(self, node)
+        except TileError as error:
+            error.at(self.where(node))
+            raise
+
+    # --- names, constants, displays --------------------------------------------------------------------------------------
+
+    def _constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def _name(self, node: ast.Name) -> Any:
+        value = self.scopes.lookup(node.id)
+        return value.place if isinstance(value, Variable) else value
+
+    def _tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.evaluate(item) for item in node.elts)
+
+    def _list(self, node: ast.List) -> Any:
+        return [self.evaluate(item) for item in node.elts]
+
+    def _set(self, node: ast.Set) -> Any:
+        return {self.evaluate(item) for item in node.elts}
+
+    def _dict(self, node: ast.Dict) -> Any:
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                made.update(self.evaluate(value))
+                continue
+            place = self.evaluate(key)
+            made[place.buffer if isinstance(place, Element) and isinstance(place.buffer, Variable) else place] = (
+                self.evaluate(value))
+        return made
+
+    def _text(self, node: ast.JoinedStr) -> Any:
+        parts = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.evaluate(part.value)
+                shown = _CONVERSIONS[part.conversion](value)
+                layout = self.evaluate(part.format_spec) if part.format_spec is not None else ""
+                parts.append(str(value) if is_traced(value) else format(shown, layout))
+            else:
+                parts.append(self.evaluate(part))
+        return "".join(parts)
+
+    # --- access ----------------------------------------------------------------------------------------------------------
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        base = self.evaluate(node.value)
+        try:
+            return getattr(base, node.attr)
+        except TileError:
+            raise
+        except AttributeError as problem:
+            close = difflib.get_close_matches(node.attr, dir(base), n=1)
+            what = base.describe() if isinstance(base, (Memory, Element)) else str(problem)
+            text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Memory, Element)) else what
+            raise TileError(text, code="T140", help=f"did you mean {close[0]!r}?" if close else "dir() in Python lists its attributes") from None
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        base = self.evaluate(node.value)
+        items = self.subscript_items(node.slice)
+        if isinstance(base, Element) and isinstance(base.buffer, Variable):
+            base = base.buffer
+        if isinstance(base, Memory):
+            return subscript(self.builder, base, items)
+        if isinstance(base, (Element, Expr)):
+            raise TileError(f"{base} is a scalar and has no elements", code="T111",
+                            help="index the buffer it came from")
+        try:
+            return base[items[0] if not isinstance(node.slice, ast.Tuple) else tuple(items)]
+        except TileError:
+            raise
+        except (LookupError, TypeError, ValueError) as problem:
+            raise host_failure(problem, ast.unparse(node)) from None
+
+    def subscript_items(self, node: ast.expr) -> list[Any]:
+        """The indices and slices between the brackets."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        return [self.evaluate(part) for part in parts]
+
+    def _slice(self, node: ast.Slice) -> Any:
+        return slice(*(None if part is None else self.evaluate(part) for part in (node.lower, node.upper, node.step)))
+
+    # --- operators -------------------------------------------------------------------------------------------------------
+
+    def _binary(self, node: ast.BinOp) -> Any:
+        name = OPERATORS.get(type(node.op))
+        if name is None:
+            raise TileError(f"operator `{_KEYWORDS[type(node.op)]}` is not supported in a kernel", code="T141",
+                            help="use T.gemm or T.gemm_v0")
+        return self.combine(name, self.evaluate(node.left), self.evaluate(node.right), node)
+
+    def combine(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
+        """``left operator right``: traced where a side is, else Python's own."""
+        if isinstance(left, Memory) or isinstance(right, Memory):
+            number(self.builder, left if isinstance(left, Memory) else right)
+        try:
+            return BINARY[name](left, right)
+        except TileError:
+            raise
+        except (TypeError, ValueError, ArithmeticError) as problem:
+            raise host_failure(problem, _source_of(node)) from None
+
+    def _unary(self, node: ast.UnaryOp) -> Any:
+        value = self.evaluate(node.operand)
+        if isinstance(value, Memory):
+            number(self.builder, value)
+        if isinstance(node.op, ast.Not):
+            return arithmetic.logical_not(self.builder, value) if is_traced(value) else not value
+        try:
+            return _UNARY[type(node.op)](value)
+        except TypeError as problem:
+            raise host_failure(problem, _source_of(node)) from None
+
+    def _compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        result: Any = True
+        for kind, part in zip(node.ops, node.comparators, strict=True):
+            right = self.evaluate(part)
+            outcome = self._one_comparison(kind, left, right, node)
+            if not is_traced(outcome) and not outcome:
+                return outcome
+            if result is True:
+                result = outcome
+            elif is_traced(outcome):
+                result = arithmetic.binary(self.builder, "and", result, outcome)
+            left = right
+        return result
+
+    def _one_comparison(self, kind: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+        identity = isinstance(kind, (ast.Is, ast.IsNot, ast.In, ast.NotIn))
+        if not identity:
+            for side in (left, right):
+                if isinstance(side, Memory):
+                    number(self.builder, side)
+            if isinstance(left, Sym) and isinstance(right, Sym):
+                left = self.builder.lift(left)
+        try:
+            return _COMPARISONS[type(kind)](left, right)
+        except TileError:
+            raise
+        except (TypeError, ValueError) as problem:
+            raise host_failure(problem, _source_of(node)) from None
+
+    # --- choices ---------------------------------------------------------------------------------------------------------
+
+    def truth(self, value: Any) -> bool | Expr:
+        """A condition: Python's truth of a host value (also of a traced constant), else a traced truth value."""
+        if not is_traced(value):
+            return bool(value)
+        found = arithmetic.truth(self.builder, value)
+        return found if found.constant is None else bool(found.constant)
+
+    def _boolean(self, node: ast.BoolOp) -> Any:
+        stops = isinstance(node.op, ast.Or)
+        result = self.evaluate(node.values[0])
+        for position, part in enumerate(node.values[1:], 1):
+            if not is_traced(result):
+                if bool(result) is stops:
+                    return result
+                result = self.evaluate(part)
+                continue
+            test = self.truth(result)
+            if isinstance(test, bool):
+                if test is stops:
+                    return test
+                result = self.evaluate(part)
+                continue
+            rest = ast.BoolOp(node.op, node.values[position:]) if position < len(node.values) - 1 else part
+            ast.copy_location(rest, part)
+            other, decided = (lambda part=rest: self.truth(self.evaluate(part))), (lambda: stops)
+            return self.choose(test, decided if stops else other, other if stops else decided)
+        return result
+
+    def _ternary(self, node: ast.IfExp) -> Any:
+        return self.conditional(node.test, node.body, node.orelse)
+
+    def conditional(self, test: ast.expr, chosen: ast.expr, other: ast.expr) -> Any:
+        """``chosen if test else other``; only one side is evaluated where the test is known."""
+        condition = self.truth(self.evaluate(test))
+        if isinstance(condition, bool):
+            return self.evaluate(chosen if condition else other)
+        return self.choose(condition, lambda: self.evaluate(chosen), lambda: self.evaluate(other))
+
+    def choose(self, condition: Expr, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Expr:
+        """A scalar that a traced condition chooses.
+
+        Both sides are computed where that reads no memory, or inside ``T.Parallel``, whose points are computed together;
+        else a branch guards the loads.
+        """
+        builder = self.builder
+        blocks, values = (Block(), Block()), []
+        for block, side in zip(blocks, (then, otherwise), strict=True):
+            with builder.at(block):
+                values.append(number(builder, side()))
+        with builder.at(blocks[0]):
+            a, _ = arithmetic.pair(builder, values[0], values[1])
+        with builder.at(blocks[1]):
+            _, b = arithmetic.pair(builder, values[0], values[1])
+        guarded = not builder.in_parallel and any(
+            isinstance(op, (memref.LoadOp, scf.IfOp)) for block in blocks for op in block.ops)
+        if not guarded:
+            for block in blocks:
+                builder.splice(block)
+            return self._without_branch(condition, a, b)
+        for block, value in zip(blocks, (a, b), strict=True):
+            with builder.at(block):
+                builder.emit(scf.YieldOp(value.ssa(builder)))
+        made = builder.emit(scf.IfOp(condition.ssa(builder), [builder.mlir_type(a.kind)], region_of(blocks[0]),
+                                     region_of(blocks[1])))
+        return builder.scalar(made.results[0], a.kind)
+
+    def _without_branch(self, condition: Expr, a: Expr, b: Expr) -> Expr:
+        if a.kind == BOOL and b.constant is not None and not b.constant:
+            return arithmetic.binary(self.builder, "and", condition, a)
+        if a.kind == BOOL and a.constant:
+            return arithmetic.binary(self.builder, "or", condition, b)
+        return arithmetic.select(self.builder, condition, a, b)
+
+    HANDLERS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {
+        ast.Constant: _constant, ast.Name: _name, ast.Tuple: _tuple, ast.List: _list, ast.Set: _set, ast.Dict: _dict,
+        ast.JoinedStr: _text, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Slice: _slice, ast.BinOp: _binary,
+        ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _ternary,
+    }
+
+
+def _source_of(node: ast.AST) -> str:
+    return f"`{ast.unparse(node)}`" if isinstance(node, ast.expr) else "augmented assignment"

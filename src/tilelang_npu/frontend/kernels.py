@@ -1,0 +1,139 @@
+"""``with`` frames: the launch, ``T.Scope`` and ``T.rs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from xdsl.ir import Block
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import extent
+from tilelang_npu.frontend.builder import Builder, region_of
+from tilelang_npu.frontend.scalars import INDEX, Expr
+from tilelang_npu.language import launch
+from tilelang_npu.language.symbols import Dimension, Sym
+
+
+def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:
+    """The grid as the host can evaluate it: numbers, or expressions of dimensions and integer parameters.
+
+    Raises:
+        TileError: T150, a block count that only the device can compute.
+    """
+    found: list[Dimension] = []
+    for axis, count in enumerate(frame.blocks):
+        known = count if isinstance(count, Sym) else extent(builder, count)
+        if isinstance(known, Expr):
+            if known.symbol is None:
+                raise TileError(f"T.Kernel: block count {known} of axis {axis} is computed on the device", code="T150",
+                                help="the grid is a function of sizes, symbolic dimensions and integer parameters")
+            known = known.symbol
+        if isinstance(known, int) and known <= 0:
+            raise TileError(f"T.Kernel: block count {known} of axis {axis} is not positive", code="T150",
+                            help="T.ceildiv(size, block) counts the blocks of a size")
+        found.append(known)
+    return tuple(found)
+
+
+def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> tuple[int, bool]:
+    """Number of Vector cores per block, and whether the author wrote their index."""
+    axes, given = len(frame.blocks), len(names) if names is not None else 0
+    with_index = names is not None and given == axes + 1
+    if frame.is_npu and builder.dialect == "ascendc":
+        if axes != 1:
+            raise TileError(f"T.Kernel: {axes} block counts; an ascendc kernel has a one-dimensional grid", code="T150",
+                            help="launch the product of the counts and take the block id apart with // and %")
+        if frame.threads not in (None, 1, 2):
+            raise TileError(f"T.Kernel: threads={frame.threads}; a block has 1 or 2 vector cores", code="T150",
+                            help="leave threads out, or give 1 or 2")
+    spread = frame.is_npu and frame.threads in (1, 2)
+    if spread or not frame.is_npu:
+        _expect(names, given, (axes,), "the block id alone" if axes == 1 else f"{axes} block ids")
+        return (frame.threads or 1) if spread else 1, False
+    _expect(names, given, (axes, axes + 1) if axes > 1 else (1, 2), "block ids and a sub-block id")
+    explicit = with_index and names is not None and names[-1] != "_"
+    if builder.dialect == "ascendc":
+        return 2, explicit
+    return (2, True) if explicit else (1, False)
+
+
+def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str) -> None:
+    if names is not None and given not in allowed and given != 1:
+        raise TileError(f"T.Kernel yields {yields} here; {given} names are given ({', '.join(names)})", code="T150",
+                        help="match the names to what it yields; `_` stands for one that is not used")
+
+
+@contextmanager
+def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> Iterator[Sequence[Any]]:
+    if builder.launch is not None:
+        raise TileError("a second T.Kernel in one @T.prim_func is not supported", code="T150",
+                        help="write two kernels, or one with a larger grid")
+    if builder.block is not builder.entry:
+        raise TileError("T.Kernel inside a loop or a branch is not supported", code="T150",
+                        help="put `with T.Kernel(...)` at the top of the kernel, and the loop inside")
+    builder.grid = grid_of(builder, frame)
+    sub_blocks, explicit = _sub_blocks(builder, frame, names)
+    counts = [extent(builder, count) for count in frame.blocks]
+    opened = tile.LaunchOp([builder.index(count) for count in frame.blocks], sub_blocks, explicit)
+    block = opened.body.block
+    values: list[Any] = []
+    highs = [count - 1 if isinstance(count, int) else None for count in counts] + [sub_blocks - 1] * explicit
+    for position, (argument, high) in enumerate(zip(block.args, highs, strict=True)):
+        if names is not None and position < len(names) and names[position].strip("_"):
+            argument.name_hint = names[position]
+        values.append(builder.scalar(argument, INDEX, None, (0, high)))
+    builder.emit(opened)
+    builder.launch, builder.in_kernel = opened, True
+    if names is not None and len(names) > len(values):
+        values.append(0)  # the `_` of `as (cid, _)`
+    elif names is not None and len(names) == len(frame.blocks) == 1:
+        values = values[:1]  # `as cid` is the block id
+    try:
+        with builder.at(block):
+            yield values
+    finally:
+        builder.in_kernel = False
+
+
+@contextmanager
+def _scope(builder: Builder, frame: launch.Scope, names: list[str] | None) -> Iterator[Sequence[Any]]:
+    _no_names(names, "T.Scope")
+    builder.require_kernel("T.Scope")
+    if builder.core is not None and builder.core != frame.core:
+        raise TileError(f"T.Scope of the {frame.core} core inside one of the {builder.core} core", code="T150",
+                        help="close the outer T.Scope first")
+    if builder.in_parallel:
+        raise TileError("T.Scope inside T.Parallel is not supported", code="T141", help="put the loop into the T.Scope")
+    location, block, outer = builder.location, Block(), builder.core
+    builder.core = frame.core
+    try:
+        with builder.at(block):
+            yield ()
+    finally:
+        builder.core = outer
+    builder.emit(tile.OnCoreOp(frame.core, region_of(block)), location)
+
+
+@contextmanager
+def _pipe(builder: Builder, frame: launch.rs, names: list[str] | None) -> Iterator[Sequence[Any]]:
+    _no_names(names, "T.rs")
+    builder.require_kernel("T.rs")
+    outer, builder.pipe = builder.pipe, frame.pipe
+    try:
+        yield ()
+    finally:
+        builder.pipe = outer
+
+
+def _no_names(names: list[str] | None, what: str) -> None:
+    if names is not None:
+        raise TileError(f"`with {what}` yields nothing to name", code="T150", help="drop the `as`")
+
+
+FRAMES: dict[type, Callable[[Builder, Any, list[str] | None], AbstractContextManager[Sequence[Any]]]] = {
+    launch.Kernel: _kernel, launch.Scope: _scope, launch.rs: _pipe,
+}
+"""How each ``with`` frame of the language is opened."""

@@ -1,0 +1,75 @@
+"""The syntax tree of a kernel, in the positions of the user's own file.
+
+A file is parsed whole and once; a function is found by its name and first line, so that line and column are those of the file.
+Notebook cells come through :mod:`linecache`.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass
+from types import FunctionType
+
+from tilelang_npu.errors import Location, TileError
+
+
+@dataclass(frozen=True)
+class Source:
+    """One function.
+
+    Attributes:
+        node: its definition.
+        file: path of the file as Python knows it.
+        lines: the file's lines.
+    """
+
+    node: ast.FunctionDef
+    file: str
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class _File:
+    text: str
+    functions: dict[tuple[str, int], ast.FunctionDef]
+
+
+_PARSED: dict[str, _File] = {}
+
+
+def find(function: FunctionType) -> Source:
+    """The source of ``function``.
+
+    Raises:
+        TileError: T143, there is none (``exec`` of a string, an interactive prompt), or the file was changed since it was
+            imported and the function is no longer where it was.
+    """
+    code = function.__code__
+    file, line = code.co_filename, code.co_firstlineno
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, function.__globals__)
+    if not lines:
+        raise TileError(f"no source for {function.__name__!r} (from {file}); a kernel is compiled from its source", code="T143",
+                        help="write the kernel in a file or a notebook cell")
+    node = _parse(file, "".join(lines)).functions.get((function.__name__, line))
+    if node is None:
+        raise TileError(f"{function.__name__!r} is not at line {line} of {file}: the file was changed since it was imported",
+                        code="T143", location=Location(file, line), help="import it again")
+    return Source(node, file, lines)
+
+
+def _parse(file: str, text: str) -> _File:
+    known = _PARSED.get(file)
+    if known is None or known.text != text:
+        try:
+            tree = ast.parse(text, filename=file)
+        except SyntaxError as problem:
+            raise TileError(f"{file} was changed since it was imported and is not Python any more: {problem.msg}", code="T143",
+                            location=Location(file, problem.lineno or 1), help="import it again") from None
+        functions = {
+            (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
+            for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+        }
+        known = _PARSED[file] = _File(text, functions)
+    return known

@@ -1,0 +1,426 @@
+"""Statements of a kernel: assignments, loops, branches, ``with`` frames and macros."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Block, Region
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend import kernels, source
+from tilelang_npu.frontend.arithmetic import truth as traced_truth
+from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable, extent
+from tilelang_npu.frontend.builder import region_of
+from tilelang_npu.frontend.calls import Calls
+from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
+from tilelang_npu.frontend.scalars import INDEX, Expr
+from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.language import launch
+from tilelang_npu.language.functions import Macro
+
+MACRO_DEPTH = 100
+"""Macros inside macros beyond this are taken for a recursion without an end."""
+FOR, WHILE, IF, WITH = "`for` loop", "`while` loop", "`if` body", "`with` body"
+
+_KEYWORDS: dict[type[ast.AST], str] = {
+    ast.FunctionDef: "def", ast.AsyncFunctionDef: "async def", ast.ClassDef: "class", ast.Delete: "del",
+    ast.AnnAssign: "name: type = value", ast.AsyncFor: "async for", ast.AsyncWith: "async with", ast.Try: "try",
+    ast.Import: "import", ast.ImportFrom: "from ... import", ast.Global: "global", ast.Nonlocal: "nonlocal",
+    ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Match: "match",
+}
+_INSTEAD: dict[type[ast.AST], str] = {
+    ast.Break: "put the rest of the body under an `if`, or use `while` with a condition",
+    ast.Continue: "put the rest of the body under an `if`",
+    ast.FunctionDef: "define it outside the kernel as a @T.macro",
+    ast.AnnAssign: "drop the annotation; T.cast or T.float32(...) gives a value a type",
+    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`",
+}
+
+
+class Statements(Calls):
+    """Walks the statements of one function.
+
+    Attributes:
+        depth: number of macros around it.
+        is_macro: whether it is a macro's body, which may end in ``return``.
+    """
+
+    depth = 0
+    is_macro = False
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Walk the statements of a block."""
+        for statement in statements:
+            self.statement(statement)
+
+    def function_body(self, statements: Sequence[ast.stmt]) -> Any:
+        """Walk a whole function; the value of its last ``return``."""
+        *rest, last = statements
+        self.body(rest)
+        if isinstance(last, ast.Return) and (self.is_macro or last.value is None):
+            self.builder.location = self.where(last)
+            return None if last.value is None else self.evaluate(last.value)
+        self.statement(last)
+        return None
+
+    def statement(self, node: ast.stmt) -> None:
+        """Walk one statement; what it emits and raises gets its place."""
+        self.builder.location = self.where(node)
+        handler = self.STATEMENTS.get(type(node))
+        try:
+            if handler is None:
+                keyword = _KEYWORDS.get(type(node), type(node).__name__)
+                raise TileError(f"statement `{keyword}` is not supported in a kernel", code="T141",
+                                help=_INSTEAD.get(type(node), "do it in the factory, or in a plain Python helper"))
+            handler(self, node)
+        except TileError as error:
+            error.at(self.where(node))
+            raise
+
+    # --- plain statements ------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.evaluate(node.value)
+
+    def _pass(self, node: ast.Pass) -> None:
+        """Nothing to do."""
+
+    def _assert(self, node: ast.Assert) -> None:
+        test = self.evaluate(node.test)
+        if is_traced(test):
+            raise TileError("statement `assert` on a traced value is not supported in a kernel", code="T141",
+                            help="assert on sizes and types that the factory knows")
+        if not test:
+            said = f": {self.evaluate(node.msg)}" if node.msg is not None else ""
+            raise TileError(f"assertion `{ast.unparse(node.test)}` failed{said}", code="T146",
+                            help="check the sizes that the factory was called with")
+
+    def _raise(self, node: ast.Raise) -> None:
+        problem = self.evaluate(node.exc) if node.exc is not None else RuntimeError("raise")
+        if isinstance(problem, type) and issubclass(problem, BaseException):
+            problem = problem()
+        if isinstance(problem, TileError):
+            raise problem
+        if not isinstance(problem, BaseException):
+            raise TileError(f"`raise` takes an exception, not {problem!r}", code="T146",
+                            help="raise an exception such as ValueError('...')")
+        raise host_failure(problem, "the kernel raised")
+
+    # --- assignments -----------------------------------------------------------------------------------------------------
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self._assign_to(target, value, node)
+
+    def _assign_to(self, target: ast.expr, value: Any, node: ast.stmt) -> None:
+        if isinstance(target, ast.Name):
+            self._assign_name(target, value, node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value, node)
+        elif isinstance(target, ast.Subscript):
+            self._place(target).store(value)
+        else:
+            what = "an attribute" if isinstance(target, ast.Attribute) else "a starred name"
+            raise TileError(f"assignment to {what} is not supported in a kernel", code="T141",
+                            help="bind a plain name").at(self.where(target))
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Any, node: ast.stmt) -> None:
+        if is_traced(value) or not hasattr(value, "__iter__"):
+            shown = value.describe() if isinstance(value, (Memory, Element)) else repr(value)
+            raise TileError(f"cannot unpack {shown} into {len(target.elts)} names", code="T146",
+                            help="bind it to one name").at(self.where(target))
+        parts = list(value)
+        if len(parts) != len(target.elts):
+            raise TileError(f"{len(parts)} values for {len(target.elts)} names", code="T146",
+                            help="match the names to the values").at(self.where(target))
+        for name, part in zip(target.elts, parts, strict=True):
+            self._assign_to(name, part, node)
+
+    def _assign_name(self, target: ast.Name, value: Any, node: ast.stmt) -> None:
+        binding = self.scopes.binding(target.id)
+        fresh = isinstance(value, Buffer) and value.unnamed
+        if binding is not None and isinstance(binding.value, Variable) and not fresh:
+            if isinstance(value, (Memory, str, tuple, list, dict)) or value is None:
+                number_of = value.describe() if isinstance(value, Memory) else repr(value)
+                raise TileError(f"{target.id} is a T.alloc_var scalar; {number_of} is not a scalar", code="T141",
+                                help="give it a number or a computed scalar; another name holds the buffer")
+            binding.value.place.store(value)
+            return
+        if isinstance(node, ast.Assign) and binding is not None:
+            self._remark_lost_update(target.id, node, binding.location)
+        self.bind(target.id, self._read(value), self.where(target))
+
+    def bind(self, name: str, value: Any, location: Location) -> None:
+        """Bind a name; a buffer without one and a value of the IR take it over."""
+        if isinstance(value, Buffer) and value.unnamed:
+            value.rename(name, location)
+        elif isinstance(value, (list, tuple)):
+            for position, item in enumerate(value):
+                if isinstance(item, Buffer) and item.unnamed:
+                    item.rename(f"{name}_{position}", location)
+        elif isinstance(value, Expr):
+            value.suggest_name(name)
+        self.scopes.bind(name, value, location)
+
+    def _read(self, value: Any) -> Any:
+        """An element that gets a name is read now; the name still says where it came from."""
+        if isinstance(value, Element):
+            loaded = value.load()
+            loaded.origin = value
+            return loaded
+        if type(value) in (tuple, list) and any(isinstance(item, Element) for item in value):
+            return type(value)(self._read(item) for item in value)
+        return value
+
+    def _remark_lost_update(self, name: str, node: ast.Assign, bound: Location) -> None:
+        loop = self.scopes.isolated(name, (FOR, WHILE))
+        if loop is None or not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.value)):
+            return
+        self.builder.remarks.append(TileError(
+            f"{name!r} is bound anew in the {loop.kind}; the next iteration reads the value bound at {bound}", code="T142",
+            location=self.where(node), help=f"make {name!r} with T.alloc_var if it should carry a value to the next iteration"))
+
+    def _place(self, target: ast.Subscript) -> Element:
+        """The element that a subscript on the left of an assignment names."""
+        base = self.evaluate(target.value)
+        if not isinstance(base, Memory) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
+            shown = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
+            raise TileError(f"assignment to an item of {shown} is not supported in a kernel", code="T141",
+                            help="only elements of buffers change while a kernel runs").at(self.where(target))
+        place = self.evaluate(target)
+        if not isinstance(place, Element):
+            raise TileError(f"assignment to the slice {place.describe()} is not supported", code="T141",
+                            help="T.fill writes one value to it, T.copy another buffer's elements, T.Parallel single elements",
+                            ).at(self.where(target))
+        return place
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        name = OPERATORS.get(type(node.op))
+        if name is None:
+            raise TileError("operator `@=` is not supported in a kernel", code="T141", help="use T.gemm or T.gemm_v0")
+        if isinstance(node.target, ast.Subscript):
+            place = self._place(node.target)
+            place.store(self.combine(name, place, self.evaluate(node.value), node))
+            return
+        if not isinstance(node.target, ast.Name):
+            raise TileError("assignment to an attribute is not supported in a kernel", code="T141",
+                            help="bind a name, or store to an element of a buffer")
+        target = node.target.id
+        current = self.scopes.lookup(target)
+        value = self.evaluate(node.value)
+        if isinstance(current, Variable):
+            current.place.store(self.combine(name, current.place, value, node))
+            return
+        block = self.scopes.isolated(target, (FOR, WHILE, IF))
+        if block is not None:
+            binding = self.scopes.binding(target)
+            assert binding is not None
+            raise TileError(f"{target!r} is bound at {binding.location}, outside this {block.kind}; its update would be lost at"
+                            " the block's end", code="T142", help=f"make it with {target} = T.alloc_var(dtype, init=...)")
+        self.bind(target, self._read(self.combine(name, current, value, node)), self.where(node.target))
+
+    # --- loops -----------------------------------------------------------------------------------------------------------
+
+    def _for(self, node: ast.For) -> None:
+        if node.orelse:
+            raise TileError("statement `for ... else` is not supported in a kernel", code="T141",
+                            help="put the `else` part behind the loop")
+        loop = self.evaluate(node.iter)
+        if isinstance(loop, range):
+            loop = launch.range_loop(loop.start, loop.stop, loop.step)
+        if not isinstance(loop, launch.Loop):
+            raise TileError(f"`for` over a {type(loop).__name__} is not supported in a kernel", code="T141",
+                            help="loop over range(...), T.serial(...), T.Pipelined(...), T.Parallel(...) or T.unroll(...)",
+                            ).at(self.where(node.iter))
+        self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
+        if self.builder.in_parallel:
+            raise TileError("a loop inside T.Parallel is not supported", code="T141",
+                            help="add its extent to T.Parallel, or put T.Parallel inside the loop")
+        if loop.kind == "Parallel":
+            self._parallel(node, loop)
+        else:
+            self._serial(node, loop)
+
+    def _serial(self, node: ast.For, loop: launch.Loop) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise TileError(f"T.{loop.kind} has one loop variable", code="T141",
+                            help="write `for i in`").at(self.where(node.target))
+        builder, location = self.builder, self.builder.location
+        start, stop, step = (extent(builder, bound) for bound in loop.extents)
+        lower, upper, stride = (builder.index(bound) for bound in (start, stop, step))
+        block = Block(arg_types=[IndexType()])
+        high = stop - 1 if isinstance(stop, int) else _less_one(stop.bounds[1])
+        low = start if isinstance(start, int) else start.bounds[0]
+        self._loop_body(node, block, [node.target], [(low, high)], FOR)
+        with builder.at(block):
+            builder.emit(scf.YieldOp(), location)
+        made = scf.ForOp(lower, upper, stride, [], region_of(block))
+        if loop.num_stages:
+            made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
+        if loop.kind == "unroll":
+            made.attributes[tile.UNROLL] = UnitAttr()
+        builder.emit(made, location)
+
+    def _parallel(self, node: ast.For, loop: launch.Loop) -> None:
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.Parallel over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not "
+                            f"{len(names)}", code="T141",
+                            help="write one name per extent: `for i, j in T.Parallel(m, n)`").at(self.where(node.target))
+        builder, location = self.builder, self.builder.location
+        extents = [extent(builder, size) for size in loop.extents]
+        values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
+        block = Block(arg_types=[IndexType()] * len(extents))
+        bounds = [(0, size - 1 if isinstance(size, int) else _less_one(size.bounds[1])) for size in extents]
+        builder.in_parallel = True
+        try:
+            self._loop_body(node, block, names, bounds, FOR)
+        finally:
+            builder.in_parallel = False
+        builder.emit(tile.ParallelOp(values, region_of(block)), location)
+
+    def _loop_body(self, node: ast.For, block: Block, names: Sequence[ast.expr], bounds: Sequence[Any], kind: str) -> None:
+        builder = self.builder
+        builder.epoch += 1
+        with builder.at(block), self.scopes.frame(kind, isolates=True):
+            for name, argument, known in zip(names, block.args, bounds, strict=True):
+                assert isinstance(name, ast.Name)
+                argument.name_hint = name.id if name.id != "_" else None
+                self.scopes.bind(name.id, builder.scalar(argument, INDEX, None, known), self.where(name))
+            self.body(node.body)
+
+    def _while(self, node: ast.While) -> None:
+        if node.orelse:
+            raise TileError("statement `while ... else` is not supported in a kernel", code="T141",
+                            help="put the `else` part behind the loop")
+        builder, location = self.builder, self.builder.location
+        builder.require_kernel("a loop")
+        if builder.in_parallel:
+            raise TileError("a loop inside T.Parallel is not supported", code="T141",
+                            help="put T.Parallel inside the loop")
+        before, after = Block(), Block()
+        builder.epoch += 1
+        with builder.at(before):
+            test = self.truth(self.evaluate(node.test))
+            if isinstance(test, Expr):
+                builder.emit(scf.ConditionOp(test.ssa(builder)))
+        if isinstance(test, bool):
+            if test:
+                raise TileError(f"`while {ast.unparse(node.test)}` never ends: its condition is known before the kernel runs",
+                                code="T141", location=self.where(node.test),
+                                help="test a T.alloc_var scalar or an element of a buffer")
+            return
+        with builder.at(after):
+            with self.scopes.frame(WHILE, isolates=True):
+                self.body(node.body)
+            builder.emit(scf.YieldOp(), location)
+        builder.emit(scf.WhileOp([], [], region_of(before), region_of(after)), location)
+
+    # --- branches and frames ---------------------------------------------------------------------------------------------
+
+    def _if(self, node: ast.If) -> None:
+        test = self.truth(self.evaluate(node.test))
+        if isinstance(test, bool):
+            with self.scopes.frame(IF, isolates=True):
+                self.body(node.body if test else node.orelse)
+            return
+        builder, location = self.builder, self.builder.location
+        condition = traced_truth(builder, test).ssa(builder)
+        chosen = self._branch(node.body, location)
+        other = self._branch(node.orelse, location) if node.orelse else None
+        builder.emit(scf.IfOp(condition, [], chosen, other), location)
+
+    def _branch(self, statements: Sequence[ast.stmt], location: Location) -> Region:
+        block = Block()
+        with self.builder.at(block):
+            with self.scopes.frame(IF, isolates=True):
+                self.body(statements)
+            self.builder.emit(scf.YieldOp(), location)
+        return region_of(block)
+
+    def _with(self, node: ast.With) -> None:
+        self._enter(node, list(node.items))
+
+    def _enter(self, node: ast.With, items: list[ast.withitem]) -> None:
+        if not items:
+            self.body(node.body)
+            return
+        item = items.pop(0)
+        frame = self.evaluate(item.context_expr)
+        location = self.where(item.context_expr)
+        opened: Callable[..., Any] | None = kernels.FRAMES.get(type(frame))
+        if opened is None:
+            raise TileError(f"`with` over a {type(frame).__name__} is not supported in a kernel", code="T141",
+                            help="the frames are T.Kernel, T.Scope and T.rs").at(location)
+        self.builder.location = location
+        kind = "T.Kernel body" if isinstance(frame, launch.Kernel) else WITH
+        try:
+            with opened(self.builder, frame, _target_names(item.optional_vars)) as values, self.scopes.frame(kind):
+                if item.optional_vars is not None:
+                    self._bind_frame(item.optional_vars, values)
+                self._enter(node, items)
+        except TileError as error:
+            error.at(location)
+            raise
+
+    def _bind_frame(self, target: ast.expr, values: Sequence[Any]) -> None:
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        given = values if len(names) > 1 or len(values) == 1 else [tuple(values)]
+        for name, value in zip(names, given, strict=False):
+            assert isinstance(name, ast.Name)
+            self.scopes.bind(name.id, value, self.where(name))
+
+    # --- macros ----------------------------------------------------------------------------------------------------------
+
+    def inline(self, macro: Macro, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Walk the statements of a macro with its parameters bound."""
+        name = macro.function.__name__
+        called = self.builder.location
+        if self.depth >= MACRO_DEPTH:
+            raise TileError(f"macro {name!r} calls itself without an end", code="T141", location=called,
+                            help="a macro is inlined, so a recursion must end while the kernel is compiled")
+        found = source.find(macro.function)
+        try:
+            bound = inspect.signature(macro.function).bind(*arguments, **keywords)
+        except TypeError as wrong:
+            raise TileError(f"macro {name}: {wrong}", code="T145", location=called,
+                            help="match the macro's parameters") from None
+        bound.apply_defaults()
+        walker = Statements(self.builder, found, Scopes(macro.function, "macro", None if macro.hygienic else self.scopes))
+        walker.depth, walker.is_macro = self.depth + 1, True
+        for parameter, value in bound.arguments.items():
+            passed = value.buffer if isinstance(value, Element) and isinstance(value.buffer, Variable) else value
+            walker.bind(parameter, passed, called)
+        outer, self.builder.inline = self.builder.inline, walker.inline
+        try:
+            return walker.function_body(found.node.body)
+        except TileError as error:
+            error.notes = (*error.notes, f"in the macro {name!r}, called at {called}")
+            raise
+        finally:
+            self.builder.location, self.builder.inline = called, outer
+
+    STATEMENTS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {
+        ast.Expr: _expression, ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Assign: _assign,
+        ast.AugAssign: _augmented, ast.For: _for, ast.While: _while, ast.If: _if, ast.With: _with,
+    }
+
+
+def _less_one(value: int | None) -> int | None:
+    return None if value is None else value - 1
+
+
+def _target_names(target: ast.expr | None) -> list[str] | None:
+    if target is None:
+        return None
+    names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    if not all(isinstance(name, ast.Name) for name in names):
+        raise TileError("`with ... as` takes names", code="T141", help="write `as (cid, vid)`")
+    return [name.id for name in names if isinstance(name, ast.Name)]

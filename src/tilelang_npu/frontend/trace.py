@@ -1,0 +1,222 @@
+"""From a ``@T.prim_func`` to a module of the tile dialect."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend import source
+from tilelang_npu.frontend.buffers import Buffer
+from tilelang_npu.frontend.builder import Builder, buffer_type, scalar_type
+from tilelang_npu.frontend.dialects import detect
+from tilelang_npu.frontend.locations import location_attribute, span
+from tilelang_npu.frontend.scalars import INDEX, Expr
+from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.frontend.statements import Statements
+from tilelang_npu.language import tracing
+from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.language.symbols import Dimension, Sym
+from tilelang_npu.language.types import Tensor, element_type
+from tilelang_npu.ops import DType
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel.
+
+    Attributes:
+        name: its name.
+        kind: ``tensor`` or ``scalar``.
+        dtype: element type.
+        shape: sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
+        location: where it is declared.
+    """
+
+    name: str
+    kind: Literal["tensor", "scalar"]
+    dtype: DType
+    shape: tuple[Dimension, ...] | None
+    location: Location
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A traced kernel.
+
+    Attributes:
+        module: one function: the parameters (a tensor with symbolic sizes as a flat ``memref<?x..>``, seen in its shape by
+            ``tile.tensor``), then one ``index`` per symbolic dimension.
+        name: the kernel's name.
+        parameters: in order.
+        symbols: names of the symbolic dimensions in the order of their arguments.
+        grid: block counts, numbers or expressions of dimensions and integer parameters; the first axis runs fastest.
+        dialect: ``npuir`` or ``ascendc``.
+        location: file and line of the definition.
+        remarks: what the author should know though nothing is wrong; never raised.
+    """
+
+    module: ModuleOp
+    name: str
+    parameters: tuple[Parameter, ...]
+    symbols: tuple[str, ...]
+    grid: tuple[Dimension, ...]
+    dialect: str
+    location: Location
+    remarks: tuple[TileError, ...] = field(default=())
+
+
+def trace(function: PrimFunc, *, dialect: str = "auto") -> Traced:
+    """Trace a kernel.
+
+    Args:
+        function: the kernel.
+        dialect: whose rules its source follows: ``npuir``, ``ascendc``, ``gpu`` (as npuir), or ``auto`` to tell from the
+            operations that it names.
+
+    Raises:
+        TileError: the kernel is wrong, with the place in the user's file.
+    """
+    if dialect not in ("npuir", "ascendc", "gpu", "auto"):
+        raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
+    found = source.find(function.function)
+    chosen = detect(found.node) if dialect == "auto" else ("npuir" if dialect == "gpu" else dialect)
+    location = span(found.node, found.file, found.lines)
+    parameters = tuple(_parameter(function, found, argument) for argument in _arguments(found))
+    symbols = tuple(dict.fromkeys(
+        name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
+    entry = _entry(parameters, symbols)
+    builder = Builder(chosen, entry, location)
+    scopes = Scopes(function.function, "kernel")
+    token = tracing.enter(builder)
+    try:
+        _bind(builder, scopes, parameters, symbols)
+        walker = Statements(builder, found, scopes)
+        builder.inline = walker.inline
+        walker.function_body(found.node.body)
+        if builder.launch is None:
+            raise TileError(f"kernel {function.function.__name__!r} has no `with T.Kernel(...)`", code="T150",
+                            location=location,
+                            help="put the body below `with T.Kernel(blocks, is_npu=True) as (cid, vid):`")
+        builder.location = location
+        builder.sweep()
+        entry.add_op(_located(func.ReturnOp(), location))
+    finally:
+        tracing.leave(token)
+    module = _module(function.function.__name__, entry, chosen, location)
+    return Traced(module, function.function.__name__, parameters, symbols, builder.grid, chosen, location,
+                  tuple(builder.remarks))
+
+
+def _located(op: Any, location: Location) -> Any:
+    op.location = location_attribute(location)
+    return op
+
+
+def _arguments(found: source.Source) -> list[ast.arg]:
+    given = found.node.args
+    for extra, what in ((given.vararg, "*"), (given.kwarg, "**"), (given.kwonlyargs[0] if given.kwonlyargs else None, "*, ")):
+        if extra is not None:
+            raise TileError(f"a kernel has positional parameters only, not `{what}{extra.arg}`", code="T151",
+                            location=span(extra, found.file, found.lines), help="declare each parameter by name")
+    if given.defaults:
+        raise TileError("a kernel's parameters have no defaults", code="T151",
+                        location=span(given.defaults[0], found.file, found.lines),
+                        help="make it a parameter of the factory")
+    return [*given.posonlyargs, *given.args]
+
+
+def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> Parameter:
+    location = span(argument, found.file, found.lines)
+    name = argument.arg
+    annotation = function.annotations.get(name)
+    try:
+        if annotation is None:
+            raise TileError(f"parameter {name!r} has no annotation", code="T151",
+                            help=f"write {name}: T.Tensor(shape, dtype), or {name}: T.int32 for a number")
+        if isinstance(annotation, Tensor):
+            dtype = element_type(annotation.dtype, f"parameter {name!r}")
+            return Parameter(name, "tensor", dtype, _shape(name, annotation.shape), location)
+        spelling = {int: "int32", float: "float32", bool: "bool"}.get(annotation, annotation)
+        if not isinstance(spelling, str):
+            raise TileError(f"parameter {name!r} is annotated with {annotation!r}", code="T151",
+                            help="write T.Tensor(shape, dtype), or an element type such as T.int32 for a number")
+        return Parameter(name, "scalar", element_type(spelling, f"parameter {name!r}"), None, location)
+    except TileError as error:
+        raise error.at(location) from None
+
+
+def _shape(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:
+    sizes: list[Dimension] = []
+    for axis, size in enumerate(shape):
+        if isinstance(size, Sym):
+            sizes.append(size)
+            continue
+        if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
+            raise TileError(f"size {size!r} of axis {axis} of {name!r} is not an integer", code="T151",
+                            help="use // instead of /, or T.symbolic(name) for a size that a call binds")
+        if int(size) <= 0:
+            raise TileError(f"size {int(size)} of axis {axis} of {name!r} is not positive", code="T150",
+                            help="check the sizes that the factory was called with")
+        sizes.append(int(size))
+    if not sizes:
+        raise TileError(f"tensor {name!r} has no axes", code="T151", help="a single element is T.Tensor((1,), dtype)")
+    return tuple(sizes)
+
+
+def _is_static(parameter: Parameter) -> bool:
+    return parameter.shape is None or all(isinstance(size, int) for size in parameter.shape)
+
+
+def _argument_type(parameter: Parameter) -> Attribute:
+    if parameter.shape is None:
+        return scalar_type(parameter.dtype)
+    sizes = tuple(size for size in parameter.shape if isinstance(size, int)) if _is_static(parameter) else (DYNAMIC_INDEX,)
+    return buffer_type(parameter.dtype, sizes, "gm")
+
+
+def _entry(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> Block:
+    entry = Block(arg_types=[*(_argument_type(parameter) for parameter in parameters), *(IndexType() for _ in symbols)])
+    for argument, name in zip(entry.args, [*(parameter.name for parameter in parameters), *symbols], strict=True):
+        argument.name_hint = name
+    return entry
+
+
+def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> None:
+    values = builder.entry.args
+    for name, value in zip(symbols, values[len(parameters):], strict=True):
+        made = builder.scalar(value, INDEX, builder.atoms.of(("symbol", name)), (0, None))
+        made.symbol = Sym(name)
+        builder.symbols[name] = made
+    for parameter, value in zip(parameters, values, strict=False):
+        bound: Buffer | Expr
+        if parameter.shape is not None:
+            memory = value if _is_static(parameter) else _in_shape(builder, parameter, value)
+            bound = Buffer(parameter.name, parameter.dtype, parameter.shape, "gm", memory, parameter.location)
+        else:
+            bound = builder.scalar(value, parameter.dtype)
+            if parameter.dtype.is_integer:
+                bound.symbol = Sym(parameter.name)
+        scopes.bind(parameter.name, bound, parameter.location)
+
+
+def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValue:
+    """The tensor behind a flat argument whose shape symbolic dimensions give."""
+    assert parameter.shape is not None
+    builder.location = parameter.location
+    sizes = [size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parameter.shape]
+    made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
+    made.name_hint = parameter.name
+    return made
+
+
+def _module(name: str, entry: Block, dialect: str, location: Location) -> ModuleOp:
+    made = func.FuncOp(name, ([argument.type for argument in entry.args], []), Region([entry]))
+    made.attributes[tile.DIALECT] = StringAttr(dialect)
+    return ModuleOp([_located(made, location)])

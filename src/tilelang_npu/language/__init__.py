@@ -1,0 +1,193 @@
+"""The language: ``import tilelang_npu.language as T``.
+
+Importing it is cheap: what only a kernel's body uses (copies, matrix and vector operations) is loaded when a trace first
+names it. Vector operations come from the op table, so each of its names is a function here, and those under ``tile.`` are in
+``T.tile``. A name that does not exist is an error with a suggestion; one that TileLang has and this package does not have yet
+says so where it is used.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.language import tracing
+from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
+from tilelang_npu.language.launch import Kernel, Parallel, Pipelined, Scope, func_attr, rs, serial, unroll
+from tilelang_npu.language.missing import NAMES, UnknownName, Unsupported
+from tilelang_npu.language.scalar import (
+    And,
+    Cast,
+    Not,
+    Or,
+    Select,
+    abs,  # noqa: A004  (the language's names)
+    cast,
+    ceil,
+    ceildiv,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    floordiv,
+    floormod,
+    if_then_else,
+    log,
+    log2,
+    max,  # noqa: A004
+    min,  # noqa: A004
+    pow,  # noqa: A004
+    round,  # noqa: A004
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
+    trunc,
+    truncdiv,
+    truncmod,
+)
+from tilelang_npu.language.symbols import Sym, dynamic, symbolic
+from tilelang_npu.language.types import TOKENS, Tensor, infinity
+
+if TYPE_CHECKING:
+    from tilelang_npu.language.allocate import (
+        alloc_fragment,
+        alloc_L0A,
+        alloc_L0B,
+        alloc_L0C,
+        alloc_L1,
+        alloc_local,
+        alloc_shared,
+        alloc_ub,
+        alloc_var,
+        annotate_address,
+    )
+    from tilelang_npu.language.matrix import GemmWarpPolicy, gemm, gemm_v0, npuir_dot
+    from tilelang_npu.language.movement import copy, reshape
+    from tilelang_npu.language.reduction import reduce, reduce_absmax, reduce_abssum, reduce_max, reduce_min, reduce_sum
+    from tilelang_npu.language.sync import barrier_all, pipe_barrier, set_flag, wait_flag
+    from tilelang_npu.language.types import ScalarType
+    from tilelang_npu.language.vector import clear, fill, vbrc
+
+    bfloat16: ScalarType
+    float16: ScalarType
+    float32: ScalarType
+    float64: ScalarType
+    float8_e4m3fn: ScalarType
+    float8_e5m2: ScalarType
+    int4: ScalarType
+    int8: ScalarType
+    int16: ScalarType
+    int32: ScalarType
+    int64: ScalarType
+    uint8: ScalarType
+    uint16: ScalarType
+    uint32: ScalarType
+    uint64: ScalarType
+
+Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
+globals().update(TOKENS)
+
+_HOMES: dict[str, tuple[str, str]] = {
+    **{name: ("allocate", name) for name in (
+        "alloc_shared", "alloc_fragment", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
+        "alloc_local", "alloc_var",
+        "annotate_address")},
+    **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "GemmWarpPolicy")},
+    **{name: ("sync", name) for name in ("barrier_all", "pipe_barrier", "set_flag", "wait_flag")},
+    **{name: ("reduction", name) for name in (
+        "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax")},
+    "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
+    "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "npuir_reduce": ("reduction", "reduce"),
+    "fill": ("vector", "fill"), "npuir_fill": ("vector", "fill"), "clear": ("vector", "clear"),
+    "npuir_clear": ("vector", "clear"), "vbrc": ("vector", "vbrc"), "npuir_brc": ("vector", "vbrc"),
+}
+_TILE: dict[str, str] = {
+    "fill": "tile_fill", "clear": "tile_clear", "cast": "tile_cast", "broadcast": "tile_broadcast"}
+
+
+def _find(name: str) -> Any:
+    """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
+    if name in _HOMES:
+        module, attribute = _HOMES[name]
+        return getattr(import_module(f"{__name__}.{module}"), attribute)
+    if name.startswith("tile.") and name.removeprefix("tile.") in _TILE:
+        return getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")])
+    if name in _vector_names():
+        return import_module(f"{__name__}.vector").function(name)
+    return Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
+
+
+def _vector_names() -> frozenset[str]:
+    """Names of elementwise operations in the op table that are functions here."""
+    from tilelang_npu import ops
+
+    return frozenset(name for op in ops.elementwise() if op.outputs == 1 for name in (op.name, *op.aliases) if name != "cast")
+
+
+def _unsupported_entries() -> frozenset[str]:
+    """Names of the op table's operations with several destinations."""
+    from tilelang_npu import ops
+
+    return frozenset(name for op in ops.elementwise() if op.outputs != 1 for name in (op.name, *op.aliases))
+
+
+def _unknown(name: str, known: list[str]) -> UnknownName:
+    close = difflib.get_close_matches(name.rsplit(".", 1)[-1], known, n=1)
+    return UnknownName(f"T.{name} does not exist", code="T140", location=tracing.user_location(),
+                       help=f"did you mean T.{'tile.' if name.startswith('tile.') else ''}{close[0]}?" if close else "dir(T) lists what there is")
+
+
+class _TileNamespace:
+    """``T.tile``: vector operations with the destination first."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = _find(f"tile.{name}")
+        if found is None:
+            raise _unknown(f"tile.{name}", dir(self))
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        from_table = {name.removeprefix("tile.") for name in _vector_names() if name.startswith("tile.")}
+        return sorted({*_TILE, *from_table})
+
+
+tile = _TileNamespace()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = _find(name)
+    if found is None:
+        raise _unknown(name, [known for known in __dir__() if not known.startswith("_")])
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    plain = {name for name in _vector_names() if not name.startswith("tile.")}
+    return sorted({*globals(), *_HOMES, *plain})
+
+
+__all__ = [
+    "And", "Buffer", "Cast", "FragmentBuffer", "GemmWarpPolicy", "Kernel", "LocalBuffer", "Macro", "Not", "Or", "Parallel",
+    "Pipelined", "PrimFunc", "Scope", "Select", "SharedBuffer", "Sym", "Tensor", "abs", "alloc_L0A", "alloc_L0B", "alloc_L0C",
+    "alloc_L1", "alloc_fragment", "alloc_local", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
+    "barrier_all", "cast",
+    "ceil", "ceildiv", "clear", "copy", "cos", "dynamic", "erf", "exp", "exp2", "fill", "floor", "floordiv",
+    "floormod", "func_attr",
+    "gemm", "gemm_v0", "if_then_else", "infinity", "log", "log2", "macro", "max", "min", "npuir_dot", "pipe_barrier", "pow",
+    "prim_func", "reduce", "reduce_absmax", "reduce_abssum", "reduce_max", "reduce_min", "reduce_sum", "reshape",
+    "round", "rs",
+    "rsqrt", "serial", "set_flag", "sigmoid", "sin", "sqrt", "symbolic", "tanh", "tile", "trunc", "truncdiv",
+    "truncmod", "unroll",
+    "vbrc", "wait_flag",
+]

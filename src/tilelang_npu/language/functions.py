@@ -1,0 +1,110 @@
+"""``T.prim_func`` and ``T.macro``: they hold a function until a compile reads its source."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FrameType, FunctionType
+from typing import Any, overload
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.language import tracing
+
+
+class PrimFunc:
+    """A kernel as its author wrote it. Nothing is read or checked before it is compiled.
+
+    Attributes:
+        function: the decorated function.
+        annotations: each parameter's annotation, evaluated.
+        options: arguments of the decorator.
+    """
+
+    def __init__(self, function: FunctionType, annotations: dict[str, Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.annotations = annotations
+        self.options = options
+
+    @property
+    def location(self) -> Location:
+        """File and first line of the function (its decorator's line)."""
+        return Location(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
+
+    def __call__(self, *_arguments: Any, **_keywords: Any) -> Any:
+        raise TileError(f"{self.function.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
+                        location=tracing.user_location(),
+                        help="return it from a factory under @tilelang.jit, or give it to tilelang.compile")
+
+    def __repr__(self) -> str:
+        return f"<prim_func {self.function.__name__} at {self.location}>"
+
+
+class Macro:
+    """A piece of kernel that is inlined at each call.
+
+    Attributes:
+        function: the decorated function.
+        hygienic: whether free names are those of the place of definition; otherwise those of the call come first.
+    """
+
+    def __init__(self, function: FunctionType, hygienic: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.hygienic = hygienic
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return tracing.builder(f"the macro {self.function.__name__!r}").inline(self, arguments, keywords)
+
+    def __repr__(self) -> str:
+        code = self.function.__code__
+        return f"<macro {self.function.__name__} at {code.co_filename}:{code.co_firstlineno}>"
+
+
+@overload
+def prim_func(function: Callable[..., Any]) -> PrimFunc: ...
+@overload
+def prim_func(function: None = None, *, private: bool = ..., check_well_formed: bool = ...
+              ) -> Callable[[Callable[..., Any]], PrimFunc]: ...
+def prim_func(function: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True) -> Any:
+    """Mark a function as a kernel. ``private`` and ``check_well_formed`` are accepted and have no effect here.
+
+    Raises:
+        TileError: T143, the object has no Python source to read.
+    """
+    options = {"private": private, "check_well_formed": check_well_formed}
+    if function is None:
+        return lambda wrapped: PrimFunc(_plain(wrapped, "T.prim_func"), _annotations(wrapped, sys._getframe(1)), options)
+    return PrimFunc(_plain(function, "T.prim_func"), _annotations(function, sys._getframe(1)), options)
+
+
+@overload
+def macro(function: Callable[..., Any]) -> Macro: ...
+@overload
+def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[..., Any]], Macro]: ...
+def macro(function: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+    """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments."""
+    if function is None:
+        return lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic)
+    return Macro(_plain(function, "T.macro"), hygienic)
+
+
+def _plain(function: Any, decorator: str) -> FunctionType:
+    if not isinstance(function, FunctionType):
+        raise TileError(f"{decorator} decorates a Python function, not {type(function).__name__}", code="T143",
+                        location=tracing.user_location(), help="put the decorator on a `def`")
+    return function
+
+
+def _annotations(function: Any, frame: FrameType) -> dict[str, Any]:
+    """The annotations as objects. Under ``from __future__ import annotations`` they are text, and the names in it may be
+    locals of the factory that only its frame has; so they are evaluated here, at the decoration."""
+    found = dict(getattr(function, "__annotations__", {}))
+    for name, value in found.items():
+        if isinstance(value, str) and name != "return":
+            try:
+                found[name] = eval(value, frame.f_globals, dict(frame.f_locals))
+            except NameError:
+                found[name] = value
+    return found

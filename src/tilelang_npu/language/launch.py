@@ -1,0 +1,216 @@
+"""Launch, cores, pipes and loops: what stands behind ``with`` and ``for`` in a kernel.
+
+These are descriptions; the front end reads them and opens the region. They do nothing of their own on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.language import tracing
+from tilelang_npu.language.symbols import Sym
+
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
+
+
+class Frame:
+    """A ``with`` frame of the language. Outside the front end it cannot be entered."""
+
+    def __enter__(self) -> Any:
+        self._refuse()
+
+    def __exit__(self, *_: object) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise TileError(f"`with T.{type(self).__name__}` must stand in the source of a @T.prim_func or @T.macro", code="T160",
+                        location=tracing.user_location(),
+                        help="a plain Python helper runs natively; make it a @T.macro")
+
+
+class Kernel(Frame):
+    """The launch: ``with T.Kernel(blocks, is_npu=True) as (cid, vid):``.
+
+    Args:
+        blocks: number of blocks per grid axis, 1 to 3 axes; the first axis runs fastest.
+        threads: with ``is_npu``, 1 or 2: the number of Vector cores per block, whose work the compiler spreads. In GPU
+            form any positive number; it has no effect here.
+        is_npu: the NPU form, which also yields the sub-block index.
+        is_cpu, prelude, pipeline: accepted where they have no effect.
+
+    Raises:
+        TileError: T150, a block count or a thread count is not positive or not an integer.
+    """
+
+    def __init__(self, *blocks: Any, threads: Any = None, is_cpu: bool = False, prelude: str | None = None,
+                 is_npu: bool = False, pipeline: bool = False) -> None:
+        for name, value in (("is_cpu", is_cpu), ("prelude", prelude), ("pipeline", pipeline)):
+            if value:
+                raise TileError(f"T.Kernel: {name}={value!r} is not supported yet", code="T190", help="leave it out")
+        if not 1 <= len(blocks) <= 3:
+            raise TileError(f"T.Kernel takes 1 to 3 block counts, not {len(blocks)}", code="T150",
+                            help="fold more axes into one: T.Kernel(a * b, ...) and // and % of the block id")
+        for axis, count in enumerate(blocks):
+            if isinstance(count, (int, float)) and (isinstance(count, (bool, float)) or count <= 0):
+                raise TileError(f"T.Kernel: block count {count!r} of axis {axis} is not a positive integer", code="T150",
+                                help="T.ceildiv(size, block) counts the blocks of a size")
+        self.blocks = blocks
+        self.threads = _threads(threads)
+        self.is_npu = bool(is_npu)
+
+
+def _threads(threads: Any) -> int | None:
+    if threads is None:
+        return None
+    counts = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+    if not counts or any(isinstance(count, bool) or not isinstance(count, int) or count <= 0 for count in counts):
+        raise TileError(f"T.Kernel: threads={threads!r} is not a positive integer", code="T150",
+                        help="give 1 or 2, the number of vector cores per block, or leave it out")
+    total = 1
+    for count in counts:
+        total *= count
+    return total
+
+
+class Scope(Frame):
+    """The body runs on one core only: ``"C"`` or ``"Cube"``, ``"V"`` or ``"Vector"``.
+
+    Raises:
+        TileError: T150, another name.
+    """
+
+    CORES = {"C": "cube", "Cube": "cube", "V": "vector", "Vector": "vector"}
+
+    def __init__(self, core: str) -> None:
+        if core not in self.CORES:
+            raise TileError(f"T.Scope takes 'C'/'Cube' or 'V'/'Vector', not {core!r}", code="T150",
+                            help="write T.Scope('C') or T.Scope('V')")
+        self.core = self.CORES[core]
+
+
+class rs(Frame):
+    """The pipe that ``T.set_flag`` and ``T.wait_flag`` in the body belong to (npuir dialect).
+
+    Raises:
+        TileError: T161, no such pipe.
+    """
+
+    def __init__(self, pipe: str) -> None:
+        self.pipe = pipe_name(pipe, "T.rs")
+
+
+def pipe_name(spelling: Any, what: str) -> str:
+    """``"mte2"``, ``"MTE2"`` and ``"PIPE_MTE2"`` as ``"MTE2"``.
+
+    Raises:
+        TileError: T161, no such pipe.
+    """
+    name = str(spelling).upper().removeprefix("PIPE_") if isinstance(spelling, str) else ""
+    if name not in PIPES:
+        raise TileError(f"{what}: there is no pipe {spelling!r}", code="T161", help="pipes are " + ", ".join(PIPES))
+    return name
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What stands behind ``for``.
+
+    Attributes:
+        kind: the language function's name.
+        extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel``.
+        num_stages: pipeline depth that was asked for; 0 for none.
+    """
+
+    kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel"]
+    extents: tuple[Any, ...]
+    num_stages: int = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
+                        location=tracing.user_location(),
+                        help="a plain Python helper runs natively: make it a @T.macro")
+
+
+def _bounds(kind: Any, start: Any, stop: Any, step: Any = 1) -> tuple[Any, Any, Any]:
+    if stop is None:
+        start, stop = 0, start
+    for bound in (start, stop, step):
+        if not (_is_integer(bound) or isinstance(bound, (Sym, tracing.TracedValue))):
+            raise TileError(f"T.{kind}: bound {bound!r} is not an integer", code="T150",
+                            help="use // instead of / where both sides are integers")
+    if _is_integer(step) and step <= 0:
+        raise TileError(f"T.{kind}: step {step} is not positive", code="T150",
+                        help="count up, and compute the descending index in the body")
+    return start, stop, step
+
+
+def _is_integer(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, tracing.TracedValue))
+
+
+def _nothing_of(kind: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise TileError(f"T.{kind}: argument {name!r} is not supported yet", code="T190", help="leave it out")
+
+
+def serial(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> Loop:
+    """``for i in T.serial(stop)`` or ``T.serial(start, stop)``: iterations one after another."""
+    _nothing_of("serial", annotations=annotations or None)
+    return Loop("serial", _bounds("serial", start, stop, step))
+
+
+def unroll(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> Loop:
+    """Like ``serial``, and the compiler repeats the body instead of looping."""
+    _nothing_of("unroll", annotations=annotations or None)
+    return Loop("unroll", _bounds("unroll", start, stop, step))
+
+
+def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = None, stage: Any = None,
+              sync: Any = None, group: Any = None, cross_interval: int | None = None) -> Loop:
+    """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
+
+    Raises:
+        TileError: T150, a negative depth, or an empty range that looks like a depth in second place.
+    """
+    _nothing_of("Pipelined", order=order, stage=stage, sync=sync, group=group,
+                cross_interval=None if cross_interval == 1 else cross_interval)
+    if isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0:
+        raise TileError(f"T.Pipelined: num_stages={num_stages!r} is not a number of stages", code="T150",
+                        help="give 0 (no pipeline) or a depth such as 2")
+    if _is_integer(start) and _is_integer(stop) and start >= stop:
+        raise TileError(f"T.Pipelined({start}, {stop}) never runs: the second argument is `stop`", code="T150",
+                        help=f"write T.Pipelined({start}, num_stages={stop}) for a pipeline of {stop} stages")
+    return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages)
+
+
+def Parallel(*extents: Any, coalesced_width: int | None = None) -> Loop:
+    """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order. ``coalesced_width`` has no effect.
+
+    Raises:
+        TileError: T150, no extent, or one that is not a positive integer.
+    """
+    if not extents:
+        raise TileError("T.Parallel takes at least one extent", code="T150", help="write T.Parallel(rows, columns)")
+    for extent in extents:
+        if not isinstance(extent, (Sym, tracing.TracedValue)) and (not _is_integer(extent) or extent <= 0):
+            raise TileError(f"T.Parallel: extent {extent!r} is not a positive integer", code="T150",
+                            help="T.ceildiv(size, step) counts the steps of a size")
+    return Loop("Parallel", extents)
+
+
+def range_loop(*bounds: Any) -> Loop:
+    """Python's ``range`` where a bound is traced or symbolic."""
+    if not 1 <= len(bounds) <= 3:
+        raise TileError(f"range takes 1 to 3 bounds, not {len(bounds)}", code="T145",
+                        help="write range(stop), range(start, stop) or range(start, stop, step)")
+    start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+    return Loop("range", _bounds("range", start, stop, bounds[2] if len(bounds) == 3 else 1))
+
+
+def func_attr(attributes: dict[str, Any]) -> None:
+    """Accepted: nothing here depends on attributes that a kernel's author gives the function."""
+    del attributes

@@ -1,0 +1,176 @@
+"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend import arithmetic
+from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import convert
+from tilelang_npu.frontend.scalars import BOOL
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
+from tilelang_npu.language.symbols import Sym
+
+ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
+"""Element type of the result for each of A and B (hardware of the Cube core; accumulation is never narrower)."""
+
+_FORBIDDEN = {
+    "A": {"gm": "global memory", "ub": "UB", "cc": "L0C", "local": "scalar storage"},
+    "B": {"gm": "global memory", "ub": "UB", "cc": "L0C", "local": "scalar storage"},
+    "C": {"gm": "global memory", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "local": "scalar storage"},
+}
+
+
+def gemm(A: Any, B: Any, C: Any, *options: Any, size: Any = None, initC: Any = False,
+         a_transpose: bool = False, b_transpose: bool = False, transpose_A: bool = False,
+         transpose_B: bool = False, policy: Any = None, clear_accum: Any = False, init: Any = False,
+         k_pack: int = 1, wg_wait: int = 0) -> None:
+    """``C += A @ B``, or ``C = A @ B`` where ``initC`` (``init``, ``clear_accum``) holds.
+
+    The fourth positional argument is npuir's ``size`` ``[m, k, n]`` (then ``initC, a_transpose, b_transpose`` follow) unless
+    it is a truth value: then the order is GPU TileLang's ``transpose_A, transpose_B, policy, clear_accum``. ``policy``,
+    ``k_pack`` and ``wg_wait`` have no effect.
+
+    Raises:
+        TileError: T120 shapes, T121 element types, T122 memories, T112 C is A or B.
+    """
+    names = ("size", "initC", "a_transpose", "b_transpose")
+    if options and isinstance(options[0], bool):
+        names = ("transpose_A", "transpose_B", "policy", "clear_accum")
+    if len(options) > len(names):
+        raise TileError(f"T.gemm takes at most {3 + len(names)} positional arguments, not {3 + len(options)}", code="T145",
+                        help="name the further arguments")
+    given = dict(zip(names, options, strict=False))
+    starts = [given.get("initC", initC), given.get("clear_accum", clear_accum), init]
+    _product("T.gemm", A, B, C, given.get("size", size), _chosen(starts),
+             bool(given.get("a_transpose", a_transpose)) or bool(given.get("transpose_A", transpose_A)),
+             bool(given.get("b_transpose", b_transpose)) or bool(given.get("transpose_B", transpose_B)))
+
+
+def npuir_dot(A: Any, B: Any, C: Any, size: Any = None, initC: Any = False, a_transpose: bool = False,
+              b_transpose: bool = False) -> None:
+    """``T.gemm`` under its npuir name."""
+    _product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
+
+
+def gemm_v0(A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False, init: Any = False) -> None:
+    """``C += A @ B``, or ``C = A @ B`` where ``init`` holds; leading axes of size 1 do not count.
+
+    Raises:
+        TileError: what ``T.gemm`` raises.
+    """
+    _product("T.gemm_v0", A, B, C, None, init, bool(transpose_A), bool(transpose_B))
+
+
+class GemmWarpPolicy:
+    """How GPU TileLang spreads a gemm over warps; it has no effect here."""
+
+    Square = 0
+    FullRow = 1
+    FullCol = 2
+
+
+def _chosen(starts: list[Any]) -> Any:
+    """The one of several spellings of ``init`` that was given."""
+    traced = [start for start in starts if isinstance(start, (tracing.TracedValue, Sym))]
+    return traced[0] if traced else any(starts)
+
+
+def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_a: bool, transpose_b: bool) -> None:
+    builder = tracing.builder(what)
+    matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
+    _check_memories(what, matrices)
+    if size is not None:
+        matrices = _real_sizes(builder, what, matrices, size, transpose_a, transpose_b)
+    left, right, result = matrices["A"], matrices["B"], matrices["C"]
+    _check_shapes(what, left, right, result, transpose_a, transpose_b)
+    _check_types(what, left, right, result)
+    for role in ("A", "B"):
+        if overlap(result, matrices[role]) in ("same", "partial"):
+            raise TileError(f"{what}: C {result.describe()} shares elements with {role}", code="T112",
+                            help="write the product to a buffer of its own")
+    traced = isinstance(init, (tracing.TracedValue, Sym))
+    start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
+    builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
+                                transpose_a=transpose_a, transpose_b=transpose_b), what)
+
+
+def _matrix(what: str, role: str, value: Any) -> Memory:
+    memory = as_memory(what, role, value)
+    kept = list(memory.kept)
+    while len(kept) > 2 and isinstance(memory.sizes[kept[0]], int) and memory.sizes[kept[0]] == 1:
+        kept.pop(0)
+    if len(kept) != 2:
+        raise TileError(f"{what}: {role} {memory.describe()} is not a matrix", code="T120",
+                        help="slice it to two axes; leading axes of size 1 do not count")
+    return with_axes(memory, kept)
+
+
+def _check_memories(what: str, matrices: dict[str, Memory]) -> None:
+    for role, memory in matrices.items():
+        place = _FORBIDDEN[role].get(memory.buffer.space)
+        if place is not None:
+            wanted = f"takes {role} from L1 (T.alloc_L1 or T.alloc_shared)"
+            if role == "C":
+                wanted = "writes to L0C (T.alloc_L0C or T.alloc_fragment)"
+            raise TileError(f"{what}: {role} {memory.describe()} is in {place}", code="T122", help=f"the Cube core {wanted}")
+
+
+def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: Any, transpose_a: bool,
+                transpose_b: bool) -> dict[str, Memory]:
+    sizes = sizes_argument(builder, what, size)
+    if len(sizes) != 3:
+        raise TileError(f"{what}: size is [m, k, n], not {len(sizes)} extents", code="T120",
+                        help="give the real numbers of rows of A, columns of A and columns of B")
+    m, k, n = sizes
+    wanted = {"A": (k, m) if transpose_a else (m, k), "B": (n, k) if transpose_b else (k, n), "C": (m, n)}
+    return {role: _corner(what, role, memory, wanted[role]) for role, memory in matrices.items()}
+
+
+def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...]) -> Memory:
+    extents = list(memory.sizes)
+    for axis, size in zip(memory.kept, sizes, strict=True):
+        have = extents[axis]
+        if isinstance(have, int) and isinstance(size, int) and size > have:
+            raise TileError(f"{what}: size asks for {shape_text(sizes)} of {role} {memory.describe()}", code="T120",
+                            help="size is [m, k, n], at most what the buffers hold")
+        extents[axis] = size
+    found = resized(memory, extents)
+    if isinstance(found, Region):
+        check_inside(what, found)
+    return found
+
+
+def _check_shapes(what: str, a: Memory, b: Memory, c: Memory, transpose_a: bool, transpose_b: bool) -> None:
+    (m, k), (k_b, n) = a.shape, b.shape
+    if transpose_a:
+        m, k = k, m
+    if transpose_b:
+        k_b, n = n, k_b
+    for name, left, right in (("K of A and B", k, k_b), ("M of A and C", m, c.shape[0]), ("N of B and C", n, c.shape[1])):
+        if _differ(left, right):
+            turned = [role for role, yes in (("A", transpose_a), ("B", transpose_b)) if yes]
+            raise TileError(f"{what}: {name} differ, {left} and {right}", code="T120",
+                            notes=[f"{role} is {memory.describe()}" + (", transposed" if role in turned else "")
+                                   for role, memory in (("A", a), ("B", b), ("C", c))],
+                            help="A is M x K, B is K x N, C is M x N; a transposed operand is stored the other way round")
+
+
+def _differ(left: Any, right: Any) -> bool:
+    return same_extent(left, right) is False
+
+
+def _check_types(what: str, a: Memory, b: Memory, c: Memory) -> None:
+    wanted = ACCUMULATORS.get(str(a.dtype))
+    if a.dtype != b.dtype or wanted is None or c.dtype != wanted:
+        notes = [f"{role} is {memory.describe()}" for role, memory in (("A", a), ("B", b), ("C", c))]
+        legal = ", ".join(f"{inputs} -> {result}" for inputs, result in ACCUMULATORS.items())
+        raise TileError(f"{what}: no product of {a.dtype} and {b.dtype} into {c.dtype}", code="T121", notes=notes,
+                        help=f"the Cube core computes {legal}")
+
+
+__all__ = ["ACCUMULATORS", "GemmWarpPolicy", "gemm", "gemm_v0", "npuir_dot"]

@@ -1,0 +1,218 @@
+"""``T.copy``: tiles between memories; extents by the rules of both dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, same_extent, shape_text
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import (
+    check_inside,
+    overlap,
+    place_of,
+    right_aligned,
+    same_shape,
+    scalar_operand,
+    seen_as,
+    sizes_argument,
+    squeezed_axes,
+    view,
+    with_axes,
+)
+from tilelang_npu.language.types import element_type, sizes_of
+
+WHAT = "T.copy"
+
+
+def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: Any = None, pad_value: Any = None,
+         enable_relu: bool = False, transpose: bool = False, disable_tma: Any = None) -> None:
+    """Move a tile; another element type at the destination is a cast that rounds to nearest even.
+
+    A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents. A
+    third positional argument that is a list is ``size``; True or False there is ``enable_relu`` and behind it ``transpose``
+    and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
+    ``coalesced_width`` and ``disable_tma`` have no effect.
+
+    Raises:
+        TileError: T131, the shapes do not match; T132, both sides are global.
+    """
+    builder = tracing.builder(WHAT)
+    names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
+    if options and isinstance(options[0], (list, tuple)):
+        names = ["size"]
+    if len(options) > len(names):
+        raise TileError(f"{WHAT} takes at most {2 + len(names)} positional arguments here, not {2 + len(options)}", code="T145",
+                        help="name the further arguments")
+    given = dict(zip(names, options, strict=False))
+    size, pad_value = given.get("size", size), given.get("pad_value", pad_value)
+    enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
+
+    source, target = _operand("source", src), _operand("destination", dst)
+    a, b = _extents(builder, source, target, size, bool(transpose))
+    if a.buffer.space == b.buffer.space == "gm":
+        raise TileError(f"{WHAT} from global {a.name} to global {b.name} has no path", code="T132",
+                        help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
+    check_inside(WHAT, a)
+    check_inside(WHAT, b)
+    if not transpose and overlap(a, b) in ("same", "partial"):
+        raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
+                        help="copy to another buffer")
+    left, right = (a.ssa(builder), b.ssa(builder)) if same_shape(a.shape, b.shape) else (
+        seen_as(builder, a, b.shape), b.ssa(builder))
+    pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
+    builder.tile_op(tile.CopyOp(left, right, pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
+
+
+def _operand(role: str, value: Any) -> Memory | Element:
+    if isinstance(value, Memory):
+        return value
+    place = place_of(value)
+    if place is None:
+        raise TileError(f"{WHAT}: the {role} must be a buffer, a slice or the start of a tile, not {value!r}", code="T110",
+                        help="write a buffer, A[i:j, :] or A[i, j]")
+    return place
+
+
+def _extents(builder: Builder, source: Memory | Element, target: Memory | Element, size: Any,
+             transpose: bool) -> tuple[Memory, Memory]:
+    """Both sides as rectangles of one shape."""
+    if size is not None:
+        for side in (source, target):
+            if isinstance(side, Region):
+                raise TileError(f"{WHAT}: size beside the slice {side.describe()}, which has its own", code="T131",
+                                help="give the start of the tile, or leave size out")
+        sizes = sizes_argument(builder, WHAT, size)
+        a, b = (right_aligned(WHAT, _origin(side), sizes) for side in (source, target))
+        return _squeezed(a, b, transpose)
+    if isinstance(source, Element) and isinstance(target, Element):
+        raise TileError(f"{WHAT} between {source.describe()} and {target.describe()}: neither side says how much", code="T131",
+                        help="give size=[...], or a buffer or slice on one side")
+    if isinstance(source, Element):
+        assert isinstance(target, Memory)
+        return _squeezed(_borrowed(source, target, transpose), target, transpose)
+    if isinstance(target, Element):
+        return _squeezed(source, _borrowed(target, source, transpose), transpose)
+    return _paired(builder, source, target, transpose)
+
+
+def _origin(side: Memory | Element) -> Memory:
+    if isinstance(side, Memory):
+        return side
+    rank = len(side.indices)
+    return Region(side.buffer, side.indices, (1,) * rank, range(rank))
+
+
+def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
+    """The tile at ``start`` with the peer's extents, right-aligned."""
+    sizes = list(peer.shape)
+    if transpose:
+        sizes[-2:] = sizes[:-3:-1]
+    rank = len(start.indices)
+    while len(sizes) > rank and isinstance(sizes[0], int) and sizes[0] == 1:
+        sizes.pop(0)
+    if len(sizes) > rank:
+        raise TileError(f"{WHAT}: {start.name} {shape_text(start.buffer.shape)} has {rank} axes; the tile of "
+                        f"{peer.describe()} has {len(sizes)}", code="T131",
+                        help="drop an axis of the tile, or slice it: buffer[0, :, :]")
+    return right_aligned(WHAT, _origin(start), sizes)
+
+
+def _paired(builder: Builder, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+    """Two sides with extents of their own; a whole buffer shrinks to a slice of its rank."""
+    if transpose:
+        return a, b
+    if isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
+        whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
+        shrunk = _shrunk(builder, whole, part)
+        if shrunk is not None:
+            return (shrunk, part) if whole is a else (part, shrunk)
+    return _squeezed(a, b, transpose)
+
+
+def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
+    """The corner of a buffer that a slice of as many axes covers. Constant extents shrink in the npuir dialect only."""
+    sizes: list[Extent] = []
+    changed = False
+    for mine, other in zip(whole.shape, part.shape, strict=True):
+        constant = isinstance(mine, int) and isinstance(other, int)
+        if constant and (other > mine or (other < mine and builder.dialect == "ascendc")):
+            return None
+        changed = changed or same_extent(whole.sizes[len(sizes)], other) is not True
+        sizes.append(other)
+    return Region(whole.buffer, whole.offsets, sizes, whole.kept) if changed else whole
+
+
+def _squeezed(a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+    """Both sides with equal shapes; axes of constant size 1 do not count."""
+    left = list(a.shape)
+    if transpose:
+        left[-2:] = left[:-3:-1]
+    if same_shape(left, b.shape):
+        return a, b
+    x, y = with_axes(a, squeezed_axes(a)), with_axes(b, squeezed_axes(b))
+    if not transpose and same_shape(x.shape, y.shape):
+        return x, y
+    if not transpose and not x.shape[1:] and not y.shape[1:] and x.shape == y.shape == (1,):
+        return x, y
+    raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} have different shapes", code="T131",
+                    help="slice the larger side, or give the start of the tile, as in A[i, j]")
+
+
+def reshape(src: Any, other: Any) -> Any:
+    """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
+
+    Raises:
+        TileError: T111, the numbers of elements differ or the source has gaps.
+    """
+    builder = tracing.builder("T.reshape")
+    if not isinstance(other, Memory):
+        return _reshaped(builder, "T.reshape", src, sizes_of(other), None)
+    if not isinstance(src, Memory):
+        raise TileError(f"T.reshape: the source must be a buffer, not {src!r}", code="T110",
+                        help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
+    if src.dtype != other.dtype:
+        raise TileError(f"T.reshape: source {src.describe()} and destination {other.describe()} differ in type", code="T110",
+                        help="convert first (T.tile.cast or T.vcast)")
+    seen = _reshaped(builder, "T.reshape", src, other.shape, other.name)
+    builder.tile_op(tile.CopyOp(seen.ssa(builder), other.ssa(builder)), "T.reshape")
+    return None
+
+
+def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """``T.view``: the buffer under another shape. Another element type is not supported yet.
+
+    Raises:
+        TileError: T111, the numbers of elements differ or the source has gaps; T190, another element type.
+    """
+    builder = tracing.builder("T.view")
+    if dtype is not None and element_type(dtype, "T.view") != src.dtype:
+        raise TileError("T.view with another element type is not supported yet", code="T190",
+                        help="convert with T.tile.cast or T.vcast instead")
+    return _reshaped(builder, "T.view", src, src.shape if shape is None else sizes_of(shape), None)
+
+
+def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | None) -> Buffer:
+    from tilelang_npu.language.operands import element_count, is_dense
+
+    if not isinstance(src, Memory):
+        raise TileError(f"{what}: the source must be a buffer, not {src!r}", code="T110",
+                        help="give a buffer or a slice of one")
+    builder.require_kernel(what)
+    count = 1
+    for size in shape:
+        if not isinstance(size, int) or size <= 0:
+            raise TileError(f"{what}: size {size} is not a positive constant", code="T111",
+                            help="on-chip shapes are constants")
+        count *= size
+    have = element_count(src)
+    if have != count or not is_dense(src):
+        why = "has gaps between its rows" if have == count else f"has {have if have is not None else '?'} elements"
+        raise TileError(f"{what}: {src.describe()} {why}; {shape_text(shape)} has {count}", code="T111",
+                        help="copy it into a buffer of that shape")
+    value = view(builder, src.ssa(builder), shape)
+    made = Buffer(label or src.name, src.dtype, shape, src.buffer.space, value, src.buffer.location)
+    made.unnamed = label is None
+    return made

@@ -1,0 +1,224 @@
+"""What operations accept as operands, and how shapes are matched: unit axes, dense views, overlaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr, UnrealizedConversionCastOp
+from xdsl.ir import Attribute, SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, Variable, extent, same_extent
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.frontend.scalars import Expr
+from tilelang_npu.ops import DType
+
+
+def place_of(value: Any) -> Element | None:
+    """The element that a value names: written as ``buf[i]``, or loaded from it by an assignment."""
+    if isinstance(value, Element):
+        return None if isinstance(value.buffer, Variable) else value
+    return value.origin if isinstance(value, Expr) else None
+
+
+def as_memory(what: str, role: str, value: Any) -> Memory:
+    """A buffer or a rectangle; an element is the rectangle of that element.
+
+    Raises:
+        TileError: T110, it is neither.
+    """
+    if isinstance(value, Memory):
+        return value
+    place = place_of(value)
+    if place is None:
+        shown = str(value) if isinstance(value, (Expr, Element)) else repr(value)
+        raise TileError(f"{what}: {role} must be a buffer, not {shown}", code="T110",
+                        help="allocate one with T.alloc_ub or T.alloc_shared, or slice one")
+    rank = len(place.indices)
+    return Region(place.buffer, place.indices, (1,) * rank, range(rank))
+
+
+def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: DType) -> SSAValue:
+    """A scalar operand in the element type of the buffers beside it.
+
+    Raises:
+        TileError: T110, a number that the type does not have.
+    """
+    plain = value
+    if isinstance(plain, (int, float)) and not isinstance(plain, bool) and not element.is_float and not element.is_bool:
+        fits = math.isfinite(plain) and plain == int(plain)
+        if fits:
+            fits = convert(builder, int(plain), element).constant == int(plain)
+        if not fits:
+            raise TileError(f"{what}: {role} is {plain!r}, which is no value of {element}", code="T110",
+                            help=f"the buffers beside it have elements of {element}")
+    found = convert(builder, number(builder, value), element).ssa(builder)
+    if element.is_integer and not element.is_signed:
+        found = builder.discardable(UnrealizedConversionCastOp.get([found], [builder.element_type(element)])).results[0]
+    return found
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether an operand is a scalar (an element too, where the operation takes scalars)."""
+    return not isinstance(value, Memory)
+
+
+def squeezed_axes(memory: Memory) -> tuple[int, ...]:
+    """The buffer's axes that are not of constant size 1; the last one where all are."""
+    sizes = memory.sizes
+    found = tuple(axis for axis in memory.kept if sizes[axis] != 1 or not isinstance(sizes[axis], int))
+    return found or memory.kept[-1:] or (len(memory.sizes) - 1,)
+
+
+def with_axes(memory: Memory, kept: Sequence[int]) -> Memory:
+    """The same rectangle with only the axes ``kept``."""
+    return memory if tuple(kept) == memory.kept else Region(memory.buffer, memory.offsets, memory.sizes, kept)
+
+
+def resized(memory: Memory, sizes: Sequence[Extent]) -> Memory:
+    """The rectangle from the same origin with other extents per axis of the buffer."""
+    old = memory.sizes
+    if all(same_extent(a, b) for a, b in zip(old, sizes, strict=True)):
+        return memory
+    return Region(memory.buffer, memory.offsets, sizes, memory.kept)
+
+
+def same_shape(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
+    """Whether two shapes may be equal: no axis is known to differ."""
+    return len(left) == len(right) and all(same_extent(a, b) is not False for a, b in zip(left, right, strict=True))
+
+
+def broadcasts(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
+    """Whether ``source`` repeats along its unit axes to ``target``."""
+    return len(source) == len(target) and all(
+        (isinstance(a, int) and a == 1) or same_extent(a, b) is not False for a, b in zip(source, target, strict=True))
+
+
+def is_dense(memory: Memory) -> bool:
+    """Whether its elements are known to follow one another without gaps."""
+    full = True
+    for axis in reversed(range(len(memory.buffer.offsets))):
+        size, whole = memory.sizes[axis], memory.buffer.sizes[axis]
+        if not full and not (isinstance(size, int) and size == 1):
+            return False
+        full = full and same_extent(size, whole) is True
+    return True
+
+
+def element_count(memory: Memory) -> int | None:
+    """Number of elements, where it is constant."""
+    count = 1
+    for size in memory.shape:
+        if not isinstance(size, int):
+            return None
+        count *= size
+    return count
+
+
+def seen_as(builder: Builder, memory: Memory, shape: Sequence[Extent]) -> SSAValue:
+    """The memory's value under another shape: unit axes come and go, a dense one takes any shape of as many elements.
+
+    The caller has checked that one of the two holds.
+    """
+    if len(memory.shape) == len(shape) and all(same_extent(a, b) for a, b in zip(memory.shape, shape, strict=True)):
+        return memory.ssa(builder)
+    squeezed = with_axes(memory, squeezed_axes(memory))
+    wanted = [size for size in shape if not (isinstance(size, int) and size == 1)] or [1]
+    units_only = same_shape(squeezed.shape, wanted)
+    if units_only and len(wanted) == len(shape):
+        return squeezed.ssa(builder)
+    source = squeezed.ssa(builder) if units_only else memory.ssa(builder)
+    return view(builder, source, shape)
+
+
+def view(builder: Builder, source: SSAValue, shape: Sequence[Extent]) -> SSAValue:
+    """``tile.view`` of a value."""
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    sizes = [size if isinstance(size, int) else -1 for size in shape]
+    made = tile.ViewOp(source, _viewed(kind, sizes))
+    return builder.discardable(made).results[0]
+
+
+def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribute]:
+    layout: StridedLayoutAttr | NoneAttr = NoneAttr()
+    if isinstance(kind.layout, StridedLayoutAttr):
+        old = [(size, stride) for size, stride in zip(kind.get_shape(), kind.get_strides() or [], strict=True) if size != 1]
+        kept = [size for size in sizes if size != 1]
+        if [size for size, _ in old] == kept:
+            strides = iter(stride for _, stride in old)
+            steps: list[int | None] = [1 if size == 1 else next(strides) for size in sizes]
+        else:
+            steps = [math.prod(sizes[axis + 1:]) for axis in range(len(sizes))]
+        layout = StridedLayoutAttr(steps, kind.layout.get_offset())
+    return MemRefType(kind.element_type, [DYNAMIC_INDEX if size < 0 else size for size in sizes], layout, kind.memory_space)
+
+
+def overlap(left: Memory, right: Memory) -> str:
+    """How two rectangles lie: ``same``, ``apart``, ``partial`` (they surely share some elements) or ``unknown``."""
+    if left.buffer is not right.buffer:
+        return "apart"
+    verdict = "same"
+    for a, b, x, y in zip(left.offsets, right.offsets, left.sizes, right.sizes, strict=True):
+        same_place, same_size = same_extent(a, b), same_extent(x, y)
+        if same_place and same_size:
+            continue
+        if isinstance(a, int) and isinstance(b, int) and isinstance(x, int) and isinstance(y, int):
+            if a + x <= b or b + y <= a:
+                return "apart"
+            verdict = "partial" if verdict == "same" else verdict
+        elif same_place:
+            verdict = "partial" if verdict == "same" else verdict
+        else:
+            verdict = "unknown"
+    return verdict
+
+
+def sizes_argument(builder: Builder, what: str, size: Any) -> list[Extent]:
+    """A ``size`` list as extents.
+
+    Raises:
+        TileError: T145, it is no list.
+    """
+    if not isinstance(size, (list, tuple)) or not size:
+        raise TileError(f"{what}: size is a list of extents, not {size!r}", code="T145",
+                        help="write size=[rows, columns]")
+    return [extent(builder, item) for item in size]
+
+
+def right_aligned(what: str, memory: Memory, sizes: Sequence[Extent]) -> Memory:
+    """The rectangle from the memory's origin whose last axes have ``sizes`` and whose other axes have size 1.
+
+    Raises:
+        TileError: T131, more sizes than axes, or a constant size beyond an on-chip buffer.
+    """
+    rank = len(memory.buffer.offsets)
+    given = list(sizes)
+    while len(given) > rank and isinstance(given[0], int) and given[0] == 1:
+        given.pop(0)
+    if len(given) > rank:
+        raise TileError(f"{what}: {len(given)} sizes for {memory.describe()}", code="T131",
+                        help="give one size per axis, or fewer for the last axes")
+    found = [1] * (rank - len(given)) + given
+    result = Region(memory.buffer, memory.offsets, found, range(rank))
+    check_inside(what, result)
+    return result
+
+
+def check_inside(what: str, memory: Memory) -> None:
+    """An on-chip rectangle with constant bounds lies inside its buffer.
+
+    Raises:
+        TileError: T130, it does not.
+    """
+    buffer: Buffer = memory.buffer
+    if buffer.space == "gm":
+        return
+    for axis, (offset, size, whole) in enumerate(zip(memory.offsets, memory.sizes, buffer.sizes, strict=True)):
+        if isinstance(offset, int) and isinstance(size, int) and isinstance(whole, int) and offset + size > whole:
+            raise TileError(f"{what}: elements {offset} to {offset + size - 1} are outside axis {axis} of {buffer.describe()}: "
+                            f"valid are 0 to {whole - 1}", code="T130", help="start earlier, or move a smaller tile")

@@ -1,0 +1,179 @@
+"""Reductions along axes of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import (
+    as_memory,
+    broadcasts,
+    check_inside,
+    overlap,
+    same_shape,
+    seen_as,
+    sizes_argument,
+    squeezed_axes,
+    with_axes,
+)
+from tilelang_npu.language.vector import apply
+from tilelang_npu.ops import Elementwise, Reduce
+
+_UNSUPPORTED = ("prod", "any", "all", "xori", "ori", "none", "max_with_index_left", "max_with_index_right",
+                "min_with_index_left", "min_with_index_right")
+_OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
+
+
+def reduce_sum(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+               size: Any = None) -> None:
+    """Sum along ``dim``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is added to what ``out`` holds.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+    _named("T.reduce_sum", "sum", buffer, out, dim, options, clear, real_shape, size)
+
+
+def reduce_max(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+               size: Any = None) -> None:
+    """Largest element along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_max", "max", buffer, out, dim, options, clear, real_shape, size)
+
+
+def reduce_min(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+               size: Any = None) -> None:
+    """Smallest element along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_min", "min", buffer, out, dim, options, clear, real_shape, size)
+
+
+def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """Sum of absolute values along ``dim``. The source is overwritten with them."""
+    _reduce("T.reduce_abssum", "abssum", buffer, out, dim, None, clear)
+
+
+def reduce_absmax(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """Largest absolute value along ``dim``. The source is overwritten with absolute values."""
+    _reduce("T.reduce_absmax", "absmax", buffer, out, dim, None, clear)
+
+
+def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, clear: bool = True) -> None:
+    """Reduce along ``dims`` by ``reduce_mode``: ``sum``, ``max``, ``min``, ``abssum`` or ``absmax``."""
+    if reduce_mode in _UNSUPPORTED:
+        raise TileError(f"T.reduce with mode {reduce_mode!r} is not supported yet", code="T190",
+                        help="modes are sum, max, min, abssum and absmax")
+    _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
+
+
+def _named(what: str, mode: str, source: Any, target: Any, dim: Any, options: tuple[Any, ...], clear: bool, real_shape: Any,
+           size: Any) -> None:
+    real = real_shape if real_shape is not None else size
+    for option in options:
+        if isinstance(option, bool):
+            clear = option
+        elif option is not None:
+            real = option
+    _reduce(what, mode, source, target, dim, real, clear)
+
+
+def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clear: bool) -> None:
+    builder = tracing.builder(what)
+    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    entry = _entry(what, _OF_ABSOLUTES.get(mode, mode))
+    axes = _axes(what, source, dims)
+    if source.dtype not in entry.dtypes or target.dtype != source.dtype:
+        raise TileError(f"{what}: no reduction of {source.dtype} into {target.dtype}", code="T110",
+                        notes=_described(source, target),
+                        help="it works on " + ", ".join(entry.dtypes) + "; both sides have the same type")
+    if overlap(source, target) in ("same", "partial"):
+        raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
+                        help="reduce into another buffer")
+    if size is not None:
+        source, target = _real(builder, what, source, target, axes, size)
+    expected = [1 if axis in axes else extent for axis, extent in enumerate(source.shape)]
+    if not _matches(target, expected, axes):
+        raise TileError(f"{what}: the destination has shape {shape_text(target.shape)}, the result {shape_text(expected)}",
+                        code="T111", notes=_described(source, target),
+                        help=f"give it the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
+    if mode in _OF_ABSOLUTES:
+        absolute = ops.operation("abs")
+        assert isinstance(absolute, Elementwise)
+        apply(what, absolute, [source], source)
+    value = seen_as(builder, target, expected)
+    builder.tile_op(tile.ReduceOp(entry.name, source.ssa(builder), value, axes, clear=bool(clear)), what)
+
+
+def _entry(what: str, mode: str) -> Reduce:
+    found = next((op for op in ops.operations().values() if isinstance(op, Reduce) and op.mode == mode), None)
+    if found is None:
+        known = [op.mode for op in ops.operations().values() if isinstance(op, Reduce)]
+        raise TileError(f"{what}: there is no reduction {mode!r}", code="T145", help="modes are " + ", ".join(known))
+    return found
+
+
+def _axes(what: str, source: Memory, dims: Any) -> list[int]:
+    given = list(dims) if isinstance(dims, (list, tuple)) else [dims]
+    found: list[int] = []
+    for axis in given:
+        if isinstance(axis, bool) or not isinstance(axis, int) or not -source.ndim <= axis < source.ndim:
+            raise TileError(f"{what}: axis {axis!r} of {source.describe()}: valid are {-source.ndim} to {source.ndim - 1}",
+                            code="T111", help="axes count from 0, negative ones from the last")
+        found.append(axis % source.ndim)
+    if not found or len(set(found)) != len(found):
+        raise TileError(f"{what}: axes {given} name no axis, or one twice", code="T111", help="give each axis once")
+    return sorted(found)
+
+
+def _described(source: Memory, target: Memory) -> list[str]:
+    return [f"the input is {source.describe()}", f"the destination is {target.describe()}"]
+
+
+def _dropped(shape: Sequence[Extent], axes: Sequence[int]) -> list[Extent]:
+    return [size for axis, size in enumerate(shape) if axis not in axes] or [1]
+
+
+def _matches(target: Memory, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
+    """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes."""
+    if same_shape(target.shape, expected) or same_shape(target.shape, _dropped(expected, axes)):
+        return True
+    wanted = [size for size in expected if not (isinstance(size, int) and size == 1)] or [1]
+    return broadcasts(wanted, with_axes(target, squeezed_axes(target)).shape) and same_shape(
+        wanted, with_axes(target, squeezed_axes(target)).shape)
+
+
+def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Sequence[int],
+          size: Any) -> tuple[Memory, Memory]:
+    """Source and destination cut to the real sizes."""
+    given = sizes_argument(builder, what, size)
+    if len(given) != source.ndim:
+        raise TileError(f"{what}: {len(given)} real sizes for {source.describe()}", code="T111",
+                        help="give one size per axis, 0 for a whole one")
+    sizes = list(source.sizes)
+    for axis, real in zip(source.kept, given, strict=True):
+        have = sizes[axis]
+        if isinstance(real, int) and real == 0:
+            continue
+        if isinstance(real, int) and isinstance(have, int) and real > have:
+            raise TileError(f"{what}: real size {real} of an axis with {have} elements in {source.describe()}", code="T111",
+                            help="a real size is at most the buffer's")
+        sizes[axis] = real
+    cut = Region(source.buffer, source.offsets, sizes, source.kept)
+    expected = [1 if axis in axes else extent for axis, extent in enumerate(cut.shape)]
+    wanted = expected if target.ndim == len(expected) else _dropped(expected, axes)
+    if len(wanted) != target.ndim:
+        return cut, target
+    parts = list(target.sizes)
+    for axis, extent in zip(target.kept, wanted, strict=True):
+        if same_extent(parts[axis], extent) is not True:
+            parts[axis] = extent
+    trimmed = Region(target.buffer, target.offsets, parts, target.kept)
+    check_inside(what, trimmed)
+    return cut, trimmed

@@ -1,0 +1,195 @@
+"""Functions of scalars: Python numbers and sizes are computed on the host, traced values become operations.
+
+A name that is also a vector operation (``T.exp``, ``T.max``) is that operation when it is called with its inputs and a
+destination: ``T.exp(source, destination)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.language import tracing
+from tilelang_npu.language.symbols import Sym, larger, smaller
+from tilelang_npu.language.types import element_type
+
+
+def _traced(*values: Any) -> bool:
+    return any(isinstance(value, tracing.TracedValue) for value in values)
+
+
+def _binary(name: str, left: Any, right: Any) -> Any:
+    from tilelang_npu.frontend import arithmetic
+
+    return arithmetic.binary(tracing.builder(f"T.{name}"), name, left, right)
+
+
+def ceildiv(left: Any, right: Any) -> Any:
+    """``left / right``, rounded up."""
+    return (left + right - 1) // right
+
+
+def floordiv(left: Any, right: Any) -> Any:
+    """``left / right``, rounded toward minus infinity."""
+    return left // right
+
+
+def floormod(left: Any, right: Any) -> Any:
+    """What ``floordiv`` leaves; it has the divisor's sign."""
+    return left % right
+
+
+def truncdiv(left: Any, right: Any) -> Any:
+    """``left / right``, rounded toward zero."""
+    if _traced(left, right):
+        return _binary("truncdiv", left, right)
+    if isinstance(left, Sym) or isinstance(right, Sym):
+        return left // right  # sizes are not negative
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def truncmod(left: Any, right: Any) -> Any:
+    """What ``truncdiv`` leaves; it has the dividend's sign."""
+    if _traced(left, right):
+        return _binary("truncmod", left, right)
+    return left - truncdiv(left, right) * right
+
+
+def _extreme(name: str, host: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        if len(operands) == 3 and _traced(*operands):
+            return _vector(name)(*operands)
+        if len(operands) != 2:
+            raise TileError(f"T.{name} takes two scalars, or two inputs and a destination; {len(operands)} are given",
+                            code="T145", help="nest the calls for more than two")
+        left, right = operands
+        if _traced(left, right):
+            return _binary(name, left, right)
+        if isinstance(left, Sym) or isinstance(right, Sym):
+            return symbolic(left, right)
+        return host(left, right)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {'smaller' if name == 'min' else 'larger'} of two scalars, or of each two elements of buffers."
+    return function
+
+
+def _vector(name: str) -> Callable[..., Any]:
+    from tilelang_npu.language import vector
+
+    return vector.function(name)
+
+
+min = _extreme("min", min, smaller)  # noqa: A001  (the language's name)
+max = _extreme("max", max, larger)  # noqa: A001
+
+
+def _function(name: str, host: Callable[[float], Any], doc: str, operation: str | None) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        if operation is not None and len(operands) >= 2 and _traced(*operands):
+            return _vector(operation)(*operands)
+        if len(operands) != 1:
+            raise TileError(f"T.{name} takes one scalar, or an input and a destination; {len(operands)} are given", code="T145",
+                            help="call it once for each value")
+        value = operands[0]
+        if isinstance(value, (tracing.TracedValue, Sym)):
+            from tilelang_npu.frontend import arithmetic
+
+            return arithmetic.math(tracing.builder(f"T.{name}"), name, value)
+        return host(value)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+exp = _function("exp", math.exp, "e to the power of the value.", "exp")
+exp2 = _function("exp2", lambda value: 2.0**value, "2 to the power of the value.", "exp2")
+log = _function("log", math.log, "Natural logarithm.", "ln")
+log2 = _function("log2", math.log2, "Logarithm to base 2.", "log2")
+sqrt = _function("sqrt", math.sqrt, "Square root.", "sqrt")
+rsqrt = _function("rsqrt", lambda value: 1.0 / math.sqrt(value), "Reciprocal square root.", "rsqrt")
+abs = _function("abs", abs, "Absolute value.", "abs")  # noqa: A001  (the language's name)
+sin = _function("sin", math.sin, "Sine.", "sin")
+cos = _function("cos", math.cos, "Cosine.", "cos")
+tanh = _function("tanh", math.tanh, "Hyperbolic tangent.", "tanh")
+erf = _function("erf", math.erf, "Error function.", "erf")
+floor = _function("floor", math.floor, "The value rounded down.", None)
+ceil = _function("ceil", math.ceil, "The value rounded up.", None)
+round = _function("round", round, "The value rounded to the nearest integer, ties to even.", None)  # noqa: A001
+trunc = _function("trunc", math.trunc, "The value without its fraction.", None)
+
+
+def sigmoid(value: Any) -> Any:
+    """``1 / (1 + exp(-value))`` of a scalar."""
+    return 1.0 / (1.0 + exp(-value))
+
+
+def pow(base: Any, exponent: Any) -> Any:  # noqa: A001  (the language's name)
+    """``base ** exponent`` of scalars."""
+    return base**exponent
+
+
+def if_then_else(condition: Any, chosen: Any, other: Any) -> Any:
+    """``chosen if condition else other``. In a kernel's own source only the chosen side is evaluated."""
+    return Select(condition, chosen, other)
+
+
+def Select(condition: Any, chosen: Any, other: Any) -> Any:
+    """``chosen`` where the condition holds, else ``other``; both are evaluated."""
+    if isinstance(condition, (tracing.TracedValue, Sym)):
+        from tilelang_npu.frontend import arithmetic
+
+        return arithmetic.select(tracing.builder("T.Select"), condition, chosen, other)
+    return chosen if condition else other
+
+
+def _logical(name: str, operands: tuple[Any, ...], stops: bool) -> Any:
+    result: Any = not stops
+    for operand in operands:
+        if not isinstance(operand, (tracing.TracedValue, Sym)):
+            if bool(operand) is stops:
+                return stops
+            continue
+        from tilelang_npu.frontend import arithmetic
+
+        builder = tracing.builder(f"T.{name}")
+        test = arithmetic.truth(builder, operand)
+        result = test if isinstance(result, bool) else arithmetic.binary(builder, "or" if stops else "and", result, test)
+    return result
+
+
+def And(*operands: Any) -> Any:
+    """Whether all conditions hold; all are evaluated."""
+    return _logical("And", operands, False)
+
+
+def Or(*operands: Any) -> Any:
+    """Whether any condition holds; all are evaluated."""
+    return _logical("Or", operands, True)
+
+
+def Not(operand: Any) -> Any:
+    """Whether the condition does not hold."""
+    if isinstance(operand, (tracing.TracedValue, Sym)):
+        from tilelang_npu.frontend import arithmetic
+
+        return arithmetic.logical_not(tracing.builder("T.Not"), operand)
+    return not operand
+
+
+def cast(value: Any, dtype: object) -> Any:
+    """A scalar as another element type: floats lose their fraction, integers wrap, narrower floats round to nearest even."""
+    kind = element_type(dtype, "T.cast")
+    current = tracing.active()
+    if current is not None:
+        return current.cast(value, kind)
+    return kind.numpy.type(value).item() if kind.is_float or kind.is_bool else int(value)
+
+
+def Cast(dtype: object, value: Any) -> Any:
+    """``T.cast`` with the type first."""
+    return cast(value, dtype)

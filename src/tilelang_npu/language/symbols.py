@@ -1,0 +1,240 @@
+"""Symbolic dimensions: integers that a call binds, and what the host computes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, Union
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.language import tracing
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b, "min": min, "max": max,
+}
+_BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
+
+Dimension = Union[int, "Sym"]
+"""A size: a number, or an expression that a call evaluates."""
+
+
+class Sym:
+    """A symbolic dimension or an expression of them; immutable.
+
+    ``T.symbolic("M")`` makes one; ``+ - * // %`` and ``min``/``max`` with integers make more. Two of equal structure are
+    equal: dimensions of one name are one dimension.
+
+    Attributes:
+        operator: ``"symbol"`` or an operation's name.
+        operands: ``(name,)`` of a symbol, else the two operands.
+        key: the structure as a hashable tuple.
+        dtype: element type of a symbol's value in the kernel's source (sizes are ``index`` in the IR).
+    """
+
+    __slots__ = ("_hash", "dtype", "key", "operands", "operator")
+    __array_ufunc__ = None  # NumPy's integers leave the operation to these operators
+
+    def __init__(self, name: str, dtype: str = "int32") -> None:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise TileError(f"T.symbolic takes an identifier as its name, not {name!r}", code="T151",
+                            location=tracing.user_location(),
+                            help="letters, digits and underscores, as in T.symbolic('M')")
+        self._set("symbol", (name,), dtype)
+
+    def _set(self, operator: str, operands: tuple[Any, ...], dtype: str) -> None:
+        self.operator: str = operator
+        self.operands: tuple[Any, ...] = operands
+        self.dtype = dtype
+        self.key: tuple[Any, ...] = (operator, *(part.key if isinstance(part, Sym) else part for part in operands))
+        self._hash = hash(self.key)
+
+    @classmethod
+    def _make(cls, operator: str, left: Dimension, right: Dimension) -> Dimension:
+        if isinstance(left, int) and isinstance(right, int):
+            return _OPERATIONS[operator](left, right)
+        if isinstance(right, int) and right == {"+": 0, "-": 0, "*": 1, "//": 1}.get(operator):
+            return left
+        if isinstance(left, int) and left == {"+": 0, "*": 1}.get(operator):
+            return right
+        if operator == "*" and 0 in [part for part in (left, right) if isinstance(part, int)]:
+            return 0
+        made = cls.__new__(cls)
+        made._set(operator, (left, right), "int32")
+        return made
+
+    @property
+    def name(self) -> str:
+        """The symbol's name, or the expression's text."""
+        return str(self)
+
+    def symbols(self) -> tuple[str, ...]:
+        """Names of the dimensions it depends on, each once, from left to right."""
+        if self.operator == "symbol":
+            return (self.operands[0],)
+        found: dict[str, None] = {}
+        for part in self.operands:
+            if isinstance(part, Sym):
+                found.update(dict.fromkeys(part.symbols()))
+        return tuple(found)
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        """Its value where ``env`` gives each dimension's.
+
+        Raises:
+            KeyError: a dimension has no value; the message names it.
+        """
+        if self.operator == "symbol":
+            name = self.operands[0]
+            if name not in env:
+                msg = f"no value for the symbolic dimension {name!r}"
+                raise KeyError(msg)
+            return int(env[name])
+        left, right = (part.evaluate(env) if isinstance(part, Sym) else part for part in self.operands)
+        return _OPERATIONS[self.operator](left, right)
+
+    def __add__(self, other: Any) -> Any:
+        return _combine("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _combine("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _combine("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combine("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _combine("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _combine("*", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _combine("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _combine("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _combine("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _combine("%", other, self)
+
+    def __neg__(self) -> Any:
+        return _combine("-", 0, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._traced() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self._traced()
+
+    def __lt__(self, other: Any) -> Any:
+        return self._traced() < other
+
+    def __le__(self, other: Any) -> Any:
+        return self._traced() <= other
+
+    def __gt__(self, other: Any) -> Any:
+        return self._traced() > other
+
+    def __ge__(self, other: Any) -> Any:
+        return self._traced() >= other
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Sym) and self.key == other.key:
+            return True
+        if tracing.active() is not None and isinstance(other, (int, Sym)):
+            return self._traced() == other
+        return False if isinstance(other, (int, Sym)) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, Sym) and self.key == other.key:
+            return False
+        if tracing.active() is not None and isinstance(other, (int, Sym)):
+            return self._traced() != other
+        return True if isinstance(other, (int, Sym)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def _traced(self) -> Any:
+        """The value in the running trace; on the host it has none."""
+        current = tracing.active()
+        if current is None:
+            self._refuse("value")
+        return current.lift(self)
+
+    def _refuse(self, wanted: str) -> NoReturn:
+        tracing.refuse_python_value(f"the symbolic dimension {self}", wanted,
+                                    "only a call of the kernel knows it; test it inside the kernel's body")
+
+    def __bool__(self) -> bool:
+        self._refuse("truth value")
+
+    def __index__(self) -> int:
+        self._refuse("integer")
+
+    def __int__(self) -> int:
+        self._refuse("integer")
+
+    def __float__(self) -> float:
+        self._refuse("number")
+
+    def astype(self, dtype: object) -> Any:
+        """Its value in the kernel as another element type."""
+        return self._traced().astype(dtype)
+
+    def __str__(self) -> str:
+        if self.operator == "symbol":
+            return str(self.operands[0])
+        left, right = self.operands
+        if self.operator in ("min", "max"):
+            return f"{self.operator}({left}, {right})"
+        return f"{_wrapped(left, self.operator, False)} {self.operator} {_wrapped(right, self.operator, True)}"
+
+    __repr__ = __str__
+
+
+def _wrapped(part: Dimension, operator: str, right: bool) -> str:
+    inner = part.operator if isinstance(part, Sym) else ""
+    binding = _BINDING.get(inner, 3)
+    outer = _BINDING[operator]
+    return f"({part})" if binding < outer or (right and binding == outer) else str(part)
+
+
+def _combine(operator: str, left: Any, right: Any) -> Any:
+    parts = [_dimension(left), _dimension(right)]
+    return NotImplemented if None in parts else Sym._make(operator, *parts)
+
+
+def _dimension(value: Any) -> Any:
+    """The value as a size, or None where it is none; NumPy's integers are sizes too."""
+    if isinstance(value, (int, Sym)):
+        return None if isinstance(value, bool) else value
+    if isinstance(value, tracing.TracedValue) or not hasattr(value, "__index__"):
+        return None
+    return int(value.__index__())
+
+
+def smaller(left: Dimension, right: Dimension) -> Dimension:
+    """The smaller of two sizes."""
+    return Sym._make("min", left, right)
+
+
+def larger(left: Dimension, right: Dimension) -> Dimension:
+    """The larger of two sizes."""
+    return Sym._make("max", left, right)
+
+
+def symbolic(name: str, dtype: str = "int32") -> Sym:
+    """A dimension that a call binds from its tensors' shapes. Dimensions of one name are one dimension."""
+    return Sym(name, dtype)
+
+
+def dynamic(names: str, dtype: str = "int32") -> Any:
+    """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name."""
+    made = tuple(Sym(name, dtype) for name in names.replace(",", " ").split())
+    return made[0] if len(made) == 1 else made

@@ -1,0 +1,387 @@
+"""Vector operations on tiles: one function for each name in the op table, and fill, broadcast and casts.
+
+The prefix of a name fixes the order of operands: ``T.tile.add(dst, src0, src1)``, ``T.vadd(src0, src1, dst)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Extent, Memory, Region, shape_text
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import (
+    as_memory,
+    broadcasts,
+    element_count,
+    is_dense,
+    is_scalar,
+    overlap,
+    right_aligned,
+    same_shape,
+    scalar_operand,
+    seen_as,
+    sizes_argument,
+    squeezed_axes,
+    view,
+    with_axes,
+)
+from tilelang_npu.ops import DType, Elementwise
+
+_OWN = ("cast", "compare", "bitwise_rshift")  # entries whose functions take more than buffers
+_WITH_TEMPORARY = ("exp2", "log2")  # T.vexp2(src, dst, tmp): the scratch tile is not needed here
+_ROUND_MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
+_MODES = ("eq", "ne", "lt", "gt", "ge", "le")
+_SIGNED = ("is_signed", "isSigned")
+
+
+def _role(entry: Elementwise, position: int) -> str:
+    if entry.condition:
+        return ("the mask", "the first input", "the second input")[position]
+    return "the input" if entry.inputs == 1 else f"input {position}"
+
+
+def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
+          clauses: Mapping[str, str | bool] | None = None) -> None:
+    """Check an elementwise operation against its entry and emit it.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 operands that share elements.
+    """
+    builder = tracing.builder(what)
+    destination = as_memory(what, "the destination", target)
+    operands = [_operand(what, entry, position, value) for position, value in enumerate(inputs)]
+    element = _check_types(what, entry, operands, destination)
+    destination, sources = _check_shapes(builder, what, entry, operands, destination)
+    _check_aliases(what, entry, sources, destination)
+    values: list[SSAValue] = []
+    for position, operand in enumerate(sources):
+        if isinstance(operand, Memory):
+            values.append(seen_as(builder, operand, _shape_for(operand, destination)))
+        else:
+            values.append(scalar_operand(builder, what, _role(entry, position), operand, element))
+    facts = dict(clauses or {})
+    if element.is_integer and not element.is_signed:
+        facts.update({clause.name: False for clause in entry.clauses if clause.name in _SIGNED})
+    builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
+
+
+def _operand(what: str, entry: Elementwise, position: int, value: Any) -> Any:
+    """A buffer, or a scalar where the entry takes one."""
+    if is_scalar(value) and position in entry.scalar:
+        return value
+    return as_memory(what, _role(entry, position), value)
+
+
+def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destination: Memory) -> DType:
+    """The element type of the inputs."""
+    buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Memory)]
+    typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
+    element = typed[0][1].dtype if typed else destination.dtype
+    result = {"same": (str(element),), "bool": ("bool", "int8"), "any": (str(destination.dtype),)}[entry.result]
+    problem = ""
+    if entry.condition and buffers and buffers[0][0] == 0 and str(buffers[0][1].dtype) not in ("bool", "int8"):
+        problem = f"the mask has elements of {buffers[0][1].dtype}, not bool"
+    elif any(operand.dtype != element for _, operand in typed):
+        problem = "the inputs have different element types"
+    elif element not in entry.dtypes:
+        problem = f"{entry.name} does not work on {element}"
+    elif str(destination.dtype) not in result:
+        problem = f"the destination has elements of {destination.dtype}, not {' or '.join(result)}"
+    if problem:
+        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination),
+                        help=_type_advice(entry, element))
+    return element
+
+
+def _type_advice(entry: Elementwise, element: DType) -> str:
+    if element not in entry.dtypes:
+        return f"it works on {', '.join(entry.dtypes)}: cast the inputs first (T.tile.cast or T.vcast)"
+    return "cast one side first (T.tile.cast or T.vcast)"
+
+
+def _described(entry: Elementwise, operands: Sequence[Any], destination: Memory) -> list[str]:
+    lines = [f"{_role(entry, position)} is {operand.describe() if isinstance(operand, Memory) else repr(operand)}"
+             for position, operand in enumerate(operands)]
+    return [*lines, f"the destination is {destination.describe()}"]
+
+
+def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[Any],
+                  destination: Memory) -> tuple[Memory, list[Any]]:
+    """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
+    sources = list(operands)
+    for position, operand in enumerate(sources):
+        if not isinstance(operand, Memory) or _fits(builder, entry, operand, destination):
+            continue
+        help_text = "shapes are equal, or an input has size 1 where the destination has not"
+        if operand.ndim == 1 and destination.ndim == 2:
+            length = operand.shape[0]
+            help_text = f"give it the shape [{length}, 1] to repeat it along rows, or [1, {length}] to repeat it along columns"
+        elif not entry.broadcast:
+            help_text = "shapes are equal"
+        raise TileError(f"{what}: {_role(entry, position)} has shape {shape_text(operand.shape)}, the destination "
+                        f"{shape_text(destination.shape)}", code="T111", notes=_described(entry, operands, destination),
+                        help=help_text)
+    return destination, sources
+
+
+def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Memory) -> bool:
+    matched = broadcasts if entry.broadcast else same_shape
+    if matched(operand.shape, destination.shape):
+        return True
+    if _without_units(operand) == _without_units(destination):
+        return True
+    same_count = element_count(operand) is not None and element_count(operand) == element_count(destination)
+    return builder.dialect == "ascendc" and same_count and is_dense(operand) and is_dense(destination)
+
+
+def _without_units(memory: Memory) -> list[Any]:
+    shape = with_axes(memory, squeezed_axes(memory)).shape
+    return [size if isinstance(size, int) else size.form.key for size in shape]
+
+
+def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
+    """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
+    return operand.shape if broadcasts(operand.shape, destination.shape) else destination.shape
+
+
+def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destination: Memory) -> None:
+    for position, operand in enumerate(sources):
+        if not isinstance(operand, Memory):
+            continue
+        how = overlap(operand, destination)
+        if how == "partial" or (how == "same" and not entry.in_place):
+            reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
+            raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",
+                            notes=_described(entry, sources, destination), help="write to another buffer")
+
+
+# --- the functions under T -----------------------------------------------------------------------------------------------
+
+
+@cache
+def function(name: str) -> Callable[..., Any]:
+    """The language function of an op table's name or alias (``exp``, ``tile.exp``, ``vexp``).
+
+    Raises:
+        KeyError: the table has no such elementwise operation.
+    """
+    found = ops.operation(name)
+    if not isinstance(found, Elementwise) or found.outputs != 1 or name == "cast":
+        raise KeyError(name)
+    first = name.startswith("tile.")
+    made = _SPECIAL[found.name](name, found) if found.name in _OWN else _plain(name, found, first)
+    made.__name__ = name.rsplit(".", 1)[-1]
+    made.__qualname__ = f"T.{name}"
+    made.__module__ = __name__
+    made.__doc__ = f"{found.doc} Element types: {', '.join(found.dtypes)}."
+    return made
+
+
+def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., Any]:
+    inputs = ["src"] if entry.inputs == 1 else [f"src{position}" for position in range(entry.inputs)]
+    names = ["dst", *inputs] if destination_first else [*inputs, "dst"]
+    if entry.condition and not destination_first:
+        names = ["cond", "src0", "src1", "dst"]
+    if entry.name in _WITH_TEMPORARY and not destination_first:
+        names.append("tmp")
+    signature = inspect.Signature([
+        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                          default=None if each == "tmp" else inspect.Parameter.empty) for each in names])
+
+    def call(*arguments: Any, **keywords: Any) -> None:
+        try:
+            bound = signature.bind(*arguments, **keywords)
+        except TypeError as wrong:
+            raise TileError(f"T.{name}: {wrong}", code="T145", help=f"it is called as T.{name}{signature}") from None
+        values = {key: value for key, value in bound.arguments.items() if key not in ("dst", "tmp")}
+        apply(f"T.{name}", entry, list(values.values()), bound.arguments["dst"])
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _compare(name: str, entry: Elementwise) -> Callable[..., Any]:
+    def compare(src0: Any, src1: Any, dst: Any, cmp_mod: str) -> None:
+        mode = str(cmp_mod).lower()
+        if mode not in _MODES:
+            raise TileError(f"T.{name}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
+        apply(f"T.{name}", entry, [src0, src1], dst, {} if mode == "eq" else {"compare_mode": mode})
+
+    return compare
+
+
+def _shift_right(name: str, entry: Elementwise) -> Callable[..., Any]:
+    if name.startswith("tile."):
+        def shift_first(dst: Any, src0: Any, src1: Any) -> None:
+            apply(f"T.{name}", entry, [src0, src1], dst, {"round": False})
+
+        return shift_first
+
+    def shift(src0: Any, src1: Any, dst: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
+        apply(f"T.{name}", entry, [src0, src1], dst, {} if round else {"round": False})
+
+    return shift
+
+
+def _vcast(name: str, entry: Elementwise) -> Callable[..., Any]:
+    def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> None:
+        what = f"T.{name}"
+        if isinstance(size, str):
+            size, round_mode = None, size
+        builder = tracing.builder(what)
+        source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+        if size is not None:
+            sizes = sizes_argument(builder, what, size)
+            source, target = right_aligned(what, source, sizes), right_aligned(what, target, sizes)
+        _convert(what, entry, source, target, round_mode)
+
+    return vcast
+
+
+def _convert(what: str, entry: Elementwise, source: Memory, target: Memory, mode: str) -> None:
+    if mode not in _ROUND_MODES:
+        raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145", help="one of " + ", ".join(_ROUND_MODES))
+    clauses: dict[str, str | bool] = {} if mode == "rint" else {"round_mode": mode}
+    if any(side.dtype.is_integer and not side.dtype.is_signed for side in (source, target)):
+        clauses["cast"] = "cast_unsigned"
+    apply(what, entry, [source], target, clauses)
+
+
+_SPECIAL: dict[str, Callable[[str, Elementwise], Callable[..., Any]]] = {
+    "cast": _vcast, "compare": _compare, "bitwise_rshift": _shift_right,
+}
+
+
+def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) -> None:
+    """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
+    ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``."""
+    what = "T.tile.cast"
+    word = str(mode).removeprefix("CAST_").lower()
+    word = "rint" if word == "none" else word
+    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    if count is not None:
+        builder = tracing.builder(what)
+        source, target = (_first(builder, what, side, count) for side in (source, target))
+    entry = ops.operation("cast")
+    assert isinstance(entry, Elementwise)
+    _convert(what, entry, source, target, word)
+
+
+def _first(builder: Builder, what: str, memory: Memory, count: Any) -> Memory:
+    """The first ``count`` elements of a dense rectangle."""
+    from tilelang_npu.frontend.buffers import Buffer, extent
+
+    length, have = extent(builder, count), element_count(memory)
+    if isinstance(length, int) and length == have:
+        return memory
+    if have is None or not is_dense(memory) or (isinstance(length, int) and not 0 < length <= have):
+        raise TileError(f"{what}: count {count} does not fit {memory.describe()}", code="T111",
+                        help="count is the number of leading elements, at most all")
+    if memory.ndim == 1:
+        axis = memory.kept[0]
+        sizes = [length if position == axis else size for position, size in enumerate(memory.sizes)]
+        return Region(memory.buffer, memory.offsets, sizes, memory.kept)
+    row = have // memory.shape[0]
+    if isinstance(length, int) and length % row == 0:
+        axis = memory.kept[0]
+        sizes = [length // row if position == axis else size for position, size in enumerate(memory.sizes)]
+        return Region(memory.buffer, memory.offsets, sizes, memory.kept)
+    flat = Buffer(memory.name, memory.dtype, (have,), memory.buffer.space, view(builder, memory.ssa(builder), (have,)))
+    return Region(flat, (0,), (length,), (0,))
+
+
+def fill(buffer: Any, value: Any) -> None:
+    """Write one value to every element of a buffer or slice; the value is converted to its element type.
+
+    Raises:
+        TileError: T110, a value that the type does not have (infinity as an integer).
+    """
+    _fill("T.fill", buffer, value)
+
+
+def _fill(what: str, buffer: Any, value: Any) -> None:
+    builder = tracing.builder(what)
+    target = as_memory(what, "the destination", buffer)
+    if isinstance(value, float) and math.isnan(value) and not target.dtype.is_float:
+        raise TileError(f"{what}: nan is no value of {target.dtype}", code="T110",
+                        help="floating-point buffers have nan")
+    stored = convert(builder, number(builder, value), target.dtype)
+    scalar = scalar_operand(builder, what, "the value", stored, target.dtype)
+    builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
+
+
+def clear(buffer: Any) -> None:
+    """Write zeros to a buffer or slice."""
+    _fill("T.clear", buffer, 0)
+
+
+def tile_fill(buffer: Any, value: Any) -> None:
+    """``T.tile.fill``: write one value to every element."""
+    _fill("T.tile.fill", buffer, value)
+
+
+def tile_clear(buffer: Any) -> None:
+    """``T.tile.clear``: write zeros."""
+    _fill("T.tile.clear", buffer, 0)
+
+
+def vbrc(src: Any, dst: Any) -> None:
+    """Repeat ``src`` along its unit axes to the shape of ``dst``, or write a scalar to every element.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+    if is_scalar(src):
+        _fill("T.vbrc", dst, src)
+        return
+    builder = tracing.builder("T.vbrc")
+    _broadcast(builder, "T.vbrc", as_memory("T.vbrc", "the input", src), as_memory("T.vbrc", "the destination", dst), None)
+
+
+def tile_broadcast(dst: Any, src: Any, axis: int | None = None) -> None:
+    """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
+
+    A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+    what = "T.tile.broadcast"
+    builder = tracing.builder(what)
+    if is_scalar(src):
+        _fill(what, dst, src)
+        return
+    _broadcast(builder, what, as_memory(what, "the input", src), as_memory(what, "the destination", dst), axis)
+
+
+def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, axis: int | None) -> None:
+    if source.dtype != target.dtype:
+        raise TileError(f"{what}: input {source.describe()} and destination {target.describe()} differ in element type",
+                        code="T110", help="cast one side first (T.tile.cast or T.vcast)")
+    if overlap(source, target) in ("same", "partial"):
+        raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
+                        help="broadcast into another buffer")
+    shape: Sequence[Extent] = source.shape
+    if len(shape) == 1 and len(target.shape) == 2:
+        length = shape[0]
+        candidates = {0: (1, length), 1: (length, 1)}
+        tried = [candidates[axis]] if axis in candidates else list(candidates.values())
+        shape = next((candidate for candidate in tried if broadcasts(candidate, target.shape)), shape)
+    if axis is not None and len(shape) == len(target.shape) and shape[axis] != 1:
+        shape = ()
+    if not broadcasts(shape, target.shape):
+        raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
+                        help="the shapes have as many axes, and the input has size 1 where they differ")
+    value = seen_as(builder, source, shape)
+    builder.tile_op(tile.BroadcastOp(value, target.ssa(builder)), what)

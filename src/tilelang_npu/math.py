@@ -1,0 +1,15 @@
+"""Integer arithmetic for tile sizes, on the host side of a kernel."""
+
+from __future__ import annotations
+
+__all__ = ["cdiv", "next_power_of_2"]
+
+
+def cdiv(dividend: int, divisor: int) -> int:
+    """The quotient rounded up: how many tiles of ``divisor`` cover ``dividend``."""
+    return -(-dividend // divisor)
+
+
+def next_power_of_2(value: int) -> int:
+    """The smallest power of two that is at least ``value`` (1 for values below 1)."""
+    return 1 << max(value - 1, 0).bit_length()

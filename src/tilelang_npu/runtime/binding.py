@@ -1,0 +1,254 @@
+"""From the arguments of a call to what the machine gets: one array or number per parameter, and the symbolic dimensions.
+
+Arrays are bound, not copied: a kernel reads and writes the caller's memory, and two parameters may be the same memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.language.symbols import Sym
+from tilelang_npu.language.tracing import user_location
+from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.ops import DType
+
+__all__ = ["Call", "Signature", "indices", "size_of"]
+
+
+def indices(given: int | Sequence[int] | None, count: int, name: str, at: Location | None) -> tuple[int, ...]:
+    """Positions of parameters, counted from the front, in the order given.
+
+    Raises:
+        TileError: T709 a position that no parameter has, or one that is named twice.
+    """
+    if given is None:
+        return ()
+    listed = [given] if isinstance(given, int) else list(given)
+    found: list[int] = []
+    for index in listed:
+        if not isinstance(index, int) or not -count <= index < count:
+            msg = f"{name}={given!r}: the kernel has {count} parameters, so an index is within {-count}..{count - 1}"
+            raise TileError(msg, code="T709", location=at, help="a negative index counts from the last parameter")
+        found.append(index % count)
+    if len(set(found)) < len(found):
+        msg = f"{name}={given!r} names a parameter twice"
+        raise TileError(msg, code="T709", location=at, help="name each parameter once")
+    return tuple(found)
+
+
+@dataclass
+class Call:
+    """The arguments of one run.
+
+    Attributes:
+        values: one array or number per parameter, in order.
+        symbols: value of each symbolic dimension.
+    """
+
+    values: list[Any]
+    symbols: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel is called with.
+
+    Attributes:
+        kernel: its name.
+        parameters: all parameters, in order.
+        symbols: its symbolic dimensions, in the order the kernel takes them.
+        outputs: positions that a call allocates and returns, in the order of the results.
+        workspaces: positions that a call allocates and does not return.
+        written: positions that the kernel writes.
+    """
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+    symbols: tuple[str, ...]
+    outputs: tuple[int, ...]
+    workspaces: tuple[int, ...]
+    written: frozenset[int]
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Positions that the caller passes, in order."""
+        made = {*self.outputs, *self.workspaces}
+        return tuple(position for position in range(len(self.parameters)) if position not in made)
+
+    def bind(self, arguments: Sequence[Any]) -> Call:
+        """Check the arguments and allocate the rest.
+
+        Raises:
+            TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements, T405 memory that
+                cannot be written, T406 a number for an array or the reverse, T407 memory that cannot be reached.
+        """
+        called = user_location()
+        if len(arguments) != len(self.inputs):
+            raise self._miscounted(arguments, called)
+        values: list[Any] = [None] * len(self.parameters)
+        for position, argument in zip(self.inputs, arguments, strict=True):
+            values[position] = _checked(self.parameters[position], argument, position in self.written, called)
+        symbols = self._solve(values, called)
+        for position in self.inputs:
+            parameter = self.parameters[position]
+            if parameter.shape is not None:
+                values[position] = _shaped(parameter, values[position], symbols, called)
+        for position in (*self.outputs, *self.workspaces):
+            values[position] = _allocate(self.parameters[position], symbols)
+        return Call(values, symbols)
+
+    def _miscounted(self, arguments: Sequence[Any], called: Location | None) -> TileError:
+        taken = ", ".join(self.parameters[position].name for position in self.inputs) or "nothing"
+        msg = f"{self.kernel} takes {_count(len(self.inputs))} ({taken}) and got {len(arguments)}"
+        notes = []
+        if self.outputs:
+            names = ", ".join(self.parameters[position].name for position in self.outputs)
+            notes.append(f"{names}: allocated and returned by the call (out_idx), not passed")
+        if self.workspaces:
+            names = ", ".join(self.parameters[position].name for position in self.workspaces)
+            notes.append(f"{names}: allocated by the call (workspace_idx), not passed")
+        return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}")
+
+    def _solve(self, values: Sequence[Any], called: Location | None) -> dict[str, int]:
+        """The symbolic dimensions, from the arrays in whose shape they stand alone."""
+        symbols: dict[str, int] = {}
+        origin: dict[str, str] = {}
+        for parameter, array in zip(self.parameters, values, strict=True):
+            if array is None or parameter.shape is None or array.ndim != len(parameter.shape):
+                continue
+            for axis, (dimension, size) in enumerate(zip(parameter.shape, array.shape, strict=True)):
+                if not (isinstance(dimension, Sym) and dimension.operator == "symbol"):
+                    continue
+                here = f"dimension {axis} of {parameter.name}"
+                if symbols.setdefault(dimension.name, size) != size:
+                    msg = f"{dimension.name} is {symbols[dimension.name]} by {origin[dimension.name]} and {size} by {here}"
+                    raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+                                    help=f"pass arrays whose {dimension.name} is the same")
+                origin.setdefault(dimension.name, here)
+        missing = [name for name in self.symbols if name not in symbols]
+        if missing:
+            where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), called)
+            msg = f"no array of the call tells what {missing[0]} is"
+            raise TileError(msg, code="T403", location=where, notes=_called(called),
+                            help=f"pass an array in whose shape {missing[0]} stands alone")
+        return symbols
+
+
+def _symbols(parameter: Parameter) -> set[str]:
+    return {name for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()}
+
+
+def _count(number: int) -> str:
+    return "1 argument" if number == 1 else f"{number} arguments"
+
+
+def _called(called: Location | None) -> list[str]:
+    return [f"in the call at {called.file}:{called.line}"] if called is not None else []
+
+
+def _checked(parameter: Parameter, argument: Any, written: bool, called: Location | None) -> Any:
+    if parameter.shape is None:
+        return _number(parameter, argument, called)
+    name, where, notes = parameter.name, parameter.location, _called(called)
+    if not is_tensor(argument):
+        msg = f"{name} is an array of {parameter.dtype}; got {_kind(argument)}"
+        raise TileError(msg, code="T406", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
+    try:
+        array = as_array(argument)
+    except TileError as error:
+        error.message = f"{name}: {error.message}"
+        error.notes = tuple(notes)
+        raise error.at(where) from None
+    if array.dtype != parameter.dtype.numpy:
+        msg = f"{name} has elements of {parameter.dtype}; the array has {array.dtype}"
+        raise TileError(msg, code="T402", location=where, notes=notes, help=_conversion(argument, name, parameter.dtype))
+    if not array.flags.c_contiguous:
+        strides = [stride // array.itemsize for stride in array.strides]
+        msg = f"{name} has gaps between its elements: shape {list(array.shape)}, strides {strides} elements"
+        copy = f"{name}.contiguous()" if _has_contiguous(argument) else f"numpy.ascontiguousarray({name})"
+        advice = f"pass {copy}" + ("; it is a copy, so read the result from it" if written else "")
+        raise TileError(msg, code="T404", location=where, notes=notes, help=advice)
+    if written and not array.flags.writeable:
+        msg = f"the kernel writes {name}, and the array is read-only"
+        raise TileError(msg, code="T405", location=where, notes=notes, help=f"pass a copy: {name}.copy()")
+    return array
+
+
+def _has_contiguous(argument: Any) -> bool:
+    return hasattr(argument, "contiguous")
+
+
+def _conversion(argument: Any, name: str, dtype: DType) -> str:
+    if _has_contiguous(argument):
+        return f"pass {name}.to(torch.{dtype})"
+    return f"pass {name}.astype({'numpy.' if dtype.numpy.isbuiltin == 1 else 'ml_dtypes.'}{dtype.numpy})"
+
+
+def _kind(argument: Any) -> str:
+    if argument is None or isinstance(argument, (bool, int, float, str)):
+        return repr(argument)
+    return f"an array of shape {list(argument.shape)}" if is_tensor(argument) else f"a {type(argument).__name__}"
+
+
+def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any:
+    dtype = parameter.dtype
+    wanted: tuple[type, ...] = (bool, np.bool_) if dtype.is_bool else (int, np.integer)
+    if dtype.is_float:
+        wanted = (int, float, np.integer, np.floating)
+    fits = isinstance(argument, wanted) and (dtype.is_bool or not isinstance(argument, (bool, np.bool_)))
+    if fits and dtype.is_integer:
+        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+        fits = low <= int(argument) < low + (1 << dtype.bits)
+    if not fits:
+        msg = f"{parameter.name} is a number of type {dtype}; got {_kind(argument)}"
+        kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
+        raise TileError(msg, code="T406", location=parameter.location, notes=_called(called), help=f"pass {kind}")
+    return dtype.numpy.type(argument)
+
+
+def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None) -> Array:
+    """The array in the shape the kernel declares. A flattened array of as many elements is the same memory, and accepted."""
+    assert parameter.shape is not None
+    declared = tuple(size_of(size, symbols) for size in parameter.shape)
+    if 0 in array.shape or 0 in declared:
+        msg = f"{parameter.name} has no elements: its shape is {list(array.shape)}"
+        raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+                        help="skip the call where there is nothing to compute")
+    if array.shape == declared:
+        return array
+    if array.ndim != len(declared) and array.size == math.prod(declared):
+        return array.reshape(declared)
+    spelled = ", ".join(
+        f"{size} = {value}" if isinstance(size, Sym) else str(value)
+        for size, value in zip(parameter.shape, declared, strict=True)
+    )
+    msg = f"{parameter.name} has shape [{spelled}]; the array has {list(array.shape)}"
+    raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+                    help="pass an array of this shape, or make the kernel for that one")
+
+
+def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
+    """A dimension as a number; KeyError where it depends on a symbol that has no value."""
+    return size.evaluate(symbols) if isinstance(size, Sym) else size
+
+
+def _allocate(parameter: Parameter, symbols: Mapping[str, int]) -> Array:
+    """Memory that nothing was written to yet: NaN for floats, and bytes that no result is likely to have for integers."""
+    assert parameter.shape is not None
+    shape = tuple(size_of(size, symbols) for size in parameter.shape)
+    if parameter.dtype.is_float:
+        return np.full(shape, np.nan, parameter.dtype.numpy)
+    if parameter.dtype.is_bool:
+        return np.zeros(shape, np.bool_)
+    made = np.empty(shape, parameter.dtype.numpy)
+    made.view(np.uint8)[...] = 0xA5
+    return made

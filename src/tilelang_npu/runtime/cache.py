@@ -1,0 +1,160 @@
+"""Compiled kernels, kept in memory and on disk.
+
+An entry's key is a digest of everything that lowering reads: the traced kernel itself (so closure values, globals, macros and
+source lines count without anyone listing them), the switches, the dialect, the chip, and the versions of this package and of
+xDSL. A kernel whose meaning changed therefore has another key, and an entry is never stale. The price is that a kernel is
+traced before its entry is found; what a hit saves is the passes.
+
+An entry on disk is one compressed file, written to a temporary name and renamed, so that two processes never see half of one.
+What cannot be read is treated as absent and written again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.log import logger
+
+__all__ = [
+    "clear_cache",
+    "digest",
+    "disable_cache",
+    "enable_cache",
+    "get_cache_dir",
+    "is_cache_enabled",
+    "load",
+    "set_cache_dir",
+    "store",
+]
+
+_SUFFIX = ".kernel.gz"
+_FORMAT = 1
+
+Entry = Mapping[str, str]
+
+
+class _State:
+    """What the functions of this module switch."""
+
+    enabled = True
+    directory: Path | None = None
+    cleared = False
+    memory: dict[str, Entry] = {}
+
+
+def enable_cache() -> None:
+    """Read and write the cache on disk again, after :func:`disable_cache`."""
+    _State.enabled = True
+
+
+def disable_cache() -> None:
+    """Neither read nor write the cache on disk, for the rest of the process; ``TILELANG_DISABLE_CACHE=1`` does the same."""
+    _State.enabled = False
+
+
+def is_cache_enabled() -> bool:
+    """Whether the cache on disk is used."""
+    return _State.enabled and not environment.DISABLE_CACHE.is_on()
+
+
+def set_cache_dir(path: str | os.PathLike[str]) -> None:
+    """Keep the entries in this directory from now on."""
+    _State.directory = Path(path)
+
+
+def get_cache_dir() -> Path:
+    """The directory of the entries; it need not exist."""
+    return _State.directory or environment.cache_directory()
+
+
+def clear_cache() -> None:
+    """Forget every compiled kernel, in memory and on disk. Kernel objects that exist stay usable."""
+    _State.memory.clear()
+    for file in _entries():
+        file.unlink(missing_ok=True)
+
+
+def _entries() -> list[Path]:
+    directory = get_cache_dir()
+    return sorted(directory.glob(f"*{_SUFFIX}")) if directory.is_dir() else []
+
+
+def usage() -> tuple[int, int]:
+    """How many entries are on disk, and their size in bytes."""
+    sizes = [file.stat().st_size for file in _entries()]
+    return len(sizes), sum(sizes)
+
+
+def digest(traced: str, facts: Mapping[str, object]) -> str:
+    """The key of a kernel.
+
+    Args:
+        traced: text of the traced module, with locations.
+        facts: what else decides the result: dialect, chip, switches.
+    """
+    known = {"versions": _versions(), "facts": {name: repr(facts[name]) for name in sorted(facts)}, "traced": traced}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _versions() -> list[str]:
+    """Versions of what takes part in lowering. The package counts by its files, so that an edited checkout never hits."""
+    package = Path(__file__).resolve().parent.parent
+    files = sorted(package.rglob("*.py"))
+    state = "".join(f"{file.relative_to(package)}:{file.stat().st_mtime_ns}:{file.stat().st_size}\n" for file in files)
+    from tilelang_npu import __version__
+
+    return [__version__, version("xdsl"), hashlib.sha256(state.encode()).hexdigest(), str(_FORMAT)]
+
+
+def load(key: str) -> Entry | None:
+    """The entry of that key, from memory or disk; None where there is none or it cannot be read."""
+    if not is_cache_enabled():
+        return _State.memory.get(key)
+    if environment.CLEAR_CACHE.is_on() and not _State.cleared:
+        _State.cleared = True
+        clear_cache()
+    if key in _State.memory:
+        return _State.memory[key]
+    try:
+        entry = json.loads(gzip.decompress((get_cache_dir() / (key + _SUFFIX)).read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        logger.info("cache entry %s cannot be read and is made again: %s", key, error)
+        return None
+    if not isinstance(entry, dict) or entry.get("key") != key:
+        return None
+    _State.memory[key] = entry
+    return entry
+
+
+def store(key: str, entry: Entry) -> None:
+    """Keep an entry. Where the directory cannot be written it is kept in memory alone."""
+    entry = {**entry, "key": key}
+    _State.memory[key] = entry
+    if not is_cache_enabled():
+        return
+    directory = get_cache_dir()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=directory, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(gzip.compress(json.dumps(entry).encode(), compresslevel=3, mtime=0))
+            Path(temporary).replace(directory / (key + _SUFFIX))
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        logger.info("the kernel is not kept on disk: %s", error)

@@ -1,0 +1,212 @@
+"""``jit`` and ``compile``: from a factory or a ``prim_func`` to a kernel that can be called.
+
+Decorating reads nothing. A factory's call makes the ``prim_func``, and that is when switches, environment and chip are read.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from typing_extensions import ParamSpec
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.language.tracing import user_location
+from tilelang_npu.runtime import environment, launches
+from tilelang_npu.runtime.pointing import find
+from tilelang_npu.runtime.switches import PassConfigKey
+from tilelang_npu.runtime.targets import dialect_of, select_chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.target import Chip
+
+__all__ = ["Factory", "Settings", "compile", "jit", "lower"]
+
+P = ParamSpec("P")
+Indices = int | Sequence[int] | None
+PassConfigs = Mapping[PassConfigKey | str, object] | None
+
+_BACKENDS = ("auto", "cython", "ctypes", "dlpack", "torch", "tvm_ffi", "simulator")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What ``jit`` and ``compile`` were told, unread until a kernel is compiled.
+
+    Attributes:
+        out_idx: parameters that a call allocates and returns; negative counts from the end.
+        workspace_idx: parameters that a call allocates and keeps to itself.
+        target: the dialect, see :mod:`tilelang_npu.runtime.targets`.
+        platform: chip family, where no chip is named.
+        chip: the chip.
+        pass_configs: compiler switches.
+        verbose: log what is compiled.
+        debug_root_path: directory for the kernel's texts.
+        at: where ``jit`` or ``compile`` was written.
+    """
+
+    out_idx: Indices = None
+    workspace_idx: Indices = None
+    target: object = "auto"
+    platform: object = "auto"
+    chip: str | Chip | None = None
+    pass_configs: PassConfigs = None
+    verbose: bool = False
+    debug_root_path: str | Path | None = None
+    at: Location | None = None
+
+    def key(self) -> tuple[object, ...]:
+        """What a kernel depends on beside its factory's arguments, as it stands at this moment."""
+        switches = sorted(repr(item) for item in self.pass_configs.items()) if isinstance(self.pass_configs, Mapping) else ()
+        return (
+            dialect_of(self.target, self.at),
+            select_chip(self.chip, self.platform, self.at).name,
+            tuple(switches),
+            environment.MODE.text(),
+        )
+
+
+class Factory(Generic[P]):
+    """A factory under ``@jit``. Calling it gives the kernel for these arguments; the same arguments give the same kernel."""
+
+    def __init__(self, function: Callable[P, object], settings: Settings) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.settings = settings
+        self._made: dict[object, JITKernel] = {}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> JITKernel:
+        tuned = kwargs.pop("__tune_params", None)
+        if isinstance(tuned, Mapping):
+            kwargs.update(tuned)
+        key: object = (args, tuple(sorted(kwargs.items())), self.settings.key())
+        try:
+            kernel = self._made.get(key)
+        except TypeError:  # an argument that cannot be hashed: the kernel is made anew each time
+            return self._make(args, kwargs)
+        if kernel is None:
+            kernel = self._made[key] = self._make(args, kwargs)
+        else:
+            launches.compiled(kernel)
+        return kernel
+
+    def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JITKernel:
+        function: Callable[..., object] = self.function
+        made = function(*args, **kwargs)
+        if not isinstance(made, PrimFunc):
+            code = getattr(function, "__code__", None)
+            where = Location(code.co_filename, code.co_firstlineno) if code is not None else self.settings.at
+            msg = f"the factory {self.__name__} returned {_described(made)}, not a @T.prim_func"
+            raise TileError(msg, code="T708", location=where, help="end the factory with `return` and the kernel's name")
+        return _kernel(made, self.settings)
+
+    __name__: str
+
+    def __repr__(self) -> str:
+        return f"<tilelang_npu.jit factory {self.__name__}>"
+
+
+def _described(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
+
+
+@overload
+def jit(func: Callable[P, object]) -> Factory[P]: ...
+@overload
+def jit(
+    func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
+    platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
+    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+) -> Callable[[Callable[P, object]], Factory[P]]: ...
+@overload
+def jit(
+    func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
+    platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
+    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+) -> Factory[P]: ...
+def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
+    """Make a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
+
+    The factory takes sizes, types and tuning parameters, defines one ``@T.prim_func`` and returns it. Its call returns a
+    :class:`JITKernel`, the same one for the same arguments. Nothing is traced before that call.
+
+    Args:
+        func: the factory.
+        settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose`` and
+            ``debug_root_path`` of :class:`Settings`; ``target_host`` and ``execution_backend`` are accepted for the sake
+            of existing scripts and change nothing.
+
+    Raises:
+        TileError: T707 an unknown argument, T708 what is decorated makes no kernel. At the factory's call, whatever is
+            wrong with the settings (T701 to T706, T709, T720) or with the kernel.
+    """
+    read = _settings("jit", settings, user_location())
+    if func is None:
+        return functools.partial(_factory, settings=read)
+    return _factory(func, read)
+
+
+def _factory(function: Callable[..., object], settings: Settings) -> Factory[Any]:
+    if isinstance(function, PrimFunc):
+        msg = f"@jit decorates a factory that returns a kernel, and {function.function.__name__} is a kernel itself"
+        raise TileError(msg, code="T708", location=function.location,
+                        help="put it into a function that returns it, or give it to tilelang.compile")
+    return Factory(function, settings)
+
+
+def compile(func: PrimFunc, **settings: Any) -> JITKernel:  # noqa: A001  (the name TileLang gives it)
+    """Compile one ``@T.prim_func``; the settings are those of :func:`jit`.
+
+    Raises:
+        TileError: T707 an unknown argument, T708 ``func`` is no ``prim_func``, and what :func:`jit` lists.
+    """
+    read = _settings("compile", settings, user_location())
+    if not isinstance(func, PrimFunc):
+        kind = "a factory: call it with its arguments" if isinstance(func, Factory) else _described(func)
+        msg = f"compile takes a @T.prim_func; this is {kind}"
+        raise TileError(msg, code="T708", location=read.at, help="pass the function under @T.prim_func")
+    return _kernel(func, read)
+
+
+def lower(func: PrimFunc, **settings: Any) -> str:
+    """The kernel as one hands it to the vendor's compiler: MLIR text of the stage ``hivm-auto``.
+
+    Raises:
+        TileError: what :func:`compile` lists.
+    """
+    return compile(func, **settings).mlir("hivm-auto")
+
+
+_ACCEPTED = ("target_host", "execution_backend")
+
+
+def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Settings:
+    fields = [name for name in Settings.__dataclass_fields__ if name != "at"]
+    for name in given:
+        if name not in fields and name not in _ACCEPTED:
+            near = get_close_matches(name, [*fields, *_ACCEPTED], n=1)
+            msg = f"{what} has no argument {name!r}"
+            raise TileError(msg, code="T707", location=find(name, at),
+                            help=f"did you mean {near[0]!r}?" if near else f"its arguments are {', '.join(fields)}")
+    backend = given.get("execution_backend", "auto")
+    if backend is not None and backend not in _BACKENDS:
+        msg = f"unknown execution_backend {backend!r}"
+        raise TileError(msg, code="T707", location=find("execution_backend", at), help=f"one of {', '.join(_BACKENDS)}")
+    return replace(Settings(at=at), **{name: value for name, value in given.items() if name in fields})
+
+
+def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
+    from tilelang_npu.runtime.kernel import JITKernel
+
+    kernel = JITKernel(func, settings)
+    launches.compiled(kernel)
+    return kernel

@@ -1,0 +1,247 @@
+"""A compiled kernel: called with arrays, asked for its MLIR, its source, its times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu import frontend
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.tracing import user_location
+from tilelang_npu.runtime import launches
+from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
+from tilelang_npu.runtime.coverage import Effect, check_written, effects, is_complete
+from tilelang_npu.runtime.log import logger, set_log_level, warn_at
+from tilelang_npu.runtime.lowering import FINAL, Lowering
+from tilelang_npu.runtime.pointing import find
+from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
+from tilelang_npu.runtime.switches import resolve
+from tilelang_npu.runtime.targets import dialect_of, select_chip
+from tilelang_npu.runtime.tensors import like_caller
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.factory import Settings
+    from tilelang_npu.simulator import Launch, Program
+
+__all__ = ["JITKernel"]
+
+
+class JITKernel:
+    """One kernel for fixed sizes, types and switches, compiled for one chip.
+
+    Attributes:
+        prim_func: the function it was made from.
+        name: its name.
+        chip: the chip it is compiled for and modelled on.
+        dialect: ``"ascendc"`` or ``"npuir"``.
+        switches: the compiler switches in effect, by their string keys.
+        remarks: what its author should know though nothing is wrong.
+        last_launch: times, hazards and trace of the last run; None before the first.
+        signature: what it is called with.
+    """
+
+    def __init__(self, func: PrimFunc, settings: Settings) -> None:
+        if settings.verbose:
+            set_log_level("INFO")
+        self.prim_func = func
+        self.chip = select_chip(settings.chip, settings.platform, settings.at)
+        traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at))
+        self.name = traced.name
+        self.dialect = traced.dialect
+        self.remarks = traced.remarks
+        for remark in traced.remarks:
+            warn_at(remark)
+        self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
+        self._lowering = Lowering(traced, self.chip, self.switches)
+        count = len(traced.parameters)
+        outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
+        workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
+        self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
+                                   frozenset(position for position, effect in self._effects.items() if effect.writes))
+        self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
+        self.last_launch: Launch | None = None
+        self._covered: set[object] = set()
+        self._check_allocated(settings)
+        if settings.debug_root_path is not None:
+            self._dump(Path(settings.debug_root_path))
+
+    @cached_property
+    def _effects(self) -> Mapping[int, Effect]:
+        return effects(self._lowering.traced.module)
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel as the simulator runs it."""
+        from tilelang_npu.simulator import Program
+
+        return Program(self._lowering.final, self.chip)
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """Its parameters: name, element type, shape, place in the source."""
+        return self.signature.parameters
+
+    def _check_allocated(self, settings: Settings) -> None:
+        """Only arrays can be allocated."""
+        for name, positions in (("out_idx", self.out_idx), ("workspace_idx", self.workspace_idx)):
+            for position in positions:
+                parameter = self.params[position]
+                twice = name == "workspace_idx" and position in self.out_idx
+                if parameter.shape is None or twice:
+                    what = "is in out_idx too" if twice else "is a number and cannot be allocated"
+                    msg = f"{name} names parameter {position}, {parameter.name}, which {what}"
+                    raise TileError(msg, code="T709", location=find(name, settings.at), help="name an array there")
+
+    def __call__(self, *args: Any, stream: object = None) -> Any:
+        """Run the kernel.
+
+        Args:
+            args: arrays (NumPy, or torch on the CPU) and numbers for all parameters that are in neither ``out_idx`` nor
+                ``workspace_idx``, in order. Arrays are used in place.
+            stream: accepted and without effect.
+
+        Returns:
+            The arrays of ``out_idx``: one alone, several as a list; without any, nothing (an empty list in the ascendc
+            dialect, as on its branch). They are torch tensors if an argument is one, else NumPy arrays.
+
+        Raises:
+            TileError: T401 to T407 an argument does not fit, T410 the grid's tiles do not cover a result, and what the
+                machine finds in the run.
+        """
+        from tilelang_npu.simulator import Launch
+
+        call = self.signature.bind(args)
+        numbers = [call.symbols[name] for name in self.signature.symbols]
+        launch = Launch(self.program.run([*call.values, *numbers], blocks=self._blocks(call)))
+        self.last_launch = launch
+        launches.launched(self, launch)
+        self._check_written(launch, call)
+        results = [like_caller(call.values[position], args) for position in self.out_idx]
+        if not results:
+            return None if self.dialect == "npuir" else []
+        return results[0] if len(results) == 1 else results
+
+    def _blocks(self, call: Call) -> int:
+        """How many blocks a run launches.
+
+        Raises:
+            TileError: T408 there are none, because a size or a number among the arguments makes the grid empty.
+        """
+        numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True) if p.shape is None}
+        grid = [size_of(size, {**numbers, **call.symbols}) for size in self._lowering.traced.grid]
+        if min(grid) <= 0:
+            msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
+            raise TileError(msg, code="T408", location=user_location(), help="skip the call where there is nothing to compute")
+        return math.prod(grid) * self._blocks_per_point
+
+    @cached_property
+    def _blocks_per_point(self) -> int:
+        """Two where the Vector cores run alone and the body has a sub-block index: a point of the grid is two blocks."""
+        from tilelang_npu.dialects import hivm, tile
+        from tilelang_npu.transforms.buffers import walk
+
+        launch = next(op for op in walk(self._lowering.traced.module.body.block) if isinstance(op, tile.LaunchOp))
+        vector_only = all(
+            op.attributes["hivm.func_core_type"] == hivm.FuncCoreTypeAttr("AIV")
+            for op in self._lowering.final.body.block.ops if "hacc.entry" in op.attributes
+        )
+        return launch.sub_blocks.value.data if vector_only and launch.explicit_sub_block is not None else 1
+
+    def _check_written(self, launch: Launch, call: Call) -> None:
+        """Look for unwritten results, once for each set of sizes: what the grid leaves out does not depend on the data."""
+        sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
+        if sizes in self._covered:
+            return
+        for position, effect in self._effects.items():
+            if effect.writes and not effect.reads:
+                returned = position in self.out_idx
+                if not (returned and is_complete(call.values[position])):
+                    check_written(self.params[position], effect, ~launch.writes(position), returned, depth=4)
+        self._covered.add(sizes)
+
+    def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
+        """The parameters that a call passes, each with its shape (None for a number).
+
+        Args:
+            symbols: values of the symbolic dimensions.
+
+        Raises:
+            TileError: T403 a symbolic dimension has no value.
+        """
+        for position in self.signature.inputs:
+            parameter = self.params[position]
+            try:
+                shape = None if parameter.shape is None else tuple(size_of(size, symbols) for size in parameter.shape)
+            except KeyError as error:
+                raise TileError(f"{parameter.name}: {error.args[0]}", code="T403", location=parameter.location,
+                                help="pass the inputs, or the values of the symbolic dimensions") from None
+            yield parameter, shape
+
+    def mlir(self, stage: str = FINAL, generic: bool = False, locations: bool = False) -> str:
+        """The kernel as MLIR text.
+
+        Args:
+            stage: one of :meth:`stages`; the last one, ``hivm``, is what runs.
+            generic: print every operation in the generic form.
+            locations: print the source line of every operation.
+
+        Raises:
+            TileError: T710 there is no such stage.
+        """
+        from tilelang_npu.dialects.text import print_module
+
+        return print_module(self._lowering.module(stage), generic=generic, locations=locations)
+
+    def stages(self) -> list[str]:
+        """Names of the stages, in order: ``tile`` as traced, each pass by its name, ``hivm-auto``, ``hivm``."""
+        return self._lowering.stages()
+
+    def get_kernel_source(self) -> str:
+        """The HIVM text that runs; the same as ``mlir()``."""
+        return self.mlir()
+
+    def mlir_module(self, stage: str = FINAL) -> Any:
+        """The kernel as a live module of the MLIR bindings, in a context of its own.
+
+        Raises:
+            TileError: T711 no MLIR bindings are installed.
+        """
+        from tilelang_npu.runtime.upstream import live_module
+
+        return live_module(self.mlir(stage, generic=True, locations=True))
+
+    def profile(self, *args: Any) -> Launch:
+        """Times of the last run; of a run with these arguments, where any are given or there was none.
+
+        Raises:
+            TileError: what the call raises.
+        """
+        if args or self.last_launch is None:
+            self(*(args or self.get_profiler().inputs()))
+        assert self.last_launch is not None
+        return self.last_launch
+
+    def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
+        """Inputs, times and comparisons for this kernel."""
+        return Profiler(self, tensor_supply_type)
+
+    def run_once(self) -> Any:
+        """The result of one run on made-up inputs."""
+        return self.get_profiler().run_once()
+
+    def _dump(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for stage, suffix in (("tile", "tile.mlir"), (FINAL, "mlir")):
+            (directory / f"{self.name}.{suffix}").write_text(self.mlir(stage), encoding="utf-8")
+        logger.info("%s: texts written to %s", self.name, directory)
+
+    def __repr__(self) -> str:
+        names = ", ".join(parameter.name for parameter in self.params)
+        return f"<tilelang_npu kernel {self.name}({names}) for {self.chip.name}>"

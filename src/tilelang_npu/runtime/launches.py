@@ -1,0 +1,92 @@
+"""Who is told that a kernel was compiled or has run: the command line, the profiler, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.simulator import Hazard, Launch
+
+__all__ = ["Record", "Tally", "compiled", "launched", "record"]
+
+
+@dataclass(eq=False)
+class Tally:
+    """The runs of one kernel.
+
+    Attributes:
+        kernel: the kernel.
+        last: its last run.
+        count: how often it ran.
+        total_us: modelled time of all runs.
+        hazards: what the sanitizer found in them, each once.
+    """
+
+    kernel: JITKernel
+    last: Launch
+    count: int = 0
+    total_us: float = 0.0
+    hazards: list[Hazard] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Record:
+    """What happened while it was open.
+
+    Attributes:
+        kernels: kernels that were compiled or taken from the cache, in order, each once.
+        tallies: the runs of each kernel, in the order of first runs.
+        sanitize: look for hazards in every run.
+    """
+
+    kernels: list[JITKernel] = field(default_factory=list)
+    tallies: list[Tally] = field(default_factory=list)
+    sanitize: bool = False
+
+    def milliseconds(self) -> float:
+        """Modelled time of all runs together."""
+        return sum(tally.total_us for tally in self.tallies) / 1000
+
+
+_OPEN: list[Record] = []
+
+
+@contextmanager
+def record(*, sanitize: bool = False) -> Iterator[Record]:
+    """Collect the kernels that are compiled and run inside the ``with``.
+
+    Args:
+        sanitize: look for races and broken flag protocols in every run.
+    """
+    opened = Record(sanitize=sanitize)
+    _OPEN.append(opened)
+    try:
+        yield opened
+    finally:
+        _OPEN.remove(opened)
+
+
+def compiled(kernel: JITKernel) -> None:
+    """Tell the open records about a kernel."""
+    for opened in _OPEN:
+        if all(kernel is not other for other in opened.kernels):
+            opened.kernels.append(kernel)
+
+
+def launched(kernel: JITKernel, launch: Launch) -> None:
+    """Tell the open records about a run. A record keeps the last run of a kernel; a run's events take memory."""
+    for opened in _OPEN:
+        tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
+        if tally is None:
+            tally = Tally(kernel, launch)
+            opened.tallies.append(tally)
+        tally.last = launch
+        tally.count += 1
+        tally.total_us += launch.time_us
+        if opened.sanitize:
+            known = {hazard.key for hazard in tally.hazards}
+            tally.hazards += [hazard for hazard in launch.hazards if hazard.key not in known]

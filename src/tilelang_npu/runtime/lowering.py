@@ -1,0 +1,101 @@
+"""One traced kernel on its way to HIVM: lowered once, its stages on demand.
+
+What the cache keeps is the text of the last stage. The others are made again when somebody asks for one: lowering is a
+function of the traced module and the options, so they come out the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import FileLineColLoc, UnknownLoc
+
+from tilelang_npu.dialects.text import parse_module, print_module
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime import cache
+from tilelang_npu.runtime.log import logger
+from tilelang_npu.transforms import pipeline
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tilelang_npu.frontend import Traced
+    from tilelang_npu.target import Chip
+
+__all__ = ["FINAL", "Lowering"]
+
+FINAL = "hivm"
+
+
+class Lowering:
+    """A kernel in all its stages.
+
+    Attributes:
+        traced: what the front end made of it.
+        options: what the passes are told.
+        from_cache: whether the last stage was found in the cache.
+
+    Raises:
+        TileError: the kernel cannot be compiled; the pass says why and where.
+    """
+
+    def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool]) -> None:
+        started = time.perf_counter()
+        self.traced = traced
+        self.options = pipeline.Options.from_switches(chip, traced.dialect, switches)
+        source = print_module(traced.module, generic=True, locations=True)
+        key = cache.digest(source, {"options": self.options})
+        entry = cache.load(key)
+        self.from_cache = entry is not None
+        if entry is None:
+            self.final = pipeline.lower(self.traced.module.clone(), self.options)
+            cache.store(key, {"text": print_module(self.final, generic=True, locations=True)})
+        else:
+            self.final = _read(entry["text"])
+        logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
+                    dict(switches) or "none", "from the cache" if self.from_cache else "lowered",
+                    (time.perf_counter() - started) * 1000)
+
+    def stages(self) -> list[str]:
+        """Names of the stages in order, from ``tile`` to ``hivm``."""
+        return pipeline.stage_names(self.options)
+
+    def module(self, stage: str = FINAL) -> ModuleOp:
+        """The kernel as it is after that stage.
+
+        Raises:
+            TileError: T710 there is no such stage.
+        """
+        if stage == FINAL:
+            return self.final
+        if stage not in self.stages():
+            near = get_close_matches(stage, self.stages(), n=1)
+            msg = f"there is no stage {stage!r}"
+            raise TileError(msg, code="T710", notes=["the stages are " + ", ".join(self.stages())],
+                            help=f"did you mean {near[0]!r}?" if near else "kernel.stages() lists them")
+        return self._between[stage]
+
+    @cached_property
+    def _between(self) -> dict[str, ModuleOp]:
+        """Every stage but the last, by lowering once more."""
+        seen = {"tile": self.traced.module}
+
+        def keep(stage: str, module: ModuleOp) -> None:
+            seen[stage] = module.clone()
+
+        pipeline.lower(self.traced.module.clone(), self.options, observer=keep)
+        return seen
+
+
+def _read(text: str) -> ModuleOp:
+    """The module of a cache entry. The generic form states every location, so an op that the parser had to place has none."""
+    name = "<cache>"
+    module = parse_module(text, name, verify=False)
+    for op in module.walk():
+        if isinstance(op.location, FileLineColLoc) and op.location.filename.data == name:
+            op.location = UnknownLoc()
+    return module

@@ -1,0 +1,185 @@
+"""Times of kernels. They are modelled: what the chip would take, not what the simulation takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.runtime import launches
+from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
+
+if TYPE_CHECKING:
+    from tilelang_npu.ops import DType
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["Profiler", "TensorSupplyType", "do_bench", "supply"]
+
+
+class TensorSupplyType(Enum):
+    """What a profiler fills the inputs with, where none are given."""
+
+    Integer = 1
+    Uniform = 2
+    Normal = 3
+    Randn = 4
+    Zero = 5
+    One = 6
+    Auto = 7
+
+
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,  # this and what follows has a meaning on a device, where times scatter
+    rep: float = 100,
+    _n_warmup: int = 0,
+    _n_repeat: int = 0,
+    grad_to_none: object = None,
+    quantiles: Sequence[float] | None = None,
+    fast_flush: bool = True,
+    return_mode: str = "mean",
+) -> float | list[float]:
+    """Milliseconds of one call of ``fn``.
+
+    If ``fn`` runs kernels, this is the modelled time of these kernels on their chip: ``fn`` is called once, and repeating it
+    would give the same figure. If it runs none (a reference in NumPy, say), it is the host's time, the median of three calls.
+
+    Args:
+        fn: what to time, without arguments.
+        quantiles: where given, a list with the figure once per quantile.
+
+    The other arguments are TileLang's and change nothing.
+    """
+    with launches.record() as done:
+        started = time.perf_counter()
+        fn()
+        elapsed = [time.perf_counter() - started]
+    if done.tallies:
+        milliseconds = done.milliseconds()
+    else:
+        for _ in range(2):
+            started = time.perf_counter()
+            fn()
+            elapsed.append(time.perf_counter() - started)
+        milliseconds = sorted(elapsed)[1] * 1000
+    return milliseconds if quantiles is None else [milliseconds] * len(quantiles)
+
+
+def supply(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: np.random.Generator) -> Array:
+    """A made-up array: ``Auto`` is normal values for floats and small integers otherwise."""
+    if kind is TensorSupplyType.Zero:
+        return np.zeros(shape, dtype.numpy)
+    if kind is TensorSupplyType.One:
+        return np.ones(shape, dtype.numpy)
+    if dtype.is_bool:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if not dtype.is_float or kind is TensorSupplyType.Integer:
+        low, high = (-2, 3) if dtype.is_signed else (0, 4)
+        return rng.integers(low, high, shape).astype(dtype.numpy)
+    if kind is TensorSupplyType.Uniform:
+        return rng.uniform(-1, 1, shape).astype(dtype.numpy)
+    return rng.standard_normal(shape, np.float32).astype(dtype.numpy)
+
+
+class Profiler:
+    """Inputs, times and comparisons for one kernel.
+
+    Args:
+        kernel: the kernel.
+        tensor_supply_type: what inputs are filled with, where none are given.
+        seed: of the random inputs.
+    """
+
+    def __init__(
+        self, kernel: JITKernel, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0
+    ) -> None:
+        self.kernel = kernel
+        self.supply_type = tensor_supply_type
+        self.seed = seed
+
+    def inputs(self, symbols: Mapping[str, int] | None = None) -> list[Any]:
+        """One set of inputs; the same set each time.
+
+        Args:
+            symbols: values of the symbolic dimensions, for a kernel that has any.
+        """
+        rng = np.random.default_rng(self.seed)
+        made: list[Any] = []
+        for parameter, shape in self.kernel.input_shapes(symbols or {}):
+            if shape is None:
+                made.append(parameter.dtype.numpy.type(1))
+            else:
+                made.append(supply(parameter.dtype, shape, self.supply_type, rng))
+        return made
+
+    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
+        """The result of ``func``, or of the kernel, on the inputs."""
+        return (func or self.kernel)(*self.inputs())
+
+    def do_bench(
+        self,
+        func: Callable[..., Any] | None = None,
+        warmup: float = 25,
+        rep: float = 100,
+        n_warmup: int = 1,
+        n_repeat: int = 1,
+        input_tensors: Sequence[Any] | None = None,
+    ) -> float:
+        """Simulated milliseconds of one run: the time that the model of the chip gives, not that of the host.
+
+        Args:
+            func: what to time instead of the kernel; it gets the inputs.
+            input_tensors: the inputs, where they are not to be made.
+
+        The other arguments are TileLang's and change nothing.
+        """
+        inputs = self.inputs() if input_tensors is None else list(input_tensors)
+        milliseconds = do_bench(lambda: (func or self.kernel)(*inputs), warmup, rep)
+        assert isinstance(milliseconds, float)
+        return milliseconds
+
+    def assert_allclose(
+        self,
+        reference_program: Callable[..., Any],
+        input_tensors: Sequence[Any] | None = None,
+        atol: float = 1e-2,
+        rtol: float = 1e-2,
+        max_mismatched_ratio: float = 0.01,
+    ) -> None:
+        """Compare the kernel's results with a reference's on the same inputs.
+
+        Args:
+            reference_program: takes the inputs, returns one array or a list of them.
+            input_tensors: the inputs, where they are not to be made.
+            atol: absolute tolerance.
+            rtol: relative tolerance.
+            max_mismatched_ratio: share of elements that may be outside of both.
+
+        Raises:
+            AssertionError: more elements differ; the message has their number and the largest difference.
+        """
+        inputs = self.inputs() if input_tensors is None else list(input_tensors)
+        results, expected = _listed(self.kernel(*inputs)), _listed(reference_program(*inputs))
+        assert len(results) == len(expected), f"the kernel returns {len(results)} arrays, the reference {len(expected)}"
+        for number, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+            _compare(number, _wide(result), _wide(wanted), atol, rtol, max_mismatched_ratio)
+
+
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def _wide(value: Any) -> Array:
+    return (as_array(value) if is_tensor(value) else np.asarray(value)).astype(np.float64)
+
+
+def _compare(number: int, result: Array, wanted: Array, atol: float, rtol: float, allowed: float) -> None:
+    assert result.shape == wanted.shape, f"result {number} has shape {result.shape}, the reference {wanted.shape}"
+    wrong = ~np.isclose(result, wanted, rtol=rtol, atol=atol, equal_nan=True)
+    if wrong.sum() > allowed * wrong.size:
+        worst = np.nanmax(np.abs(result - wanted))
+        msg = f"result {number}: {wrong.sum()} of {wrong.size} elements differ, by at most {worst:.6g}"
+        raise AssertionError(msg)

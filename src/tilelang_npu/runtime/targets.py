@@ -1,0 +1,97 @@
+"""Which dialect of TileLang a kernel is written in, and which chip it is for.
+
+``target=`` names the dialect: ``"npuir"``, or ``"ascendc"`` and ``"pto"``, which differ on the device and not here. With
+``"auto"`` it is npuir where ``TILELANG_ASCEND_MODE`` is set, since only that branch reads the variable; otherwise the front end
+tells it from the operations that the kernel names, and takes ascendc where none of them tells.
+
+The chip is, in this order: ``chip=`` of the decorator, ``platform=`` of the decorator, ``TILELANG_NPU_CHIP`` (which
+``--chip`` sets), ``TL_PLATFORM``, Ascend910B2.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.pointing import find
+
+if TYPE_CHECKING:
+    from tilelang_npu.target import Chip
+
+__all__ = ["DEFAULT_CHIP", "determine_platform", "dialect_of", "find_chip", "select_chip"]
+
+DEFAULT_CHIP = "Ascend910B2"
+_DIALECTS = {"npuir": "npuir", "ascendc": "ascendc", "pto": "ascendc"}
+_FAMILY_CHIPS = {"A2": DEFAULT_CHIP, "A3": "Ascend910_9382", "A5": "Ascend910_95"}
+_ELSEWHERE = ("cuda", "hip", "rocm", "metal", "webgpu", "llvm", "cpu", "c", "cutedsl", "musa", "maca", "opencl", "vulkan")
+
+
+def dialect_of(target: object, at: Location | None) -> str:
+    """``"npuir"`` or ``"ascendc"``, or ``"auto"`` where the kernel's source is to tell.
+
+    Raises:
+        TileError: T702 the target is another machine, T703 it is unknown.
+    """
+    if target is None or target == "auto":
+        return "npuir" if environment.MODE.text() else "auto"
+    name = str(target).strip().split(" ", 1)[0].lower()
+    if name in _DIALECTS:
+        return _DIALECTS[name]
+    where = find("target", at)
+    if name in _ELSEWHERE:
+        msg = f"target {str(target)!r} is not an Ascend NPU"
+        raise TileError(msg, code="T702", location=where,
+                        help="change it to target=\"npuir\"; the body of a GPU kernel can stay as it is")
+    near = get_close_matches(name, [*_DIALECTS, "auto"], n=1)
+    msg = f"unknown target {str(target)!r}"
+    advice = f"did you mean {near[0]!r}?" if near else "the targets are 'auto', 'npuir', 'ascendc' and 'pto'"
+    raise TileError(msg, code="T703", location=where, help=advice)
+
+
+def select_chip(chip: str | Chip | None, platform: object, at: Location | None) -> Chip:
+    """The chip to compile for, by the order that the module describes.
+
+    Raises:
+        TileError: T701 there is no such chip, T706 no such platform.
+    """
+    if chip is not None:
+        return find_chip(chip, find("chip", at))
+    if platform not in (None, "auto"):
+        return find_chip(_family(platform, find("platform", at)), None)
+    if named := environment.CHIP.text():
+        return find_chip(named, None)
+    if family := environment.PLATFORM.text():
+        return find_chip(_family(family, None), None)
+    return find_chip(DEFAULT_CHIP, None)
+
+
+def _family(platform: object, at: Location | None) -> str:
+    chip = _FAMILY_CHIPS.get(str(platform).upper())
+    if chip is None:
+        msg = f"unknown platform {str(platform)!r}"
+        raise TileError(msg, code="T706", location=at, help="the platforms are 'A2', 'A3', 'A5' and 'auto'")
+    return chip
+
+
+def find_chip(name: str | Chip, at: Location | None) -> Chip:
+    """The chip of that name; ``Ascend`` in front and the case of letters may be left out.
+
+    Raises:
+        TileError: T701 there is none; a note lists those there are.
+    """
+    from tilelang_npu import target
+
+    try:
+        return target.chip(name)
+    except TileError as error:
+        near = get_close_matches(str(name), [chip.name for chip in target.chips()], n=1)
+        if near:
+            error.help = f"did you mean {near[0]}?"
+        raise error.at(at) from None
+
+
+def determine_platform(platform: str = "auto") -> str:
+    """``A2``, ``A3`` or ``A5``: the family of the chip that a kernel with this ``platform=`` is compiled for."""
+    return select_chip(None, platform, None).family

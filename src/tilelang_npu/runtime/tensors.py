@@ -1,0 +1,78 @@
+"""Arrays of the caller as NumPy arrays over the same memory: NumPy, torch on the CPU, and whatever exports DLPack.
+
+torch is never imported here. A tensor can only arrive when its owner has imported torch already, and is recognised by that.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilelang_npu.errors import TileError
+
+__all__ = ["Array", "as_array", "is_tensor", "like_caller"]
+
+Array = np.ndarray[Any, Any]
+
+# torch types that NumPy has no name for: the torch type of the same width to reinterpret as, and the NumPy type of the bits.
+_REINTERPRETED = {
+    "bfloat16": ("int16", np.dtype(ml_dtypes.bfloat16)),
+    "float8_e4m3fn": ("uint8", np.dtype(ml_dtypes.float8_e4m3fn)),
+    "float8_e5m2": ("uint8", np.dtype(ml_dtypes.float8_e5m2)),
+}
+
+
+def _is_torch(value: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_tensor(value: object) -> bool:
+    """Whether ``value`` is an array of any kind, and not a scalar; NumPy scalars are scalars."""
+    return isinstance(value, np.ndarray) or _is_torch(value) or hasattr(value, "__dlpack__")
+
+
+def as_array(value: Any) -> Array:
+    """``value`` as an array that shares its memory, strides included.
+
+    Raises:
+        TileError: T407 the memory cannot be reached from here: it is on a device, or sparse.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if _is_torch(value):
+        return _from_torch(value)
+    try:
+        exported: Array = np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        msg = f"a {type(value).__name__} cannot be read in place: {error}"
+        raise TileError(msg, code="T407", help="pass a NumPy array or a torch tensor on the CPU") from None
+    return exported
+
+
+def _from_torch(tensor: Any) -> Array:
+    if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided":
+        msg = f"the tensor is on {tensor.device} ({str(tensor.layout).removeprefix('torch.')})"
+        raise TileError(msg, code="T407", help="kernels run on the CPU here: pass a dense tensor, .cpu() makes one")
+    name = str(tensor.dtype).removeprefix("torch.")
+    plain = tensor.detach()
+    if name in _REINTERPRETED:
+        bits, dtype = _REINTERPRETED[name]
+        viewed: Array = plain.view(getattr(sys.modules["torch"], bits)).numpy().view(dtype)
+        return viewed
+    array: Array = plain.numpy()
+    return array
+
+
+def like_caller(array: Array, inputs: tuple[object, ...]) -> Any:
+    """``array`` as the kind of array the caller used: a torch tensor over the same memory if any input is one."""
+    if not any(_is_torch(value) for value in inputs):
+        return array
+    torch: Any = sys.modules["torch"]
+    for name, (bits, dtype) in _REINTERPRETED.items():
+        if array.dtype == dtype:
+            return torch.from_numpy(array.view(np.dtype(bits))).view(getattr(torch, name))
+    return torch.from_numpy(array)

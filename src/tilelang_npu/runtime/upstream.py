@@ -1,0 +1,44 @@
+"""The MLIR project's own Python bindings, from whichever distribution of them is installed.
+
+They know nothing of HIVM: a module goes through them in the generic form with unregistered dialects allowed, and its
+attributes of unknown dialects stay opaque. That is enough to parse, verify the structure, walk and transform it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from tilelang_npu.errors import TileError
+
+__all__ = ["bindings", "live_module"]
+
+_HOMES = ("mlir", "iree.compiler", "torch_mlir")
+
+
+def bindings() -> str | None:
+    """The package whose ``ir`` module is used: ``mlir``, ``iree.compiler`` or ``torch_mlir``; None where none is installed."""
+    for home in _HOMES:
+        try:
+            if find_spec(f"{home}.ir") is not None:
+                return home
+        except ModuleNotFoundError:
+            continue
+    return None
+
+
+def live_module(text: str) -> Any:
+    """An ``ir.Module`` parsed from text, in a context of its own.
+
+    Raises:
+        TileError: T711 no MLIR bindings are installed.
+    """
+    home = bindings()
+    if home is None:
+        msg = "no MLIR Python bindings are installed"
+        raise TileError(msg, code="T711", help="pip install 'tilelang-npu[mlir]'; mlir(stage) gives the text without them")
+    ir = import_module(f"{home}.ir")
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    return ir.Module.parse(text, context)

@@ -1,0 +1,41 @@
+"""Runs HIVM modules on a modelled chip: the values, the cycles, and what went wrong.
+
+``simulate`` compiles a module to Python and NumPy, runs it on the caller's arrays in place, and returns a :class:`Launch`
+with times, busy pipes, hazards, a trace and a summary. A :class:`Program` keeps what was compiled for further launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilelang_npu.simulator.hazards import Hazard
+from tilelang_npu.simulator.launch import Launch
+from tilelang_npu.simulator.program import Program
+from tilelang_npu.target import Chip
+
+
+def simulate(module: ModuleOp | Program, args: Sequence[Any], *, blocks: int, chip: Chip | str | None = None,
+             hazards: bool = False, order: Sequence[int] | int | None = None) -> Launch:
+    """Run a kernel.
+
+    Args:
+        module: HIVM in the planned form, or a compiled :class:`Program`.
+        args: the user's arguments in order, NumPy arrays (written in place) and numbers; what the runtime supplies
+            (FFTS address, lock, workspace, grid) is left out.
+        blocks: number of blocks.
+        chip: the chip, by name or itself; None takes the module's ``hacc.target``.
+        hazards: look for races and broken flag protocols at once (otherwise when ``Launch.hazards`` is read).
+        order: the order in which blocks run, or the seed of a random one; a correct kernel does not depend on it.
+
+    Raises:
+        TileError: T301, the cores hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
+            outside of its memory; T503 to T509, other faults of the module; T701, unknown chip.
+    """
+    program = module if isinstance(module, Program) else Program(module, chip)
+    return Launch(program.run(args, blocks=blocks, order=order), hazards=hazards)
+
+
+__all__ = ["Hazard", "Launch", "Program", "simulate"]

@@ -1,0 +1,233 @@
+"""Loops and branches, and the queries of who and where a core is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter, Value, bounds, effect, pure, unsupported
+from tilelang_npu.simulator.codegen.scalars import is_truth
+from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
+from tilelang_npu.simulator.codegen.views import Choice, View
+
+
+class Carried:
+    """A value that a loop or a branch hands on: a variable of the generated code, or a memref that moves.
+
+    Of a memref only the address may change; the rest stays as it came.
+    """
+
+    def __init__(self, em: Emitter, kind: Attribute, op: Operation) -> None:
+        self.em = em
+        self.kind = kind
+        self.op = op
+        self.name = em.fresh("c")
+        self.shape: View | None = None
+
+    def assignment(self, ssa: SSAValue) -> str:
+        """The expression that the variable takes its value from."""
+        if not isinstance(self.kind, MemRefType):
+            return self.em.expression(ssa).text
+        buffer = self.em.buffer(ssa)
+        view = buffer
+        while isinstance(view, Choice):
+            view = view.true
+        if self.shape is None:
+            self.shape = view
+        known = (self.shape.base, self.shape.sizes, self.shape.strides)
+        if (view.base, view.sizes, view.strides) != known:
+            raise unsupported(self.op, "it hands on memrefs that differ in more than their address")
+        return self.em.offset_of(buffer)
+
+    def value(self, scope: Scope) -> Value:
+        """The value behind the variable, as seen from ``scope``."""
+        if isinstance(self.kind, MemRefType):
+            assert self.shape is not None
+            offset = self.em.atom(self.name, scope, 0)
+            return View(self.shape.base, self.shape.element, offset, offset, self.shape.sizes, self.shape.strides)
+        if isinstance(self.kind, (IndexType, IntegerType)) and not is_truth(self.kind):
+            return self.em.atom(self.name, scope, *bounds(self.kind))
+        return Expr(self.name, scope)
+
+
+def _assign(em: Emitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
+    """Set all variables at once."""
+    if not carried:
+        return
+    texts = [one.assignment(value) for one, value in zip(carried, values, strict=True)]
+    if [one.name for one in carried] == texts:
+        return
+    em.flush()
+    em.line(f"{', '.join(one.name for one in carried)} = {', '.join(texts)}", op)
+
+
+def _terminator(block: Block) -> Operation:
+    last = block.last_op
+    assert last is not None
+    return last
+
+
+@effect("scf.for")
+def _for(em: Emitter, op: scf.ForOp) -> None:
+    low, high, step = em.integer(op.lb), em.integer(op.ub), em.integer(op.step)
+    if not step.at_least(1):
+        raise unsupported(op, "its step is not known to be positive")
+    carried = [Carried(em, arg.type, op) for arg in op.iter_args]
+    _assign(em, carried, op.iter_args, op)
+    texts = [em.spelled(low), em.spelled(high), em.spelled(step)]
+    span = high - low
+    certain = span.at_least(1)
+    em.flush()
+    outer = em.scope
+    scope = em.enter("loop", certain=certain)
+    index = em.fresh("i")
+    variable = em.atom(index, scope, low.low, None if high.high is None else high.high - 1)
+    body = op.body.block
+    em.values[body.args[0]] = variable
+    em.turns[op] = (variable, low, step)
+    for one, arg in zip(carried, body.args[1:], strict=True):
+        em.values[arg] = one.value(scope)
+    em.depth += 1
+    em.add_scalars(2)
+    em.emit_block(body)
+    _assign(em, carried, _terminator(body).operands, op)
+    em.depth -= 1
+    bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
+    em.flush()
+    outer.line(f"for {index} in range({bounds_text}):", op)
+    em.leave()
+    for one, result in zip(carried, op.results, strict=True):
+        em.values[result] = one.value(em.scope)
+
+
+@effect("scf.if")
+def _if(em: Emitter, op: scf.IfOp) -> None:
+    condition = em.expression(op.cond)
+    branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
+    carried = [Carried(em, result.type, op) for result in op.results]
+    if condition.value is not None:
+        _fold_branch(em, op, branches, bool(condition.value))
+        return
+    em.add_scalars(1)
+    em.flush()
+    outer = em.scope
+    scopes = [_branch(em, op, block, carried) for block in branches]
+    for number, scope in enumerate(scopes):
+        if scope.lines or number == 0:
+            outer.line("else:" if number else f"if {condition.text}:", op)
+            if not scope.lines:
+                scope.line("pass")
+            scope.close()
+    for one, result in zip(carried, op.results, strict=True):
+        em.values[result] = one.value(em.scope)
+
+
+def _branch(em: Emitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> Scope:
+    """The lines of one branch, not yet behind its header: what they need from outside is still to come before it."""
+    outer = em.scope
+    scope = em.enter("branch")
+    em.emit_block(block)
+    _assign(em, carried, _terminator(block).operands if carried else (), op)
+    em.flush()
+    em.scope = outer
+    return scope
+
+
+def _fold_branch(em: Emitter, op: scf.IfOp, branches: list[Block], taken: bool) -> None:
+    """A branch whose condition is known: only what runs is generated."""
+    if not taken and len(branches) < 2:
+        return
+    block = branches[0 if taken else 1]
+    em.emit_block(block)
+    for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
+        em.values[result] = em.value(value)
+
+
+@effect("scf.while")
+def _while(em: Emitter, op: scf.WhileOp) -> None:
+    before, after = op.before_region.block, op.after_region.block
+    carried = [Carried(em, arg.type, op) for arg in before.args]
+    results = [Carried(em, result.type, op) for result in op.results]
+    _assign(em, carried, op.arguments, op)
+    em.flush()
+    outer = em.scope
+    outer.line("while True:", op)
+    scope = em.enter("branch")
+    header = outer.lines.pop()
+    for one, arg in zip(carried, before.args, strict=True):
+        em.values[arg] = one.value(scope)
+    em.depth += 1
+    em.add_scalars(2)
+    em.emit_block(before)
+    condition = _terminator(before)
+    test = em.expression(condition.operands[0])
+    _assign(em, results, condition.operands[1:], op)
+    em.flush()
+    em.line(f"if not {test.text}: break", op)
+    for one, arg in zip(results, after.args, strict=True):
+        em.values[arg] = one.value(scope)
+    em.emit_block(after)
+    _assign(em, carried, _terminator(after).operands, op)
+    em.depth -= 1
+    em.flush()
+    outer.lines.append(header)
+    em.leave()
+    for one, result in zip(results, op.results, strict=True):
+        em.values[result] = one.value(em.scope)
+
+
+@effect("scope.scope", "scf.execute_region")
+def _region(em: Emitter, op: Operation) -> None:
+    block = op.regions[0].block
+    em.emit_block(block)
+    for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
+        em.values[result] = em.value(value)
+
+
+@pure("hivm.hir.get_block_idx")
+def _block_index(em: Emitter, op: Operation) -> Value:
+    return em.who("bid", em.block, 0, MAX_BLOCKS - 1)
+
+
+@pure("hivm.hir.get_block_num")
+def _block_count(em: Emitter, op: Operation) -> Value:
+    return em.who("nblocks", em.launch, 1, MAX_BLOCKS)
+
+
+@pure("hivm.hir.get_sub_block_idx")
+def _sub_block_index(em: Emitter, op: Operation) -> Value:
+    return em.who("sid", em.launch, 0, em.parallel - 1) if em.parallel > 1 else Int(0)
+
+
+@pure("hivm.hir.get_sub_block_num")
+def _sub_block_count(em: Emitter, op: Operation) -> Value:
+    return Int(em.parallel)
+
+
+@effect("hivm.hir.get_sys_cnt")
+def _system_counter(em: Emitter, op: Operation) -> None:
+    raise unsupported(op, "values do not depend on time here")
+
+
+@pure("hivm.hir.multi_buffer_counter")
+def _counter(em: Emitter, op: Operation) -> Value:
+    return turn(em, op)
+
+
+def turn(em: Emitter, op: Operation) -> Int:
+    """The number of the iteration of the innermost counted loop around an op; 0 outside of loops."""
+    parent = op.parent_op()
+    while parent is not None and parent not in em.turns:
+        parent = parent.parent_op()
+    if parent is None:
+        return Int(0)
+    variable, low, step = em.turns[parent]
+    span = variable - low
+    if step == Int(1):
+        return span
+    high = span.high // step.low if span.high is not None and step.low else None
+    return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step), 0, high)
+

@@ -1,0 +1,79 @@
+"""mmadL1: the matrix product with its loads from L1 and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator import datapath
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.moves import panels
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen.views import Buffer, alternatives
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.simulator.events import Slot
+from tilelang_npu.simulator.work import Mmad
+
+_NONE = Int(-1)
+
+
+def _shape(op: Any, buffer: Buffer, name: str) -> tuple[int, ...]:
+    shape = alternatives(buffer)[0].shape
+    if shape is None or len(shape) not in (2, 4):
+        raise unsupported(op, f"{name} is not a matrix of known size")
+    return shape
+
+
+def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of a buffer: fractals ``[C1, R1, r0, c0]`` or rows."""
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    return shape[1] * shape[2], shape[0] * shape[3]
+
+
+def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
+    """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
+    for name, (size, first, second, what) in sizes.items():
+        if size.known and size.const > min(first, second):
+            raise TileError(f"mmadL1 multiplies {name} = {size.const}, but its buffers have {what} {first} and {second}",
+                            code="T507", location=location_of(op))
+
+
+@effect("hivm.hir.mmadL1")
+def _mmad(em: Emitter, op: Any) -> None:
+    a, b, c = em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)
+    m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
+    a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
+    a_turned, b_turned = op.a_transpose is not None, op.b_transpose is not None
+    rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
+    deep, columns = _logical(b_shape)[::-1] if b_turned else _logical(b_shape)
+    c_rows, c_columns = _logical(c_shape)
+    _check(em, op, {"m": (m, rows, c_rows, "rows"), "k": (k, depth, deep, "depths"), "n": (n, columns, c_columns, "columns")})
+    wide = op.enable_HF32 is not None
+    exact = c.element == "int32"
+    unit_flag = op.unit_flag_mode is not None
+    bias = None if op.per_channel_bias is None else em.buffer(op.per_channel_bias)
+    init = em.expression(op.init_condition)
+    clears = init.value is not None and bool(init.value)
+    operands = [Operand(a, reads=True, writes=False, pipe="MTE1", name="a"),
+                Operand(b, reads=True, writes=False, pipe="MTE1", name="b"),
+                Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
+    if bias is not None:
+        operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias"))
+    given = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
+
+    if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
+        given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), 0, 1)
+
+    def work(slot: Callable[[Int], Slot]) -> Mmad:
+        sync = [slot(value) for value in given]
+        return Mmad(a.element.mlir, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
+                    (sync[5], sync[6]), unit_flag, bias is not None)
+
+    em.record(op, "MTE1", operands, work)
+    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact)
+    texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
+    sizes = [em.spelled(size) for size in (m, k, n)]
+    extra = f", {em.array(bias)}" if bias is not None else ""
+    em.line(f"{em.constant(product, 'mmad')}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")

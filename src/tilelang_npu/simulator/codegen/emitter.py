@@ -1,0 +1,537 @@
+"""The state of generating one device function: values, scopes, records of ops, and the lines themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
+from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
+from tilelang_npu.target import Chip
+
+Value = Union[Int, Expr, View, Choice, Local]
+Pure = Callable[["Emitter", Any], Union[Value, Sequence[Value]]]
+Effect = Callable[["Emitter", Any], None]
+
+PURE: dict[str, Pure] = {}
+"""Ops without effects, by name: they are evaluated when their result is first needed."""
+EFFECT: dict[str, Effect] = {}
+"""Ops that do something, by name: they are emitted in their order."""
+IGNORED = frozenset({
+    "annotation.mark", "hivm.hir.set_mask_norm", "hivm.hir.set_ffts_base_addr", "hivm.hir.set_ctrl", "hivm.hir.anchor",
+    "hivm.hir.init_debug", "hivm.hir.finish_debug", "hivm.hir.dcci", "hivm.hir.debug", "memref.dealloc",
+    "memref.assume_alignment", "scf.yield", "scf.condition", "func.return"})
+"""Ops that change neither values nor times here."""
+MAX_BLOCKS = 65535
+"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
+
+
+class Operand(NamedTuple):
+    """A memory operand of an op that is being recorded."""
+
+    buffer: Buffer
+    reads: bool
+    writes: bool
+    pipe: str
+    name: str
+
+
+def pure(*names: str) -> Callable[[Pure], Pure]:
+    """Register how ops without effects are evaluated."""
+
+    def register(handler: Pure) -> Pure:
+        for name in names:
+            PURE[name] = handler
+        return handler
+
+    return register
+
+
+def effect(*names: str) -> Callable[[Effect], Effect]:
+    """Register how ops with effects are emitted."""
+
+    def register(handler: Effect) -> Effect:
+        for name in names:
+            EFFECT[name] = handler
+        return handler
+
+    return register
+
+
+def op_name(op: Operation) -> str:
+    """The op's full name, also where no dialect that is loaded declares it."""
+    name = getattr(op, "op_name", None)
+    return name.data if name is not None else op.name
+
+
+def unsupported(op: Operation, why: str = "", help_: str = "") -> TileError:
+    """The error for an op that the simulator does not execute."""
+    return TileError(f"the simulator does not execute {op_name(op)}" + (f": {why}" if why else ""), code="T501",
+                     location=location_of(op), help=help_)
+
+
+class Emitter:
+    """Generates the Python source of one device function.
+
+    Args:
+        function: the function.
+        core: ``AIC`` or ``AIV``.
+        chip: gives the capacities of the memories.
+        parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        self.function = function
+        self.core = core
+        self.chip = chip
+        self.parallel = parallel
+        self.launch = Scope("launch", None, 1)
+        self.block = Scope("block", self.launch, 2)
+        self.scope = self.block
+        self.values: dict[SSAValue, Value] = {}
+        self.records: list[OpRecord] = []
+        self.globals: dict[str, object] = {}
+        self.extents: dict[str, int] = {}
+        self.switches = False
+        self.global_sync = False
+        self.depth = 0
+        self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
+        self.atomic = "none"
+        self._events: list[str] = []
+        self._gm: list[str] = []
+        self._names = 0
+        self._atoms = 0
+        self._scalars = 0
+        self._variant: set[SSAValue] = set()
+        self._global_ids: dict[int, str] = {}
+        self._who: dict[str, Int] = {}
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def fresh(self, prefix: str) -> str:
+        """A name that is not in use."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def constant(self, thing: object, prefix: str) -> str:
+        """The name of an object that the generated code uses."""
+        name = self._global_ids.get(id(thing))
+        if name is None:
+            name = self._global_ids[id(thing)] = self.fresh(prefix + "_")
+            self.globals[name] = thing
+        return name
+
+    def numpy_type(self, element: DType) -> str:
+        """The name of an element type's NumPy dtype."""
+        name = f"t_{element.mlir}"
+        self.globals[name] = element.numpy
+        return name
+
+    # -- definitions ---------------------------------------------------------------------------------------------------
+
+    def define(self, text: str, scope: Scope, prefix: str = "x", *, safe: bool = True) -> str:
+        """The name of a pure expression, computed in ``scope`` or, where it may fail, no further out than it surely runs."""
+        if text.isidentifier() or text.lstrip("-").isdigit():
+            return text
+        target = scope if safe else self._surely_run(scope)
+        place: Scope | None = target
+        while place is not None and place.depth >= scope.depth:
+            known = place.names.get(text)
+            if known is not None:
+                return known
+            place = place.parent
+        name = self.fresh(prefix)
+        target.line(f"{name} = {text}", self.current)
+        target.names[text] = name
+        return name
+
+    def _surely_run(self, scope: Scope) -> Scope:
+        place = self.scope
+        while place.depth > scope.depth:
+            if place.kind == "branch" or (place.kind == "loop" and not place.certain):
+                return place
+            assert place.parent is not None
+            place = place.parent
+        return place
+
+    current: Operation | None = None
+    """The op that lines are emitted for."""
+
+    def atom(self, name: str, scope: Scope, low: int | None = None, high: int | None = None) -> Int:
+        """An integer behind a name."""
+        self._atoms += 1
+        return Int(0, ((Atom(name, scope, low, high, self._atoms), 1),))
+
+    def named(self, text: str, scope: Scope, low: int | None = None, high: int | None = None, *, safe: bool = True) -> Int:
+        """An integer computed by an expression."""
+        if low is not None and low == high:
+            return Int(low)
+        return self.atom(self.define(text, scope, safe=safe), scope, low, high)
+
+    def spelled(self, value: Int) -> str:
+        """The expression of an integer; parts that are known further out are computed there."""
+        if not value.terms:
+            return str(value.const)
+        groups: dict[int, list[tuple[Atom, int]]] = {}
+        for atom, factor in value.terms:
+            groups.setdefault(atom.scope.depth, []).append((atom, factor))
+        const = value.const
+        parts: list[tuple[str, int]] = []
+        depths = sorted(groups)
+        for depth in depths:
+            parts += [(atom.name, factor) for atom, factor in groups[depth]]
+            if depth != depths[-1] and not (len(parts) == 1 and parts[0][1] == 1):
+                parts = [(self.define(join(parts, const), groups[depth][0][0].scope), 1)]
+                const = 0
+        return join(parts, const)
+
+    def name_of(self, value: Int) -> str:
+        """A name or literal that holds an integer."""
+        return self.define(self.spelled(value), self.scope_of(value))
+
+    def scope_of(self, *values: Value | Int) -> Scope:
+        """The innermost scope that the values depend on."""
+        found = self.launch
+        for value in values:
+            if isinstance(value, Int):
+                for atom, _ in value.terms:
+                    found = deeper(found, atom.scope)
+            elif isinstance(value, Expr):
+                found = deeper(found, value.scope)
+            elif isinstance(value, View):
+                found = deeper(found, self.scope_of(value.offset, *value.sizes, *value.strides))
+            elif isinstance(value, Choice):
+                found = deeper(found, self.scope_of(value.condition, value.true, value.false))
+        return found
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def value(self, ssa: SSAValue) -> Value:
+        """What an SSA value is."""
+        found = self.values.get(ssa)
+        if found is None:
+            if isinstance(ssa, BlockArgument):
+                found = self.values[ssa] = self.argument(ssa)
+            else:
+                assert isinstance(ssa, OpResult)
+                found = self._evaluate(ssa)
+        return found
+
+    def _evaluate(self, ssa: OpResult) -> Value:
+        op = ssa.op
+        handler = PURE.get(op_name(op))
+        if handler is None:
+            raise unsupported(op)
+        outer, self.current = self.current, op
+        made = handler(self, op)
+        self.current = outer
+        results = made if isinstance(made, (list, tuple)) and not isinstance(made, Operand) else (made,)
+        for result, value in zip(op.results, results, strict=True):
+            self.values[result] = value
+        return self.values[ssa]
+
+    def integer(self, ssa: SSAValue) -> Int:
+        """The integer that an SSA value is."""
+        value = self.value(ssa)
+        if isinstance(value, Int):
+            return value
+        if isinstance(value, Expr):  # a truth value in integer clothes
+            if value.value is not None:
+                return Int(int(value.value))
+            return self.named(f"int({value.text})", value.scope, 0, 1)
+        raise unsupported(self._owner(ssa), "an integer is needed here")
+
+    def expression(self, ssa: SSAValue) -> Expr:
+        """A scalar as an expression that is a name or a literal."""
+        value = self.value(ssa)
+        if isinstance(value, Int):
+            return Expr(self.name_of(value), self.scope_of(value), value.const if value.known else None)
+        if isinstance(value, Expr):
+            return value
+        raise unsupported(self._owner(ssa), "a scalar is needed here")
+
+    def buffer(self, ssa: SSAValue) -> Buffer:
+        """The memref that an SSA value is."""
+        value = self.value(ssa)
+        if isinstance(value, (View, Choice)):
+            return value
+        raise unsupported(self._owner(ssa), "a memref in a device memory is needed here",
+                          "give the memref an address space and an address (hivm.hir.pointer_cast)")
+
+    def _owner(self, ssa: SSAValue) -> Operation:
+        if self.current is not None:
+            return self.current
+        owner = ssa.owner
+        return owner if isinstance(owner, Operation) else self.function
+
+    def argument(self, ssa: BlockArgument) -> Value:
+        """A kernel argument; arguments of other blocks are set by the op that owns them."""
+        index = ssa.index
+        kind = ssa.type
+        hint = ssa.name_hint or f"arg{index}"
+        name = f"a{index}_{hint}"
+        if isa(kind, MemRefType):
+            element = element_of(kind)
+            self.launch.line(f"{name} = arrays[{index}]")
+            shape = kind.get_shape()
+            sizes = []
+            for axis, size in enumerate(shape):
+                if size >= 0:
+                    sizes.append(Int(size))
+                else:
+                    self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
+                    sizes.append(self.atom(f"{name}_{axis}", self.launch, 0))
+            known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
+            return View(Base("gm", index, name, known), element, Int(0), Int(0), tuple(sizes),
+                        tuple(self.row_major(sizes, element.nbytes)))
+        if isinstance(kind, (IndexType, IntegerType)):
+            self.launch.line(f"{name} = scalars[{index}]")
+            if isinstance(kind, IntegerType) and kind.width.data == 1:
+                return Expr(name, self.launch)
+            low, high = bounds(kind)
+            return self.atom(name, self.launch, low, high)
+        self.launch.line(f"{name} = scalars[{index}]")
+        return Expr(name, self.launch)
+
+    def who(self, name: str, scope: Scope, low: int, high: int) -> Int:
+        """A number that the driver hands to the generated code."""
+        found = self._who.get(name)
+        if found is None:
+            found = self._who[name] = self.atom(name, scope, low, high)
+        return found
+
+    def row_major(self, sizes: Sequence[Int], run: int) -> list[Int]:
+        """Strides in bytes of a memref without gaps."""
+        strides: list[Int] = []
+        step = Int(run)
+        for size in reversed(sizes):
+            strides.append(step)
+            step = self.multiplied(step, size)
+        return strides[::-1]
+
+    def multiplied(self, a: Int, b: Int) -> Int:
+        """The product of two integers."""
+        if a.known:
+            return b.scaled(a.const)
+        if b.known:
+            return a.scaled(b.const)
+        low, high = None, None
+        if None not in (a.low, a.high, b.low, b.high):
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]  # type: ignore[operator]
+            low, high = min(corners), max(corners)
+        elif a.at_least(0) and b.at_least(0):
+            low = 0
+        scope = deeper(self.scope_of(a), self.scope_of(b))
+        return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, low, high)
+
+    def on_chip(self, memory: str) -> Base:
+        """One of the core's own memories."""
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size)
+
+    # -- arrays --------------------------------------------------------------------------------------------------------
+
+    def array(self, buffer: Buffer, element: np.dtype[Any] | None = None) -> str:
+        """The name of the NumPy array over a memref; ``element`` replaces its element type."""
+        if isinstance(buffer, Choice):
+            scope = self.scope_of(buffer)
+            first, second = self.array(buffer.true, element), self.array(buffer.false, element)
+            return self.define(f"{first} if {buffer.condition.text} else {second}", scope, "v", safe=False)
+        inside = self._checked(buffer, element)
+        if element is None:
+            kind = self.numpy_type(buffer.element)
+        else:
+            kind = f"t_{element.str.strip('|<>')}"
+            self.globals[kind] = element
+        shape = _tuple([self.spelled(size) for size in buffer.sizes])
+        strides = _tuple([self.spelled(stride) for stride in buffer.strides])
+        offset = self.name_of(buffer.offset)
+        text = f"nd({shape}, {kind}, {buffer.base.name}, {offset}, {strides})"
+        return self.define(text, self.scope_of(buffer), "v", safe=inside)
+
+    def _checked(self, view: View, element: np.dtype[Any] | None) -> bool:
+        """Whether a view surely lies in its memory; one that surely does not is an error."""
+        base = view.base
+        reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
+        for size, stride in zip(view.sizes, view.strides):
+            if not stride.known:
+                return False
+            reach = reach + (size - 1).scaled(stride.const)
+        if base.memory != "gm" and reach.high is not None:
+            self.extents[base.memory] = max(self.extents.get(base.memory, 0), reach.high)
+        elif base.memory != "gm":
+            self.extents[base.memory] = base.size or 0
+        if base.size is None:
+            return False
+        if view.static and view.shape is not None and 0 not in view.shape and (
+                view.offset.const < 0 or reach.const > base.size):
+            raise TileError(
+                f"bytes {view.offset.const}..{reach.const - 1} do not lie in {spoken(base)}, which has {base.size} bytes",
+                code="T502", location=location_of(self._owner_now()),
+                help="the address plus the size of the buffer must not pass the end of the memory")
+        return (view.offset.at_least(0) and reach.at_most(base.size) and all(size.at_least(0) for size in view.sizes))
+
+    def _owner_now(self) -> Operation:
+        return self.current if self.current is not None else self.function
+
+    # -- lines and events ----------------------------------------------------------------------------------------------
+
+    def line(self, text: str, op: Operation | None = None) -> None:
+        """A statement in the current scope."""
+        self.scope.line(text, op if op is not None else self.current)
+
+    def flush(self) -> None:
+        """Write the events of the ops emitted since the last time."""
+        if self._events:
+            self.scope.line(f"ev += ({', '.join(self._events)},)")
+            self._events = []
+        if self._gm:
+            self.scope.line(f"gm += ({', '.join(self._gm)},)")
+            self._gm = []
+
+    def enter(self, kind: Kind, *, certain: bool = False) -> Scope:
+        """Open a scope inside the current one."""
+        self.flush()
+        self.scope = Scope(kind, self.scope, self.scope.indent + 1, certain)
+        return self.scope
+
+    def leave(self) -> None:
+        """Close the current scope."""
+        self.flush()
+        scope = self.scope
+        if not scope.lines:
+            scope.line("pass")
+        scope.close()
+        assert scope.parent is not None
+        self.scope = scope.parent
+
+    def slot(self, value: Int, facts: dict[str, int]) -> Slot:
+        """Where an integer of an event stands: in the record if it is constant, else among the event's facts."""
+        if value.known:
+            return value.const
+        text = self.name_of(value)
+        return Fact(facts.setdefault(text, len(facts)))
+
+    def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
+               work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
+        """Record that the op runs here.
+
+        Args:
+            op: the op.
+            pipe: the pipe that takes it.
+            operands: its operands in memory.
+            work: makes the description of its cost; gets the function from integers to slots.
+        """
+        facts: dict[str, int] = {}
+        accesses = [self._access(op, operand, facts) for operand in operands]
+        made = OpRecord(
+            number=len(self.records), name=op_name(op), pipe=pipe, core=self.core, location=location_of(op),
+            accesses=tuple(accesses), work=work(lambda value: self.slot(value, facts)), scalars=self._scalars,
+            facts=tuple(facts), loops=self.depth)
+        self._scalars = 0
+        self.records.append(made)
+        text = f"({made.number}, {', '.join(facts)})" if facts else str(made.number)
+        self._events.append(text)
+        return made
+
+    def _access(self, op: Operation, operand: Operand, facts: dict[str, int]) -> Access:
+        views = alternatives(operand.buffer)
+        first = views[0]
+        if any((v.base, v.sizes, v.strides) != (first.base, first.sizes, first.strides) for v in views):
+            raise unsupported(op, "it chooses among memrefs that differ in more than their address")
+        offset: Slot | None
+        if first.base.memory == "gm":
+            self._gm.append(self.offset_of(operand.buffer))
+            offset = None
+        elif isinstance(operand.buffer, Choice):
+            offset = Fact(facts.setdefault(self.offset_of(operand.buffer), len(facts)))
+        else:
+            offset = self.slot(first.offset, facts)
+        return Access(
+            memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
+            element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
+            strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name)
+
+    def offset_of(self, buffer: Buffer) -> str:
+        """The byte offset of a memref as a name or literal."""
+        if isinstance(buffer, Choice):
+            text = f"{self.offset_of(buffer.true)} if {buffer.condition.text} else {self.offset_of(buffer.false)}"
+            return self.define(text, self.scope_of(buffer))
+        return self.name_of(buffer.offset)
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+
+    def emit_block(self, block: Block) -> None:
+        """Emit the ops of a block in their order."""
+        self._variant.update(block.args)
+        for op in block.ops:
+            name = op_name(op)
+            handler = EFFECT.get(name)
+            self.current = op
+            if handler is not None:
+                handler(self, op)
+                self._variant.update(op.results)
+            elif name in PURE:
+                self._count(op)
+            elif name not in IGNORED:
+                raise unsupported(op, help_="write it with ops of the planned form; docs list those that are executed")
+        self.current = None
+
+    def _count(self, op: Operation) -> None:
+        """Scalar instructions: what is computed anew in every iteration."""
+        if any(operand in self._variant for operand in op.operands):
+            self._variant.update(op.results)
+            self._scalars += 1
+
+    def add_scalars(self, count: int) -> None:
+        """Scalar instructions that run ahead of the next op."""
+        self._scalars += count
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+SPOKEN = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"}
+"""What the memories are called in messages."""
+
+
+def spoken(base: Base) -> str:
+    """What the memory is called in messages."""
+    return SPOKEN.get(base.memory, base.memory)
+
+
+def element_of(kind: Attribute) -> DType:
+    """The element type of a memref or scalar type.
+
+    Raises:
+        TileError: T501, no element type of the op tables.
+    """
+    element = kind.element_type if isinstance(kind, MemRefType) else kind
+    try:
+        return dtype(str(element))
+    except ValueError:
+        raise TileError(f"the simulator has no elements of type {element}", code="T501") from None
+
+
+def bounds(kind: Attribute) -> tuple[int | None, int | None]:
+    """The least and greatest value of an integer type; unknown for ``index``, which does not overflow here."""
+    if isinstance(kind, IntegerType):
+        half = 1 << (kind.width.data - 1)
+        return -half, half - 1
+    return None, None
+
+
+def space(kind: Attribute) -> str | None:
+    """The address space of a memref type."""
+    return hivm.space_of(kind)

@@ -1,0 +1,272 @@
+"""Memrefs: views of memories (no data moves), element accesses, and scalar storage of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerType, MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.control import turn
+from tilelang_npu.simulator.codegen.emitter import (
+    Emitter,
+    Operand,
+    Value,
+    bounds,
+    effect,
+    element_of,
+    pure,
+    space,
+    unsupported,
+)
+from tilelang_npu.simulator.codegen.scalars import is_truth
+from tilelang_npu.simulator.codegen.scope import Expr, Int
+from tilelang_npu.simulator.codegen.views import Choice, Local, View, mapped
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.simulator.work import ScalarAccess
+
+
+def _mixed(em: Emitter, static: DenseArrayBase, dynamic: Sequence[SSAValue]) -> list[Int]:
+    """A list of which the static part stands in an attribute and the rest in operands."""
+    rest = iter(dynamic)
+    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(int(number)) for number in static.get_values()]
+
+
+def _type(op: Operation) -> MemRefType:
+    kind = op.results[0].type
+    assert isa(kind, MemRefType)
+    return kind
+
+
+@pure("memref.subview")
+def _subview(em: Emitter, op: memref.SubviewOp) -> Value:
+    offsets = _mixed(em, op.static_offsets, op.offsets)
+    sizes = _mixed(em, op.static_sizes, op.sizes)
+    steps = _mixed(em, op.static_strides, op.strides)
+    kept = _kept_axes(sizes, _type(op).get_shape())
+
+    def cut(view: View) -> View:
+        start = view.offset
+        for offset, stride in zip(offsets, view.strides):
+            start = start + em.multiplied(offset, stride)
+        strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides)]
+        return View(view.base, view.element, view.origin, start, tuple(sizes[axis] for axis in kept),
+                    tuple(strides[axis] for axis in kept))
+
+    return mapped(em.buffer(op.source), cut)
+
+
+def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
+    """The axes of the source that the result keeps; the others have size 1 (a rank-reducing subview)."""
+    kept: list[int] = []
+    surplus = len(sizes) - len(shape)
+    for axis, size in enumerate(sizes):
+        place = len(kept)
+        matches = place < len(shape) and (shape[place] == size.const if size.known else shape[place] < 0)
+        if surplus and size == Int(1) and not (matches and len(sizes) - axis > len(shape) - place + surplus - 1):
+            surplus -= 1
+            continue
+        kept.append(axis)
+    return kept
+
+
+@pure("memref.reinterpret_cast")
+def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
+    (offset,) = _mixed(em, op.static_offsets, op.offsets)
+    sizes = _mixed(em, op.static_sizes, op.sizes)
+    strides = _mixed(em, op.static_strides, op.strides)
+
+    def place(view: View) -> View:
+        width = view.element.nbytes
+        return View(view.base, view.element, view.origin, view.origin + offset.scaled(width), tuple(sizes),
+                    tuple(stride.scaled(width) for stride in strides))
+
+    return mapped(em.buffer(op.source), place)
+
+
+@pure("memref.cast", "memref.memory_space_cast")
+def _cast(em: Emitter, op: Operation) -> Value:
+    return em.value(op.operands[0])
+
+
+@pure("memref.view")
+def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
+    kind = _type(op)
+    element = element_of(kind)
+    rest = iter(op.sizes)
+    sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
+    shift = em.integer(op.byte_shift)
+
+    def place(view: View) -> View:
+        start = view.offset + shift
+        return View(view.base, element, start, start, sizes, tuple(em.row_major(sizes, element.nbytes)))
+
+    return mapped(em.buffer(op.source), place)
+
+
+@pure("hivm.hir.bitcast")
+def _bitcast(em: Emitter, op: Operation) -> Value:
+    element = element_of(op.results[0].type)
+    return mapped(em.buffer(op.operands[0]),
+                  lambda view: View(view.base, element, view.origin, view.offset, view.sizes, view.strides))
+
+
+def _groups(op: memref.AlterShapeOperation) -> list[list[int]]:
+    groups: ArrayAttr[Any] = op.reassociation
+    return [[axis.value.data for axis in group] for group in groups]
+
+
+@pure("memref.collapse_shape")
+def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
+    groups = _groups(op)
+
+    def merge(view: View) -> View:
+        sizes, strides = [], []
+        for group in groups:
+            size = Int(1)
+            for axis in group:
+                size = em.multiplied(size, view.sizes[axis])
+            for outer, inner in zip(group, group[1:]):
+                fits = view.strides[outer] == em.multiplied(view.strides[inner], view.sizes[inner])
+                if view.strides[outer].known and view.strides[inner].known and not fits and view.sizes[outer] != Int(1):
+                    raise unsupported(op, "the axes that it merges do not lie without gaps")
+            sizes.append(size)
+            strides.append(view.strides[group[-1]] if group else Int(view.element.nbytes))
+        return View(view.base, view.element, view.origin, view.offset, tuple(sizes), tuple(strides))
+
+    return mapped(em.buffer(op.src), merge)
+
+
+@pure("memref.expand_shape")
+def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
+    shape = _mixed(em, op.static_output_shape, op.output_shape)
+    groups = _groups(op)
+
+    def split(view: View) -> View:
+        strides: list[Int] = [Int(0)] * len(shape)
+        for axis, group in enumerate(groups):
+            step = view.strides[axis]
+            for place in reversed(group):
+                strides[place] = step
+                step = em.multiplied(step, shape[place])
+        return View(view.base, view.element, view.origin, view.offset, tuple(shape), tuple(strides))
+
+    return mapped(em.buffer(op.src), split)
+
+
+@pure("memref.dim")
+def _dim(em: Emitter, op: memref.DimOp) -> Value:
+    axis = em.integer(op.index)
+    buffer = em.buffer(op.source)
+    while isinstance(buffer, Choice):
+        buffer = buffer.true
+    if not axis.known:
+        raise unsupported(op, "the axis is not a constant")
+    return buffer.sizes[axis.const]
+
+
+@pure("memref.rank")
+def _rank(em: Emitter, op: memref.RankOp) -> Value:
+    return Int(em.buffer(op.source).rank)
+
+
+@pure("hivm.hir.pointer_cast")
+def _pointer_cast(em: Emitter, op: Any) -> Value:
+    kind = _type(op)
+    element = element_of(kind)
+    memory = space(kind)
+    if memory is None or memory == "gm" or memory not in em.chip.memory:
+        raise unsupported(op, f"its memory is {memory or 'not given'}")
+    rest = iter(op.dynamicSizes)
+    sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
+    base = em.on_chip(memory)
+    strides = tuple(em.row_major(sizes, element.nbytes))
+    places = [em.integer(address) for address in op.addrs]
+    views = [View(base, element, place, place, sizes, strides) for place in places]
+    made: View | Choice = views[-1]
+    if len(views) > 1:
+        iteration = turn(em, op)
+        if iteration.known:
+            return views[iteration.const % len(views)]
+        for number in reversed(range(len(views) - 1)):
+            scope = em.scope_of(iteration)
+            text = f"{em.name_of(iteration)} % {len(views)} == {number}"
+            made = Choice(Expr(em.define(text, scope, "c"), scope), views[number], made)
+    return made
+
+
+@effect("memref.alloc", "memref.alloca")
+def _alloc(em: Emitter, op: Operation) -> None:
+    kind = _type(op)
+    memory = space(kind)
+    if memory is not None:
+        raise TileError(
+            f"a buffer in {memory} has no address: the simulator runs the planned form", code="T501",
+            location=location_of(op), help="run memory planning first (the stage hivm), or write hivm.hir.pointer_cast")
+    if any(size < 0 for size in kind.get_shape()):
+        raise unsupported(op, "scalar storage of dynamic size")
+    count = 1
+    for size in kind.get_shape():
+        count *= size
+    name = em.fresh("s")
+    truth = is_truth(kind.element_type)
+    zero = "False" if truth else "0" if isinstance(kind.element_type, IntegerType) else "0.0"
+    em.line(f"{name} = [{zero}] * {count}", op)
+    em.values[op.results[0]] = Local(name, kind.element_type, tuple(kind.get_shape()))
+
+
+def _place(em: Emitter, shape: Sequence[int], indices: Sequence[SSAValue]) -> str:
+    total = Int(0)
+    for size, index in zip(shape, indices):
+        total = em.multiplied(total, Int(size)) + em.integer(index)
+    return em.spelled(total)
+
+
+def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequence[SSAValue]) -> View | Choice:
+    numbers = [em.integer(index) for index in indices]
+
+    def pick(view: View) -> View:
+        start = view.offset
+        for number, stride in zip(numbers, view.strides):
+            start = start + em.multiplied(number, stride)
+        return View(view.base, view.element, view.origin, start, (), ())
+
+    return mapped(buffer, pick)
+
+
+@effect("memref.load")
+def _load(em: Emitter, op: memref.LoadOp) -> None:
+    source = em.value(op.memref)
+    result = op.results[0]
+    kind = result.type
+    name = em.fresh("r")
+    if isinstance(source, Local):
+        em.line(f"{name} = {source.name}[{_place(em, source.shape, op.indices)}]")
+    else:
+        place = _element(em, op, em.buffer(op.memref), op.indices)
+        em.record(op, "S", [Operand(place, reads=True, writes=False, pipe="S", name="memref")],
+                  lambda slot: ScalarAccess(store=False))
+        em.line(f"{name} = {em.array(place)}.item()")
+    if isinstance(kind, MemRefType) or is_truth(kind):
+        em.values[result] = Expr(name, em.scope)
+    elif bounds(kind) != (None, None) or str(kind) == "index":
+        em.values[result] = em.atom(name, em.scope, *bounds(kind))
+    else:
+        em.values[result] = Expr(name, em.scope)
+
+
+@effect("memref.store")
+def _store(em: Emitter, op: memref.StoreOp) -> None:
+    target = em.value(op.memref)
+    text = em.expression(op.value).text
+    if isinstance(target, Local):
+        em.line(f"{target.name}[{_place(em, target.shape, op.indices)}] = {text}")
+        return
+    place = _element(em, op, em.buffer(op.memref), op.indices)
+    em.record(op, "S", [Operand(place, reads=False, writes=True, pipe="S", name="memref")],
+              lambda slot: ScalarAccess(store=True))
+    em.line(f"{em.array(place)}[()] = {text}")

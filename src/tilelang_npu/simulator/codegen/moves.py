@@ -1,0 +1,294 @@
+"""Data movement: load, store, copy, nd2nz, nz2nd, fixpipe."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops import dtype
+from tilelang_npu.ops.rounding import conversion, is_plain
+from tilelang_npu.simulator import datapath
+from tilelang_npu.simulator.codegen.emitter import SPOKEN, Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.simulator.work import Lanes, Transfer
+
+_PLACE = {"gm": "gm", "ub": "ub", "cbuf": "l1", "cc": "l0c", "ca": "l0a", "cb": "l0b", "bt": "bt", "fb": "fb"}
+"""What the memories are called in the names of the chip's moves."""
+_BLOCK = np.dtype("V32")
+"""One row of a fractal: moved whole."""
+
+
+def path(em: Emitter, op: Operation, source: Buffer, target: Buffer, layout: str = "") -> str:
+    """The row of the chip's moves for two memories.
+
+    Raises:
+        TileError: T503, the chip has no such path.
+    """
+    spaces = [alternatives(buffer)[0].base.memory for buffer in (source, target)]
+    name = "_".join(_PLACE[space] for space in spaces)
+    if f"{name}{layout}" in em.chip.moves:
+        return f"{name}{layout}"
+    if name in em.chip.moves:
+        return name
+    first, second = (SPOKEN[space] for space in spaces)
+    raise TileError(f"{em.chip.name} has no path from {first} to {second}", code="T503", location=location_of(op),
+                    help="go through GM" if {first, second} <= {"UB", "L1", "L0C"} else "")
+
+
+def pair(source: Buffer, target: Buffer, pipe: str) -> list[Operand]:
+    """The operands of a move."""
+    return [Operand(source, reads=True, writes=False, pipe=pipe, name="src"),
+            Operand(target, reads=False, writes=True, pipe=pipe, name="dst")]
+
+
+def _move(em: Emitter, op: Any, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
+    name = path(em, op, source, target)
+    operands = pair(source, target, pipe)
+    if atomic != "none":
+        operands[1] = operands[1]._replace(reads=True)
+    em.record(op, pipe, operands, lambda slot: Transfer(name))
+    write = em.array(target)
+    if atomic == "none":
+        em.line(f"{write}[...] = {em.array(source)}")
+    else:
+        combine = em.constant(datapath.ATOMICS[atomic], "atomic")
+        em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
+
+
+def _atomic(em: Emitter, op: Any) -> str:
+    kind = getattr(op, "atomic_kind", None)
+    return em.atomic if kind is None else str(kind.data)
+
+
+@effect("hivm.hir.set_atomic")
+def _set_atomic(em: Emitter, op: Any) -> None:
+    if em.scope.kind == "branch":
+        raise unsupported(op, "it stands in a branch", "set and reset it in the branch's stores instead (atomic = <add>)")
+    em.atomic = op.kind.data
+
+
+@effect("hivm.hir.load")
+def _load(em: Emitter, op: Any) -> None:
+    source, target = em.buffer(op.src), em.buffer(op.dst)
+    mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
+    _initialise(em, op, target)
+    if mode == "PadNull":
+        _move(em, op, source, target, "MTE2")
+        return
+    name = path(em, op, source, target)
+    em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
+    right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
+    value = em.expression(op.pad_value).text if mode == "PadValue" else "None"
+    helper = em.constant(datapath.load_padded, "load_padded")
+    em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
+
+
+def _initialise(em: Emitter, op: Any, target: Buffer) -> None:
+    """``init_out_buffer``: fill the destination first, where its condition holds."""
+    flag = op.init_out_buffer
+    if flag is None or not flag.value.data:
+        return
+    if op.pad_value is None:
+        raise unsupported(op, "init_out_buffer has no pad_value")
+    text = f"{em.array(target)}[...] = {em.expression(op.pad_value).text}"
+    if op.init_condition is not None:
+        condition = em.expression(op.init_condition)
+        if condition.value is None:
+            text = f"if {condition.text}: {text}"
+        elif not condition.value:
+            return
+    em.line(text)
+
+
+@effect("hivm.hir.store")
+def _store(em: Emitter, op: Any) -> None:
+    _move(em, op, em.buffer(op.src), em.buffer(op.dst), "MTE3", atomic=_atomic(em, op))
+
+
+@effect("hivm.hir.copy", "memref.copy")
+def _copy(em: Emitter, op: Any) -> None:
+    source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
+    spaces = tuple(alternatives(buffer)[0].base.memory for buffer in (source, target))
+    pipes = {("ub", "ub"): "V", ("gm", "cbuf"): "MTE2", ("gm", "ub"): "MTE2", ("ub", "gm"): "MTE3", ("ub", "cbuf"): "MTE3"}
+    pipe = pipes.get(spaces)
+    if pipe is None:
+        raise unsupported(op, f"it copies from {SPOKEN[spaces[0]]} to {SPOKEN[spaces[1]]}")
+    if pipe == "V":
+        bits = 8 * source.element.nbytes
+        em.record(op, "V", pair(source, target, "V"), lambda slot: Lanes("copy", bits, 1))
+        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+    else:
+        _move(em, op, source, target, pipe, atomic=em.atomic if pipe == "MTE3" else "none")
+
+
+def blocks_view(view: View) -> View | None:
+    """A fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None where that is no view."""
+    if view.rank != 4:
+        return None
+    outer, inner = view.strides[1], view.strides[2]
+    if not (view.sizes[2].known and inner.known) or (outer != inner.scaled(view.sizes[2].const) and view.sizes[1] != Int(1)):
+        return None
+    rows = view.sizes[1].scaled(view.sizes[2].const)
+    return View(view.base, view.element, view.origin, view.offset, (view.sizes[0], rows, view.sizes[3]),
+                (view.strides[0], inner, view.strides[3]))
+
+
+def panels(buffer: Buffer) -> Buffer | None:
+    """As ``blocks_view`` for each alternative."""
+    made = [blocks_view(view) for view in alternatives(buffer)]
+    if any(view is None for view in made):
+        return None
+    return mapped(buffer, lambda view: blocks_view(view) or view)
+
+
+def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
+    """Both sides of nd2nz in rows of 32 bytes, where the source consists of whole ones."""
+    width, run = target.sizes[3], source.element.nbytes
+    merged = blocks_view(target)
+    if merged is None or not width.known or width.const * run != _BLOCK.itemsize or source.rank != 2:
+        return None
+    rows, columns = source.sizes
+    if not columns.known or columns.const % width.const or source.strides[1] != Int(run) or merged.strides[2] != Int(run):
+        return None
+    count = Int(columns.const // width.const)
+    shape = (count, rows)
+    first = View(source.base, source.element, source.origin, source.offset, shape, (Int(_BLOCK.itemsize), source.strides[0]))
+    second = View(target.base, target.element, target.origin, target.offset, shape, merged.strides[:2])
+    return first, second
+
+
+@effect("hivm.hir.nd2nz")
+def _nd2nz(em: Emitter, op: Any) -> None:
+    source, target = em.buffer(op.src), em.buffer(op.dst)
+    _initialise(em, op, target)
+    name = path(em, op, source, target, "_nd2nz")
+    em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    if alternatives(target)[0].rank == 2:
+        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        return
+    fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
+    if all(views is not None for views in fast) and isinstance(source, View):
+        write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]
+        read = fast[0][0]  # type: ignore[index]
+        em.line(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
+    else:
+        helper = em.constant(datapath.nd2nz, "nd2nz")
+        em.line(f"{helper}({em.array(target)}, {em.array(source)})")
+
+
+@effect("hivm.hir.nz2nd")
+def _nz2nd(em: Emitter, op: Any) -> None:
+    source, target = em.buffer(op.src), em.buffer(op.dst)
+    name = path(em, op, source, target)
+    em.record(op, "MTE3", pair(source, target, "MTE3"), lambda slot: Transfer(name))
+    helper = em.constant(datapath.nz2nd, "nz2nd")
+    em.line(f"{helper}({em.array(target)}, {em.array(source)})")
+
+
+_QUANT = {"F322F16": "f16", "F322BF16": "bf16", "S322I8": "i8", "QF322F32_PRE": "f32"}
+
+
+@effect("hivm.hir.fixpipe")
+def _fixpipe(em: Emitter, op: Any) -> None:
+    source, target = em.buffer(op.src), em.buffer(op.dst)
+    relu = "NO_RELU" if op.pre_relu is None else op.pre_relu.data
+    quant = "NO_QUANT" if op.pre_quant is None else op.pre_quant.data
+    if relu not in ("NO_RELU", "NORMAL_RELU"):
+        raise unsupported(op, f"pre_relu {relu}: its slope is not an operand")
+    if op.dual_dst_mode is not None and op.dual_dst_mode.data != "NO_DUAL":
+        raise unsupported(op, "dual_dst_mode")
+    if quant != "NO_QUANT" and target.element != dtype(_QUANT[quant]):
+        raise TileError(f"fixpipe with {quant} makes {_QUANT[quant]}, its destination has {target.element.mlir}", code="T506",
+                        location=location_of(op))
+    if quant == "NO_QUANT" and target.element != source.element:
+        raise TileError(f"fixpipe without pre_quant does not convert {source.element.mlir} to {target.element.mlir}",
+                        code="T506", location=location_of(op), help="give pre_quant, for f16 F322F16")
+    rows = op.dma_mode.data == "nz2nd"
+    if op.dma_mode.data == "nz2dn":
+        raise unsupported(op, "dma_mode nz2dn")
+    atomic = em.atomic
+    flag = op.unit_flag_mode is not None
+    name = path(em, op, source, target, "_nz2nd" if rows else "")
+    operands = pair(source, target, "FIX")
+    if atomic != "none":
+        operands[1] = operands[1]._replace(reads=True)
+    em.record(op, "FIX", operands, lambda slot: Transfer(name, unit_flag=flag))
+    scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
+    if rows and scale is None and atomic == "none" and _drain_rows(em, source, target, relu=relu != "NO_RELU"):
+        return
+    convert = "None"
+    if not is_plain(source.element, target.element, "rint") and source.element != target.element:
+        convert = em.constant(conversion(dtype("f32") if scale else source.element, target.element, "rint"), "convert")
+    combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
+    helper = em.constant(datapath.fixpipe, "fixpipe")
+    em.line(f"{helper}({em.array(target)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
+
+
+def _drain_rows(em: Emitter, source: Buffer, target: Buffer, *, relu: bool) -> bool:
+    """L0C to rows as one assignment of views, where the destination has whole fractals of columns."""
+    panel = panels(source)
+    views = alternatives(target)
+    if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].const % datapath.FRACTAL
+                            for view in views):
+        return False
+    if not is_plain(source.element, target.element, "rint") and source.element != target.element:
+        return False
+    width = datapath.FRACTAL
+
+    def blocks(view: View) -> View:
+        count = Int(view.sizes[1].const // width)
+        return View(view.base, view.element, view.origin, view.offset, (count, view.sizes[0], Int(width)),
+                    (view.strides[1].scaled(width), view.strides[0], view.strides[1]))
+
+    shape = blocks(views[0]).sizes
+
+    def crop(view: View) -> View:
+        return View(view.base, view.element, view.origin, view.offset, (shape[0], shape[1], view.sizes[2]), view.strides)
+
+    read, write = em.array(mapped(panel, crop)), em.array(mapped(target, blocks))
+    if relu:
+        em.line(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
+    else:
+        em.line(f"{write}[...] = {read}")
+    return True
+
+
+@effect("hivm.hir.vbrc")
+def _broadcast(em: Emitter, op: Any) -> None:
+    target = em.buffer(op.dst)
+    bits = 8 * target.element.nbytes
+    scratch = scratch_operands(em, op.temp_buffer)
+    pipe = op.pipes()[0]
+    write = Operand(target, reads=False, writes=True, pipe=pipe, name="dst")
+    value = em.value(op.src)
+    if isinstance(value, View) or hasattr(value, "condition"):
+        source = em.buffer(op.src)
+        read = Operand(source, reads=True, writes=False, pipe=pipe, name="src")
+        last = alternatives(source)[0].rank - 1
+        key = "brcb" if last in op.broadcast_dims.get_values() else "copy"
+        em.record(op, pipe, [read, write, *scratch], lambda slot: Lanes(key, bits, 1))
+        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        return
+    text = em.expression(op.src).text
+    if pipe == "V":
+        em.record(op, pipe, [write, *scratch], lambda slot: Lanes("dup", bits, 0))
+    else:
+        em.record(op, pipe, [write], lambda slot: Transfer("gm_l1"))
+    em.line(f"{em.array(target)}[...] = {text}")
+
+
+def scratch_operands(em: Emitter, buffer: SSAValue | None) -> list[Operand]:
+    """The temporary buffer of a vector op as an operand that is written."""
+    if buffer is None:
+        return []
+    return [Operand(em.buffer(buffer), reads=False, writes=True, pipe="V", name="temp_buffer")]
+
+
+__all__ = ["pair", "panels", "path", "scratch_operands"]

@@ -1,0 +1,171 @@
+"""The text that is being generated: nested scopes of lines, and definitions that find their place in them.
+
+A pure expression is written where the last thing it depends on is known: index arithmetic on kernel arguments runs once
+per launch, on the block index once per block, and only what depends on a loop's variable runs in the loop. Expressions
+with equal text in one scope are computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Optional
+
+from xdsl.ir import Operation
+
+Kind = Literal["launch", "block", "loop", "branch"]
+
+
+@dataclass
+class Line:
+    """A generated line and the op it executes, for the places of errors."""
+
+    indent: int
+    text: str
+    op: Operation | None
+
+
+@dataclass
+class Scope:
+    """A block of the generated function.
+
+    Attributes:
+        kind: ``launch`` runs once per launch and core, ``block`` once per block; ``branch`` may not run at all.
+        parent: the scope around it.
+        indent: its indentation in levels.
+        certain: of a loop, whether it is known to run at least once.
+    """
+
+    kind: Kind
+    parent: Optional[Scope]
+    indent: int
+    certain: bool = False
+    lines: list[Line] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
+
+    def line(self, text: str, op: Operation | None = None) -> None:
+        """Append a line."""
+        self.lines.append(Line(self.indent, text, op))
+
+    def close(self) -> None:
+        """Put the finished scope behind what the parent has so far."""
+        assert self.parent is not None
+        self.parent.lines.extend(self.lines)
+
+
+def deeper(first: Scope, second: Scope) -> Scope:
+    """The inner one of two scopes of one chain."""
+    return first if first.depth >= second.depth else second
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """A name that holds an integer: where it is defined and between which bounds it lies (None: unknown)."""
+
+    name: str
+    scope: Scope
+    low: int | None
+    high: int | None
+    order: int
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer known at run time as ``const + sum(coefficient * atom)``."""
+
+    const: int
+    terms: tuple[tuple[Atom, int], ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is a constant."""
+        return not self.terms
+
+    @property
+    def low(self) -> int | None:
+        """A lower bound, or None."""
+        return self._bound(low=True)
+
+    @property
+    def high(self) -> int | None:
+        """An upper bound, or None."""
+        return self._bound(low=False)
+
+    def _bound(self, *, low: bool) -> int | None:
+        total = self.const
+        for atom, factor in self.terms:
+            bound = atom.low if low == (factor > 0) else atom.high
+            if bound is None:
+                return None
+            total += factor * bound
+        return total
+
+    def __add__(self, other: Int | int) -> Int:
+        if isinstance(other, int):
+            return Int(self.const + other, self.terms)
+        if not other.terms:
+            return Int(self.const + other.const, self.terms)
+        merged = dict(self.terms)
+        for atom, factor in other.terms:
+            merged[atom] = merged.get(atom, 0) + factor
+        terms = tuple(sorted(((a, f) for a, f in merged.items() if f), key=lambda term: term[0].order))
+        return Int(self.const + other.const, terms)
+
+    def scaled(self, factor: int) -> Int:
+        """The value times a constant."""
+        if factor == 0:
+            return Int(0)
+        return Int(self.const * factor, tuple((atom, f * factor) for atom, f in self.terms))
+
+    def __sub__(self, other: Int | int) -> Int:
+        return self + (-other if isinstance(other, int) else other.scaled(-1))
+
+    def at_least(self, bound: int) -> bool:
+        """Whether the value is known to be at least ``bound``."""
+        low = self.low
+        return low is not None and low >= bound
+
+    def at_most(self, bound: int) -> bool:
+        """Whether the value is known to be at most ``bound``."""
+        high = self.high
+        return high is not None and high <= bound
+
+
+def product(text: str, factor: int) -> str:
+    """``text * factor`` in Python."""
+    if factor == 1:
+        return text
+    return f"-{text}" if factor == -1 else f"{text} * {factor}"
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A scalar that is not affine: a float, a truth value, or an integer behind its name.
+
+    Attributes:
+        text: a Python expression that is a name or a literal.
+        scope: where it is known.
+        value: its value where it is a constant.
+    """
+
+    text: str
+    scope: Scope
+    value: float | bool | None = None
+
+
+def join(parts: list[tuple[str, int]], const: int) -> str:
+    """The text of a sum of ``(text, factor)`` and a constant."""
+    text = ""
+    for name, factor in parts:
+        term = product(name, abs(factor))
+        if not text:
+            text = term if factor > 0 else f"-{term}"
+        else:
+            text += f" + {term}" if factor > 0 else f" - {term}"
+    if not text:
+        return str(const)
+    if const:
+        text += f" + {const}" if const > 0 else f" - {-const}"
+    return text

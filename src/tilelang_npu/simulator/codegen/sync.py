@@ -1,0 +1,131 @@
+"""Events, barriers and cross-core flags.
+
+Inside a core, values are computed in program order, so events and barriers only leave their record. Between cores a flag
+is a counter: a wait that finds none hands over to the other cores of the launch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
+
+PIPES = {"AIC": ("S", "M", "MTE1", "MTE2", "MTE3", "FIX"), "AIV": ("S", "V", "MTE2", "MTE3")}
+"""Pipes of each core (L1 to GM runs on MTE3 of a Cube core)."""
+GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
+                 "INTRA_BLOCK_SYNCHRONIZATION": "pair"}
+BARRIER_FLAG = 16
+"""Flags of ``sync_block`` without a number; above those that a kernel can name."""
+
+
+def _number(em: Emitter, given: int | SSAValue) -> Int:
+    return Int(given) if isinstance(given, int) else em.integer(given)
+
+
+def _pipe(em: Emitter, op: Any, pipe: str) -> str:
+    if pipe not in PIPES[em.core]:
+        raise TileError(f"{op.name} names pipe {pipe}, which an {em.core} does not have", code="T504",
+                        location=location_of(op), help=f"an {em.core} has {', '.join(PIPES[em.core])}")
+    return pipe
+
+
+@effect("hivm.hir.set_flag", "hivm.hir.wait_flag")
+def _event(em: Emitter, op: Any) -> None:
+    source, target = (_pipe(em, op, pipe) for pipe in op.pipes())
+    event = _number(em, op.event_id())
+    limit = em.chip.sync.event_ids
+    if event.known and not 0 <= event.const < limit:
+        raise TileError(f"event {event.const} does not exist: a pair of pipes has {limit}", code="T505",
+                        location=location_of(op), help=f"use 0 to {limit - 1}")
+    if op.name == "hivm.hir.set_flag":
+        em.record(op, source, (), lambda slot: EventSet(source, target, slot(event)))
+    else:
+        em.record(op, target, (), lambda slot: EventWait(source, target, slot(event)))
+
+
+@effect("hivm.hir.pipe_barrier")
+def _barrier(em: Emitter, op: Any) -> None:
+    (pipe,) = op.pipes()
+    if pipe != "ALL":
+        _pipe(em, op, pipe)
+    em.record(op, "S" if pipe == "ALL" else pipe, (), lambda slot: Barrier(pipe))
+
+
+@effect("hivm.hir.sync_block_set")
+def _cross_set(em: Emitter, op: Any) -> None:
+    _right_core(em, op)
+    producer = _pipe(em, op, op.pipes()[0])
+    group = GROUP_OF_MODE[op.tsync_instr_mode.data]
+    _set(em, op, producer, _flag(em, op), group)
+
+
+@effect("hivm.hir.sync_block_wait")
+def _cross_wait(em: Emitter, op: Any) -> None:
+    _right_core(em, op)
+    consumer = _pipe(em, op, op.pipes()[1])
+    _wait(em, op, consumer, _flag(em, op))
+
+
+def _right_core(em: Emitter, op: Any) -> None:
+    core = op.core()
+    if core not in (em.core, "either"):
+        raise unsupported(op, f"it belongs to the {core} and stands in a function of the {em.core}")
+
+
+def _flag(em: Emitter, op: Any) -> Int:
+    flag = _number(em, op.flag_id())
+    limit = em.chip.sync.flag_ids
+    if flag.known and not 0 <= flag.const < limit:
+        raise TileError(f"cross-core flag {flag.const} does not exist: there are {limit}", code="T505",
+                        location=location_of(op), help=f"use one of {list(em.chip.sync.user_flag_ids)}")
+    return flag
+
+
+def _set(em: Emitter, op: Any, pipe: str, flag: Int, group: str) -> None:
+    em.record(op, pipe, (), lambda slot: CrossSet(pipe, slot(flag), group))
+    if group in ("kind", "all"):
+        em.global_sync = True
+    em.switches = True
+    em.line(f"set_flag({em.spelled(flag)}, {group!r})", op)
+
+
+def _wait(em: Emitter, op: Any, pipe: str, flag: Int) -> None:
+    record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
+    em.switches = True
+    em.flush()
+    text = em.name_of(flag)
+    em.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
+    em.line(f"counts[{text}] -= 1", op)
+
+
+@effect("hivm.hir.sync_block")
+def _block_barrier(em: Emitter, op: Any) -> None:
+    mode = op.sync_block_mode.data
+    if mode == "BARRIER_CUBE" or mode == "BARRIER_VECTOR":
+        if (mode == "BARRIER_CUBE") == (em.core == "AIC"):
+            em.record(op, "S", (), lambda slot: Barrier("ALL"))
+        return
+    group = {"ALL_CUBE": "kind", "ALL_VECTOR": "kind", "ALL_SUB_VECTOR": "sub", "ALL": "all"}[mode]
+    takes_part = {"ALL_CUBE": em.core == "AIC", "ALL": True}.get(mode, em.core == "AIV")
+    if not takes_part:
+        return
+    source = op.tcube_pipe if em.core == "AIC" else op.tvector_pipe
+    target = op.cube_pipe if em.core == "AIC" else op.vector_pipe
+    number = op.flag_id.value.data if op.flag_id is not None else 0
+    flag = Int(BARRIER_FLAG + number)
+    _set(em, op, _pipe(em, op, source.short) if source is not None else "S", flag, group)
+    _wait(em, op, _pipe(em, op, target.short) if target is not None else "S", flag)
+
+
+@effect("hivm.hir.create_sync_block_lock", "hivm.hir.sync_block_lock", "hivm.hir.sync_block_unlock",
+        "hivm.hir.free_lock_var")
+def _lock(em: Emitter, op: Any) -> None:
+    """Blocks run one after another here, which is the order that the lock asks for."""
+    if op.results:
+        em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

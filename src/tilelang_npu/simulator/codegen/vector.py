@@ -1,0 +1,241 @@
+"""Vector ops: the elementwise ones from the op table, reductions, and those that change shape or order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.ops import meaning
+from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.simulator import rearrange
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, element_of, unsupported
+from tilelang_npu.simulator.codegen.moves import scratch_operands
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.events import Slot
+from tilelang_npu.simulator.work import Fold, Lanes
+
+
+def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
+    def turn(view: View) -> View:
+        return View(view.base, view.element, view.origin, view.offset, tuple(view.sizes[axis] for axis in permutation),
+                    tuple(view.strides[axis] for axis in permutation))
+
+    return mapped(buffer, turn) if permutation else buffer
+
+
+def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType, clauses: dict[str, object]) -> Any:
+    key = (op.name, tuple(sources), target, tuple(sorted(clauses.items())))
+    found = _KERNELS.get(key)
+    if found is None:
+        found = _KERNELS[key] = meaning.kernel(op, sources, target, clauses)
+    return found
+
+
+_KERNELS: dict[Any, Any] = {}
+
+
+def elementwise(em: Emitter, op: Any) -> None:
+    """Emit an op of the elementwise table."""
+    entry: ops.Elementwise = op.ENTRY
+    inputs: list[Buffer | str] = []
+    operands: list[Operand] = []
+    sources: list[DType] = []
+    for number, ssa in enumerate(op.src):
+        sources.append(element_of(ssa.type))
+        if isinstance(ssa.type, MemRefType):
+            buffer = _transposed(em.buffer(ssa), op.transpose_axes)
+            inputs.append(buffer)
+            operands.append(Operand(buffer, reads=True, writes=False, pipe="V", name=f"src{number}"))
+        else:
+            inputs.append(em.expression(ssa).text)
+    targets = [em.buffer(ssa) for ssa in op.dst]
+    place = len(operands)
+    operands += [Operand(target, reads=False, writes=True, pipe="V", name="dst") for target in targets]
+    operands += scratch_operands(em, getattr(op, "temp_buffer", None))
+    scalar = any(isinstance(value, str) for value in inputs)
+    cost = entry.cost + "s" if scalar and entry.cost + "s" in em.chip.vector else entry.cost
+    rate = em.chip.vector[cost]
+    buffers = [value for value in inputs if not isinstance(value, str)]
+    banked = (0, 1) if rate.banked and len(buffers) == 2 else None
+    bits = max(8 * element.nbytes for element in (*sources, targets[0].element))
+    spread = _spread(buffers, targets[0])
+
+    def work(slot: Callable[[Int], Slot]) -> Lanes:
+        return Lanes(cost, bits, place, banked, slot(spread))
+
+    em.record(op, "V", operands, work)
+    texts = [value if isinstance(value, str) else em.array(value) for value in inputs]
+    clauses = {clause.name: op.fact(clause.name) for clause in entry.clauses}
+    target = targets[0].element
+    direct = meaning.ufunc(entry, sources, target, clauses)
+    if direct is not None and len(targets) == 1:
+        em.line(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})")
+        return
+    kernel = em.constant(_kernel(em, entry, sources, target, clauses), entry.name)
+    written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
+    em.line(f"{kernel}({written}, {', '.join(texts)})")
+
+
+def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
+    """Rows of the sources that are one element wide where the destination is wider; 0 if there are none."""
+    goal = alternatives(target)[0]
+    for source in sources:
+        view = alternatives(source)[0]
+        if view.rank and view.sizes[-1] == Int(1) and goal.sizes[-1] != Int(1):
+            rows = Int(1)
+            for size in view.sizes[:-1]:
+                rows = rows.scaled(size.const) if size.known else size.scaled(rows.const) if rows.known else rows
+            return rows
+    return Int(0)
+
+
+for _entry in ops.elementwise():
+    effect(f"hivm.hir.{_entry.hivm}")(elementwise)
+
+
+@effect("hivm.hir.vreduce")
+def _reduce(em: Emitter, op: Any) -> None:
+    source = em.buffer(op.src)
+    targets = [em.buffer(ssa) for ssa in op.dst]
+    mode: str = op.mode
+    base = mode.split("_")[0]
+    entry = meaning.reduction(base)
+    if entry is None:
+        raise unsupported(op, f"mode {mode}")
+    if op.indices is not None:
+        raise unsupported(op, "indices as an input")
+    axes = tuple(op.dims)
+    bits = 8 * source.element.nbytes
+    operands = [Operand(source, reads=True, writes=False, pipe="V", name="src"),
+                *(Operand(target, reads=False, writes=True, pipe="V", name="dst") for target in targets),
+                *scratch_operands(em, op.temp_buffer)]
+    em.record(op, "V", operands, lambda slot: Fold(entry.cost, _combine_cost(entry), bits, axes))
+    read = em.array(source)
+    if "_with_index" in mode:
+        left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
+        kernel = em.constant(_indexed(base, left=left), mode)
+        em.line(f"{kernel}({em.array(targets[0])}, {em.array(targets[1])}, {read}, {axes[0]})")
+        return
+    clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
+    kernel = em.constant(_kernel(em, entry, [source.element], targets[0].element, clauses), entry.name)
+    em.line(f"{kernel}({em.array(targets[0])}, {read}, {axes})")
+
+
+def _combine_cost(entry: ops.Reduce) -> str:
+    return ops.operation(entry.combine).cost
+
+
+def _indexed(base: str, *, left: bool) -> Any:
+    return _KERNELS.setdefault((base, left), meaning.indexed_extreme(base, left=left))
+
+
+def _lanes(em: Emitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
+           times: int = 1) -> tuple[list[str], list[str]]:
+    """Record a vector op with plain operands; the names of its arrays."""
+    reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
+    operands = [*(Operand(buffer, reads=True, writes=False, pipe="V", name="src") for buffer in reads),
+                *(Operand(buffer, reads=False, writes=True, pipe="V", name="dst") for buffer in writes),
+                *scratch_operands(em, getattr(op, "temp_buffer", None))]
+    bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
+    place = len(reads) if writes else 0
+    em.record(op, "V", operands, lambda slot: Lanes(cost, bits, place, times=times))
+    return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
+
+
+@effect("hivm.hir.vtranspose")
+def _transpose(em: Emitter, op: Any) -> None:
+    permutation = [int(axis) for axis in op.permutation.get_values()]
+    (source,), (target,) = _lanes(em, op, "nchwconv", [op.src], [op.dst])
+    em.line(f"{target}[...] = {source}.transpose({', '.join(map(str, permutation))})")
+
+
+@effect("hivm.hir.varange")
+def _arange(em: Emitter, op: Any) -> None:
+    _, (target,) = _lanes(em, op, "dup", [], [op.dst])
+    offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
+    strides = "".join(em.spelled(em.integer(stride)) + ", " for stride in op.strides)
+    em.line(f"{em.constant(rearrange.arange, 'arange')}({target}, {offset}, ({strides}))")
+
+
+@effect("hivm.hir.vflip")
+def _flip(em: Emitter, op: Any) -> None:
+    (source,), (target,) = _lanes(em, op, "gather", [op.src], [op.dst])
+    em.line(f"{target}[...] = {em.constant(np.flip, 'flip')}({source}, {op.flip_axis.value.data})")
+
+
+@effect("hivm.hir.vconcat")
+def _concat(em: Emitter, op: Any) -> None:
+    sources, (target,) = _lanes(em, op, "copy", list(op.src), [op.dst])
+    em.line(f"{em.constant(np.concatenate, 'concatenate')}(({', '.join(sources)},), {op.dim.value.data}, {target})")
+
+
+@effect("hivm.hir.vpad")
+def _pad(em: Emitter, op: Any) -> None:
+    (source,), (target,) = _lanes(em, op, "copy", [op.src], [op.dst])
+    rest = iter(op.low)
+    lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
+    text = "".join(em.spelled(low) + ", " for low in lows)
+    em.line(f"{em.constant(rearrange.pad, 'pad')}({target}, {source}, ({text}), {em.expression(op.pad_value).text})")
+
+
+@effect("hivm.hir.vinterleave")
+def _interleave(em: Emitter, op: Any) -> None:
+    sources, (target,) = _lanes(em, op, "gather", list(op.src), [op.dst])
+    for number, source in enumerate(sources):
+        em.line(f"{target}[..., {number}::{len(sources)}] = {source}")
+
+
+@effect("hivm.hir.vdeinterleave")
+def _deinterleave(em: Emitter, op: Any) -> None:
+    (source,), targets = _lanes(em, op, "reducev2", [op.src], list(op.dst))
+    mode = "ALL_CHANNELS" if op.index_mode is None else op.index_mode.data
+    channels = op.channel_num.value.data if op.channel_num is not None else 2
+    first = 1 if mode == "CHANNEL_1" else 0
+    for number, target in enumerate(targets):
+        em.line(f"{target}[...] = {source}[..., {first + number}::{channels}]")
+
+
+@effect("hivm.hir.vgather")
+def _gather(em: Emitter, op: Any) -> None:
+    (source, indices), (target,) = _lanes(em, op, "gather", [op.src, op.indices], [op.dst])
+    axis = op.gather_axis.value.data if op.gather_axis is not None else -1
+    em.line(f"{em.constant(rearrange.gather, 'gather')}({target}, {source}, {indices}, {axis})")
+
+
+@effect("hivm.hir.vgathermask")
+def _gather_mask(em: Emitter, op: Any) -> None:
+    (source, mask), targets = _lanes(em, op, "reducev2", [op.src, op.mask], list(op.dst))
+    em.line(f"{em.constant(rearrange.pack, 'pack')}({', '.join(targets)}, {source}, {mask})")
+
+
+@effect("hivm.hir.vcumsum", "hivm.hir.vcumprod", "hivm.hir.vcummax", "hivm.hir.vcummin")
+def _cumulate(em: Emitter, op: Any) -> None:
+    kind = op.name.removeprefix("hivm.hir.vcum")
+    cost = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}[kind]
+    (axis,) = op.cum_dims.get_values()
+    shape = alternatives(em.buffer(op.src))[0].sizes
+    steps = shape[int(axis)].const if shape[int(axis)].known else 1
+    (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=max(1, steps.bit_length()))
+    reverse = op.reverse is not None and bool(op.reverse.value.data)
+    em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {int(axis)}, {reverse})")
+
+
+@effect("hivm.hir.vsort")
+def _sort(em: Emitter, op: Any) -> None:
+    (source,), targets = _lanes(em, op, "mrgsort4", [op.src], list(op.dst))
+    descending = op.descending is not None and bool(op.descending.value.data)
+    axis = op.sort_axis.value.data
+    values, indices = targets[0], targets[1] if len(targets) > 1 else "None"
+    em.line(f"{em.constant(rearrange.sort, 'sort')}({values}, {indices}, {source}, {descending}, {axis})")
+
+
+@effect("hivm.hir.vmulextended")
+def _multiply_extended(em: Emitter, op: Any) -> None:
+    sources, targets = _lanes(em, op, "mul", list(op.src), list(op.dst), times=3)
+    em.line(f"{em.constant(rearrange.multiply_extended, 'mulext')}({', '.join(targets)}, {', '.join(sources)})")

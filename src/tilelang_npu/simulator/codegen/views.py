@@ -1,0 +1,122 @@
+"""A memref while code is generated: where it lies, as expressions; an array is made only where an op needs one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.simulator.codegen.scope import Expr, Int
+
+
+@dataclass(frozen=True)
+class Base:
+    """A memory: ``gm`` with the number of a kernel argument, or an on-chip memory.
+
+    Attributes:
+        memory: ``gm`` or the address space.
+        buffer: of GM, the position of the kernel argument.
+        name: the name of its bytes in the generated code.
+        size: bytes, where they are known.
+    """
+
+    memory: str
+    buffer: int
+    name: str
+    size: int | None
+
+
+@dataclass(frozen=True)
+class View:
+    """A strided part of a memory.
+
+    Attributes:
+        base: the memory.
+        element: element type.
+        origin: byte offset that the memref's pointer has.
+        offset: byte offset of the first element.
+        sizes: elements of each axis.
+        strides: bytes between elements of each axis.
+    """
+
+    base: Base
+    element: DType
+    origin: Int
+    offset: Int
+    sizes: tuple[Int, ...]
+    strides: tuple[Int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def static(self) -> bool:
+        """Whether everything is known while code is generated."""
+        return all(part.known for part in (self.offset, *self.sizes, *self.strides))
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The sizes where all are known."""
+        if all(size.known for size in self.sizes):
+            return tuple(size.const for size in self.sizes)
+        return None
+
+    def contiguous_from(self, axis: int) -> bool:
+        """Whether the axes from ``axis`` on are known to lie without gaps, the last with unit stride."""
+        run = self.element.nbytes
+        for size, stride in zip(reversed(self.sizes[axis:]), reversed(self.strides[axis:])):
+            if stride != Int(run) and size != Int(1):
+                return False
+            if not size.known:
+                return size is self.sizes[axis]
+            run *= size.const
+        return True
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of two memrefs, by a condition."""
+
+    condition: Expr
+    true: Buffer
+    false: Buffer
+
+    @property
+    def element(self) -> DType:
+        return self.true.element
+
+    @property
+    def base(self) -> Base:
+        return self.true.base
+
+    @property
+    def rank(self) -> int:
+        return self.true.rank
+
+
+@dataclass(frozen=True)
+class Local:
+    """Scalar storage of a core (``memref.alloca``): a Python list in row-major order."""
+
+    name: str
+    element: Any
+    shape: tuple[int, ...]
+
+
+Buffer = View | Choice
+
+
+def mapped(buffer: Buffer, change: Callable[[View], View]) -> Buffer:
+    """The memref with ``change`` made to each alternative."""
+    if isinstance(buffer, Choice):
+        return replace(buffer, true=mapped(buffer.true, change), false=mapped(buffer.false, change))
+    return change(buffer)
+
+
+def alternatives(buffer: Buffer) -> list[View]:
+    """The views that the memref may be."""
+    if isinstance(buffer, Choice):
+        return [*alternatives(buffer.true), *alternatives(buffer.false)]
+    return [buffer]

@@ -1,0 +1,337 @@
+"""Races and broken flag protocols of one block, judged by happens-before.
+
+Each pipe of each core carries a vector clock: how many steps of every other pipe are known to be done before what it does
+next. Sets carry it to waits, barriers drain into it, and what the scalar unit waited for holds for everything it issues
+later. Two accesses to the same bytes, one of them a write, must be ordered by it. On one pipe steps start in order, so that
+reading before a later write is safe; reading or overwriting what an earlier step of the pipe writes needs a
+``pipe_barrier``, except on S and M (AscendNPU-IR's own rule, hivm.md 6.3).
+
+The verdict does not depend on cycles, nor on which of two unordered steps the walk sees first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import Location
+from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.cores import CoreId
+from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.overlap import overlap
+from tilelang_npu.simulator.schedule import Order
+from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
+
+Kind = Literal["RAW", "WAR", "WAW", "flag"]
+_IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
+"""Pipes whose steps see what earlier steps of the same pipe wrote."""
+COUNT = len(PIPES)
+
+
+class Site(NamedTuple):
+    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before."""
+
+    op: str
+    location: Location | None
+    pipe: str
+    core: str
+    iteration: int
+    operand: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op} at {self.location or '?'}, {self.pipe} of {self.core}, iteration {self.iteration}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Two accesses without order, or a flag out of balance.
+
+    Attributes:
+        kind: read after write, write after read, write after write; or ``flag``.
+        first: the earlier op as the program is written; of a flag the set.
+        second: the later one, None where there is none.
+        memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
+        start, end: bytes that both touch lie in ``start..end-1``.
+        missing: what would order them.
+        block: the block it was found in.
+    """
+
+    kind: Kind
+    first: Site
+    second: Site | None
+    memory: str
+    start: int
+    end: int
+    missing: str
+    block: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for the same fault in another iteration or block."""
+        places = [(site.op, site.location, site.pipe, site.core[:3]) for site in (self.first, self.second) if site is not None]
+        return (self.kind, self.memory, *places, self.missing)
+
+    def __str__(self) -> str:
+        if self.kind == "flag":
+            return f"flag: {self.first}: {self.missing}" + (f" ({self.second})" if self.second else "")
+        return (f"{self.kind} on {self.memory} bytes {self.start}..{self.end - 1}: {self.first} and {self.second}; "
+                f"missing {self.missing}")
+
+
+class _Use(NamedTuple):
+    """An access that later ones are compared with."""
+
+    clock: int
+    tick: int
+    place: int
+    access: int
+
+
+@dataclass
+class _Region:
+    """Bytes that are accessed under one footprint, and their latest uses."""
+
+    where: Footprint
+    neighbours: list[_Region] = field(default_factory=list)
+    write: _Use | None = None
+    reads: dict[int, _Use] = field(default_factory=dict)
+
+
+class _Memory:
+    """The regions of one memory."""
+
+    def __init__(self) -> None:
+        self._regions: dict[Footprint, _Region] = {}
+        self._all: list[_Region] = []
+        self._bounds: NDArray[Any] = np.empty((16, 2), np.int64)
+
+    def region(self, where: Footprint) -> _Region:
+        found = self._regions.get(where)
+        if found is None:
+            found = self._regions[where] = self._add(where)
+        return found
+
+    def _add(self, where: Footprint) -> _Region:
+        made = _Region(where)
+        count = len(self._all)
+        known = self._bounds[:count]
+        for index in np.flatnonzero((known[:, 0] < where.end) & (known[:, 1] > where.offset)):
+            other = self._all[index]
+            if overlap(where, other.where):
+                made.neighbours.append(other)
+                other.neighbours.append(made)
+        made.neighbours.append(made)
+        if count == len(self._bounds):
+            self._bounds = np.concatenate([self._bounds, np.empty_like(self._bounds)])
+        self._bounds[count] = where.offset, where.end
+        self._all.append(made)
+        return made
+
+
+class _Walk:
+    """The state of the walk over an order."""
+
+    def __init__(self, order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
+                 gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]]) -> None:
+        self.order, self.cores, self.streams, self.records = order, cores, streams, records
+        self.clocks = [[0] * (COUNT * len(cores)) for _ in range(COUNT * len(cores))]
+        self.ticks = [0] * (COUNT * len(cores))
+        self.sent: dict[int, list[int]] = {}
+        self.version = [0] * len(cores)
+        self.joined = [0] * (COUNT * len(cores))
+        self.memories: dict[tuple[object, ...], _Memory] = {}
+        self.regions: dict[tuple[int, Event, int], _Region] = {}
+        self.found: dict[Any, Hazard] = {}
+        self.gm = gm
+        self.gm_starts = [self._starts(index) for index in range(len(cores))]
+        self.shared = self._shared_buffers()
+
+    def _starts(self, core: int) -> list[int]:
+        """Where the GM offsets of each event begin."""
+        starts, position = [], 0
+        counts = [record.gm_operands for record in self.records[core]]
+        for event in self.streams[core]:
+            starts.append(position)
+            position += counts[number_of(event)]
+        return starts
+
+    def _shared_buffers(self) -> frozenset[int]:
+        """GM arguments that some op writes and another op reads or writes: only there two accesses can be at odds."""
+        uses: dict[int, list[tuple[bool, str]]] = {}
+        for core, records in enumerate(self.records):
+            for record in records:
+                for access in record.accesses:
+                    if access.memory == "gm":
+                        uses.setdefault(access.buffer, []).append((access.writes, f"{core}{access.pipe}"))
+        return frozenset(buffer for buffer, those in uses.items()
+                         if any(writes for writes, _ in those) and len(set(those)) > 1)
+
+    def walk(self) -> None:
+        for place, (core, step, number, _, partners) in enumerate(self.order.steps):
+            kind, pipe, other = step[0], step[1], step[2]
+            base = core * COUNT
+            if pipe == ALL:
+                self._drain_all(core)
+                continue
+            own = base + pipe
+            if self.joined[own] != self.version[core]:
+                self.joined[own] = self.version[core]
+                self._join(own, self.clocks[base])
+            if kind == RUN:
+                self._run(core, own, place, number, step[5])
+            elif kind in (SET, CROSS_SET):
+                sent = self.clocks[own].copy()
+                sent[own] = self.ticks[own]
+                self.sent[place] = sent
+            elif kind in (WAIT, CROSS_WAIT):
+                for partner in partners:
+                    self._join(own, self.sent[partner])
+                if pipe == 0:
+                    self.version[core] += 1
+            elif kind == BARRIER:
+                self.clocks[own][own] = self.ticks[own]
+            elif kind == JOIN:
+                target = base + other
+                drained = self.clocks[target].copy()
+                drained[target] = self.ticks[target]
+                self._join(own, drained)
+
+    def _join(self, own: int, known: list[int]) -> None:
+        mine = self.clocks[own]
+        scalar = own - own % COUNT
+        for index, count in enumerate(known):
+            if count > mine[index] and (index != scalar or own != scalar):
+                mine[index] = count
+
+    def _drain_all(self, core: int) -> None:
+        base = core * COUNT
+        drained = [0] * len(self.ticks)
+        for own in range(base, base + COUNT):
+            drained = [max(pair) for pair in zip(drained, self.clocks[own])]
+            drained[own] = self.ticks[own]
+        for own in range(base, base + COUNT):
+            self.clocks[own] = drained.copy()
+
+    def _run(self, core: int, own: int, place: int, number: int, indices: tuple[int, ...]) -> None:
+        self.ticks[own] += 1
+        event = self.streams[core][number]
+        accesses = self.records[core][number_of(event)].accesses
+        touched = []
+        for index in indices:
+            access = accesses[index]
+            if access.memory == "gm" and access.buffer not in self.shared:
+                continue
+            region = self._region(core, number, event, index)
+            if region is None:
+                continue
+            touched.append((access, region, index))
+            self._check(own, place, access.reads, access.writes, region, index)
+        for access, region, index in touched:
+            use = _Use(own, self.ticks[own], place, index)
+            if access.writes:
+                region.write = use
+                region.reads.clear()
+            if access.reads:
+                region.reads[own] = use
+        if own % COUNT in _IN_ORDER:
+            self.clocks[own][own] = self.ticks[own]
+
+    def _region(self, core: int, number: int, event: Event, index: int) -> _Region | None:
+        record = self.records[core][number_of(event)]
+        access = record.accesses[index]
+        if access.memory == "gm":
+            before = sum(one.offset is None for one in record.accesses[:index])
+            where = footprint(access, event, self.gm[core][self.gm_starts[core][number] + before])
+            if where.empty:
+                return None
+            return self.memories.setdefault(("gm", access.buffer), _Memory()).region(where.simplified())
+        key = (core, event, index)
+        found = self.regions.get(key)
+        if found is None:
+            where = footprint(access, event)
+            if where.empty:
+                return None
+            found = self.memories.setdefault((core, access.memory), _Memory()).region(where.simplified())
+            self.regions[key] = found
+        return found
+
+    def _check(self, own: int, place: int, reads: bool, writes: bool, region: _Region, index: int) -> None:
+        mine = self.clocks[own]
+        for other in region.neighbours:
+            write = other.write
+            if write is not None and mine[write.clock] < write.tick:
+                self._report("WAW" if writes and not reads else "RAW", write, own, place, other, region, index)
+            if writes:
+                for read in other.reads.values():
+                    if read.clock != own and mine[read.clock] < read.tick:
+                        self._report("WAR", read, own, place, other, region, index)
+
+    # -- reports -------------------------------------------------------------------------------------------------------
+
+    def site(self, core: int, number: int, pipe: str, index: int = -1) -> Site:
+        """The op of an event, for a report."""
+        stream, record = self.streams[core], self.records[core][number_of(self.streams[core][number])]
+        before = sum(number_of(event) == record.number for event in stream[:number])
+        operand = record.accesses[index].name if index >= 0 else ""
+        return Site(record.mnemonic, record.location, pipe, self.cores[core].label, before, operand)
+
+    def _report(self, kind: Kind, use: _Use, own: int, place: int, other: _Region, region: _Region, index: int) -> None:
+        first, second = self.order.steps[use.place], self.order.steps[place]
+        one = number_of(self.streams[first.core][first.number])
+        two = number_of(self.streams[second.core][second.number])
+        key = (kind, first.core, one, second.core, two)
+        if key in self.found:
+            return
+        from_pipe, to_pipe = PIPES[use.clock % COUNT], PIPES[own % COUNT]
+        if use.clock == own:
+            missing = f"pipe_barrier[PIPE_{to_pipe}]"
+        elif use.clock // COUNT == own // COUNT:
+            missing = f"event {from_pipe} -> {to_pipe}"
+        else:
+            missing = f"flag {self.cores[first.core].label} {from_pipe} -> {self.cores[second.core].label} {to_pipe}"
+        access = self.records[second.core][two].accesses[index]
+        self.found[key] = Hazard(
+            kind, self.site(first.core, first.number, from_pipe, use.access),
+            self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
+            max(other.where.offset, region.where.offset), min(other.where.end, region.where.end), missing,
+            self.cores[second.core].block)
+
+
+def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
+                 records: Sequence[Sequence[OpRecord]]) -> list[Hazard]:
+    """The hazards of cores that run together, in the order in which they are met; flags last.
+
+    Args:
+        order: the order of their steps.
+        cores, streams, gm, records: per core who it is, its events, its GM offsets and what is known of its ops.
+    """
+    walk = _Walk(order, cores, streams, gm, records)
+    walk.walk()
+    return [*walk.found.values(), *_flag_faults(walk)]
+
+
+def _flag_faults(walk: _Walk) -> list[Hazard]:
+    order, cores = walk.order, walk.cores
+    faults = []
+    for core, key, place in order.leftover:
+        if isinstance(key, tuple) and key[2] >= INTERNAL:
+            continue
+        setter = order.steps[place]
+        pipe = PIPES[setter.step[1]]
+        what = f"EVENT_ID{key[2]} for {PIPES[key[1]]}" if isinstance(key, tuple) else f"flag {key} for {cores[core].label}"
+        faults.append(Hazard("flag", walk.site(setter.core, setter.number, pipe), None, "", 0, 0,
+                             f"{what} is set and never waited for", cores[core].block))
+    for core, key, first, second in order.doubled:
+        if key[2] < INTERNAL:
+            pipe = PIPES[key[0]]
+            faults.append(Hazard("flag", walk.site(core, second, pipe), walk.site(core, first, pipe), "", 0, 0,
+                                 f"EVENT_ID{key[2]} for {PIPES[key[1]]} is set again before it was waited for", cores[core].block))
+    for core, flag, place in order.overflowed:
+        setter = order.steps[place]
+        faults.append(Hazard("flag", walk.site(setter.core, setter.number, PIPES[setter.step[1]]), None, "", 0, 0,
+                             f"flag {flag} has more sets outstanding than it can count", cores[core].block))
+    return faults

@@ -1,0 +1,321 @@
+"""The result of a launch: times, hazards, coverage, trace and summary, computed when asked for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator import report, trace
+from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.events import Stream, replay
+from tilelang_npu.simulator.hazards import Hazard, find_hazards
+from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.simulator.schedule import Order
+from tilelang_npu.simulator.steps import PIPES, Expansion
+from tilelang_npu.simulator.timing import BlockTiming, simulate_times
+from tilelang_npu.simulator.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
+from tilelang_npu.target import Chip
+
+ROUNDS = 4
+"""Rounds in which the sharing of GM is settled at most."""
+SETTLED = 0.01
+"""Relative change of a block's cycles under which it is settled."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks with equal event streams in a wave of equal width: timed once.
+
+    Attributes:
+        run: one of the blocks.
+        width: blocks that run side by side.
+        count: how many blocks there are of it.
+        sharing: cores that move GM data at the same time, on average.
+        timing: the times.
+    """
+
+    run: BlockRun
+    width: int
+    count: int
+    sharing: float
+    timing: BlockTiming
+
+
+class Launch:
+    """What a launch took and did.
+
+    Args:
+        recorded: the finished launch.
+        hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
+    """
+
+    def __init__(self, recorded: Recorded, *, hazards: bool = False) -> None:
+        self.recorded = recorded
+        self.chip: Chip = recorded.program.chip
+        self.blocks = len(recorded.blocks)
+        self.name = recorded.program.name
+        costs = CostModel(self.chip)
+        self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
+        self._orders: dict[Any, Order] = {}
+        self._check_order()
+        if hazards:
+            _ = self.hazards
+
+    # -- times ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def cores(self) -> int:
+        """Cores that take a block each at a time."""
+        return self.recorded.program.cores
+
+    @property
+    def waves(self) -> int:
+        """Rounds in which the cores take the blocks."""
+        return -(-self.blocks // self.cores)
+
+    @property
+    def cycles(self) -> float:
+        """Cycles from the start of the first block to the end of the last, without the launch itself."""
+        return max(self._core_cycles)
+
+    @property
+    def time_us(self) -> float:
+        """Microseconds that a profiler would show as the task's duration: the cycles and the launch."""
+        around = self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
+        return self.chip.microseconds(self.cycles) + around
+
+    @cached_property
+    def _core_cycles(self) -> list[float]:
+        gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
+        total = [0.0] * min(self.cores, self.blocks)
+        for place, group in enumerate(self.group_of_block):
+            core = place % self.cores
+            total[core] += group.timing.cycles + (gap if place >= self.cores else 0.0)
+        return total
+
+    @cached_property
+    def group_of_block(self) -> list[Group]:
+        """The group that each block belongs to, by block."""
+        cores, runs = self.cores, self.recorded.blocks
+        if self.recorded.program.global_sync:
+            group = self._timed(list(runs), len(runs), 1)
+            return [group] * len(runs)
+        keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
+        counts = Counter(keys)
+        made: dict[Any, Group] = {}
+        for key, run in zip(keys, runs):
+            if key not in made:
+                made[key] = self._timed([run], key[1], counts[key])
+        return [made[key] for key in keys]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The distinct blocks."""
+        seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
+        return list(seen.values())
+
+    @staticmethod
+    def _key(run: BlockRun) -> tuple[int, ...]:
+        return tuple(id(stream) for stream in run.streams)
+
+    def _together(self, runs: Sequence[BlockRun]) -> tuple[list[Any], list[Stream], list[Expansion], list[Any]]:
+        """Cores, streams, expansions and records of blocks that run together."""
+        program = self.recorded.program
+        cores, streams, expansions, records = [], [], [], []
+        for run in runs:
+            for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes):
+                cores.append(core)
+                streams.append(stream)
+                expansions.append(self.expansions[index])
+                records.append(program.functions[index].records)
+        return cores, streams, expansions, records
+
+    def _order(self, runs: Sequence[BlockRun]) -> Order:
+        key = tuple(self._key(run) for run in runs)
+        found = self._orders.get(key)
+        if found is None:
+            cores, streams, expansions, _ = self._together(runs)
+            found = self._orders[key] = Order(cores, streams, expansions, self.chip.sync.flag_limit)
+        return found
+
+    def _check_order(self) -> None:
+        """Raise the deadlock that only pipes see: an event that is waited for and never set."""
+        if self.recorded.program.global_sync:
+            self._order(self.recorded.blocks)
+            return
+        for run in self.distinct_blocks:
+            self._order([run])
+
+    @cached_property
+    def distinct_blocks(self) -> list[BlockRun]:
+        """One block of each kind of event streams."""
+        seen: dict[tuple[int, ...], BlockRun] = {}
+        for run in self.recorded.blocks:
+            seen.setdefault(self._key(run), run)
+        return list(seen.values())
+
+    def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
+        cores, streams, _, records = self._together(runs)
+        order = self._order(runs)
+        share, last = 1.0, 0.0
+        movers = width * sum(1 for core in cores if core.block == cores[0].block)
+        for _ in range(ROUNDS):
+            timing = simulate_times(order, cores, records, streams, self.chip, pace_of(self._seconds, share * movers, self.chip))
+            share = self._share(timing)
+            if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
+                break
+            last = timing.cycles
+        return Group(runs[0], width, count, share * movers, timing)
+
+    @staticmethod
+    def _share(timing: BlockTiming) -> float:
+        """The share of its time that a core has GM transfers in flight, at least on one pipe."""
+        moving = [PIPES.index(pipe) for pipe in ("MTE2", "MTE3", "FIX")]
+        shares = []
+        for busy in timing.busy:
+            apart = 1.0
+            for pipe in moving:
+                apart *= 1.0 - min(1.0, busy[pipe] / max(timing.cycles, 1.0))
+            shares.append(1.0 - apart)
+        return max(sum(shares) / len(shares), 1e-6)
+
+    # -- traffic -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def moved(self) -> Bytes:
+        """GM bytes of the whole launch by (kernel argument, whether they are written)."""
+        counts = Counter(self._key(run) for run in self.recorded.blocks)
+        total: Bytes = Counter()
+        for run in self.distinct_blocks:
+            for stream, (index, _) in zip(run.streams, self.recorded.program.lanes):
+                for key, nbytes in bytes_of(stream, self.expansions[index]).items():
+                    total[key] += nbytes * counts[self._key(run)]
+        return total
+
+    @cached_property
+    def _seconds(self) -> dict[tuple[int, bool], float]:
+        bound = self.recorded.bound
+        sizes = {parameter.index: array.nbytes for parameter, array in zip(bound.parameters, bound.arrays) if array is not None}
+        produced = frozenset(parameter.index for parameter in bound.parameters if parameter.role == "workspace")
+        return seconds_per_byte(self.moved, sizes, produced, self.chip)
+
+    # -- what the cores did --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def busy_cycles(self) -> dict[str, dict[str, float]]:
+        """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
+        total: dict[str, dict[str, float]] = {}
+        for group in self.groups:
+            for (index, _), busy in zip(self._lanes(group), group.timing.busy):
+                kind = self.recorded.program.functions[index].core
+                row = total.setdefault(kind, dict.fromkeys(PIPES, 0.0))
+                for pipe, cycles in zip(PIPES, busy):
+                    row[pipe] += cycles * group.count
+        return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
+
+    def _lanes(self, group: Group) -> list[tuple[int, int]]:
+        lanes = list(self.recorded.program.lanes)
+        return lanes * (len(group.timing.busy) // len(lanes))
+
+    @cached_property
+    def pipes(self) -> dict[str, dict[str, float]]:
+        """Share of the time that each pipe of each kind of core has work in flight, over the cores that take part."""
+        program = self.recorded.program
+        lanes = Counter(program.functions[index].core for index, _ in program.lanes)
+        taking_part = min(self.cores, self.blocks)
+        return {kind: {pipe: cycles / (self.cycles * lanes[kind] * taking_part) for pipe, cycles in row.items()}
+                for kind, row in self.busy_cycles.items()}
+
+    @property
+    def bound_by(self) -> str:
+        """The busiest pipe, and what it waits for where GM is what slows it."""
+        core, pipe, share = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
+                                key=lambda item: item[2], default=("", "nothing", 0.0))
+        if not share:
+            return "nothing"
+        number = PIPES.index(pipe)
+        late = sum(group.timing.stalled[place][number] * group.count for group in self.groups
+                   for place, (index, _) in enumerate(self._lanes(group))
+                   if self.recorded.program.functions[index].core == core)
+        if late > 0.1 * self.busy_cycles[core][pipe]:
+            return f"{pipe} (waiting for {self._slow_memory()})"
+        return pipe
+
+    def _slow_memory(self) -> str:
+        """HBM or L2, whichever takes the chip longer."""
+        hbm = l2 = 0.0
+        for key, nbytes in self.moved.items():
+            seconds = self._seconds.get(key, 0.0) * nbytes
+            least = nbytes / self.chip.traffic.l2
+            hbm += max(0.0, seconds - least)
+            l2 += least
+        return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
+
+    @cached_property
+    def memory(self) -> dict[str, int]:
+        """Used bytes of each on-chip memory, as ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
+        return report.memory_use(self.recorded.program, self.distinct_blocks, self.expansions)
+
+    # -- hazards, coverage, trace --------------------------------------------------------------------------------------
+
+    @cached_property
+    def hazards(self) -> list[Hazard]:
+        """Races and broken flag protocols, over one block of each kind."""
+        found: list[Hazard] = []
+        groups = [list(self.recorded.blocks)] if self.recorded.program.global_sync else [[r] for r in self.distinct_blocks]
+        for runs in groups:
+            cores, streams, _, records = self._together(runs)
+            gm = [offsets for run in runs for offsets in run.gm]
+            found += find_hazards(self._order(runs), cores, streams, gm, records)
+        seen: dict[Any, Hazard] = {}
+        for hazard in found:
+            seen.setdefault(hazard.key, hazard)
+        return list(seen.values())
+
+    def writes(self, argument: int) -> NDArray[np.bool_]:
+        """Which elements of a GM argument were written, in its shape.
+
+        Args:
+            argument: position among the user's arguments.
+        """
+        bound = self.recorded.bound
+        array = bound.given[argument]
+        index = bound.users[argument]
+        covered = np.zeros(array.nbytes, np.bool_)
+        for run in self.recorded.blocks:
+            for stream, gm, (number, _) in zip(run.streams, run.gm, self.recorded.program.lanes):
+                for executed in replay(self.recorded.program.functions[number].records, stream, gm):
+                    for access, place in executed.footprints():
+                        if access.writes and access.memory == "gm" and access.buffer == index and not place.empty:
+                            np.ndarray((*place.sizes, place.element), np.bool_, covered, place.offset,  # type: ignore[call-overload]
+                                       (*place.strides, 1))[...] = True
+        flat = covered.reshape(-1, array.itemsize).all(axis=1)
+        return np.asarray(flat.reshape(array.shape))
+
+    def trace(self) -> dict[str, Any]:
+        """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
+        return trace.chrome_trace(self)
+
+    def save_trace(self, path: str) -> None:
+        """Write ``trace()`` as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.trace(), file)
+
+    def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
+        """The times of a block with its slices; cores, streams and records beside them."""
+        runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
+        cores, streams, _, records = self._together(runs)
+        timing = simulate_times(self._order(runs), cores, records, streams, self.chip,
+                                pace_of(self._seconds, group.sharing, self.chip), trace=True)
+        return timing, cores, streams, records
+
+    def summary(self, name: str | None = None) -> str:
+        """The launch in five lines: time, busy pipes, memory."""
+        return report.summary(self, name or self.name)

@@ -1,0 +1,288 @@
+"""A module, compiled to Python once, and its launches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+
+from tilelang_npu.dialects import hacc
+from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.arguments import Bound, bind
+from tilelang_npu.simulator.codegen import Emitter
+from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
+from tilelang_npu.simulator.cores import CoreId, Flags, Running, run_together
+from tilelang_npu.simulator.events import Stream
+from tilelang_npu.simulator.memory import CoreMemory
+from tilelang_npu.target import Chip
+from tilelang_npu.target import chip as find_chip
+
+WORKSPACE_BYTES = 32768
+"""Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
+_WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Many small products on many threads are slower than on one, by a hundred times on a busy machine."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """What one block recorded: per core the event stream (equal streams are one object) and the GM offsets."""
+
+    block: int
+    streams: tuple[Stream, ...]
+    gm: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A finished launch as recorded, before timing."""
+
+    program: Program
+    bound: Bound
+    blocks: tuple[BlockRun, ...]
+    workspace_bytes: int
+
+
+class Program:
+    """A kernel ready to run.
+
+    Args:
+        module: HIVM in the planned form: addresses given, Cube and Vector work split, synchronised.
+        chip: the chip to run on, by name or itself; None takes the module's ``hacc.target``.
+        entry: name of the kernel where the module has several (of a mixed one without ``_mix_aic``).
+
+    Raises:
+        TileError: T501, an op that is not executed; T502, an address outside of its memory; T508, no kernel, or several,
+            or one that is not split.
+    """
+
+    def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None) -> None:
+        self.module = module
+        self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or "910B2")
+        self.name, kernels = _kernels(module, entry)
+        mixed = len(kernels) > 1
+        per_block = self.chip.aiv_per_aic if mixed else 1
+        self.functions = tuple(
+            CompiledFunction(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
+        self.entry = kernels[0][1]
+        self.mixed = mixed
+        self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
+                           for sub in range(per_block if function.core == "AIV" else 1))
+        self.global_sync = any(function.global_sync for function in self.functions)
+        self.workspace = _workspace(module, self.name, self.chip)
+
+    @property
+    def cores(self) -> int:
+        """Cores of the chip that take a block each at a time."""
+        return self.chip.aic if self.mixed or self.functions[0].core == "AIC" else self.chip.aiv
+
+    def source(self) -> str:
+        """The generated Python."""
+        return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self.functions)
+
+    def core_ids(self, block: int) -> list[CoreId]:
+        """The cores that work on a block, in the order of ``BlockRun.streams``."""
+        return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
+
+    def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None) -> Recorded:
+        """Execute all blocks; the arrays among ``args`` are written in place.
+
+        Args:
+            args: the user's arguments in order: NumPy arrays and numbers.
+            blocks: number of blocks.
+            order: the order in which blocks run, or the seed of a random one.
+
+        Raises:
+            TileError: T401 to T405, wrong arguments; T301, deadlock; T502, an access outside of its memory.
+        """
+        if not 0 < blocks <= MAX_BLOCKS:
+            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
+        if self.global_sync and blocks > self.cores:
+            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} side "
+                            "by side", code="T301", help="launch no more blocks than cores, and loop over the rest inside")
+        bound = bind(self.entry, args, blocks, self.workspace)
+        sequence = _sequence(blocks, order)
+        with one_blas_thread(), np.errstate(all="ignore"):
+            runs = self._all_at_once(bound, sequence) if self.global_sync else self._one_by_one(bound, sequence)
+        runs.sort(key=lambda run: run.block)
+        return Recorded(self, bound, tuple(runs), self.workspace)
+
+    def _one_by_one(self, bound: Bound, sequence: Sequence[int]) -> list[BlockRun]:
+        lanes = [_Lane(self, index, sub, bound, len(sequence)) for index, sub in self.lanes]
+        runs = []
+        interned: dict[Stream, Stream] = {}
+        for block in sequence:
+            if len(lanes) == 1 and not lanes[0].function.switches:
+                lanes[0].call(block)
+            else:
+                _together(lanes, [block], self)
+            runs.append(_finish(block, lanes, interned))
+        return runs
+
+    def _all_at_once(self, bound: Bound, sequence: Sequence[int]) -> list[BlockRun]:
+        table = {block: [_Lane(self, index, sub, bound, len(sequence)) for index, sub in self.lanes] for block in sequence}
+        _together([lane for lanes in table.values() for lane in lanes],
+                  [block for block, lanes in table.items() for _ in lanes], self)
+        interned: dict[Stream, Stream] = {}
+        return [_finish(block, lanes, interned) for block, lanes in table.items()]
+
+
+
+class _Lane:
+    """One core of a launch: its memories and its bound code."""
+
+    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int) -> None:
+        self.function = program.functions[index]
+        self.sub = sub
+        self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
+        self.events: list[Any] = []
+        self.gm: list[int] = []
+        names = ("ub", "cbuf", "ca", "cb", "cc", "bt", "fb")
+        arrays = [self.memory.arrays.get(name) for name in names]
+        try:
+            self.run: Callable[..., Any] = self.function.bind(bound.arrays, bound.scalars, bound.dims, blocks, sub, *arrays)
+        except Exception as error:
+            raise self.explained(error, 0) from error
+
+    def explained(self, error: Exception, block: int) -> Exception:
+        """The error for the user, where it is the kernel's fault."""
+        told = self.function.explain(error, block)
+        return error if told is None else told
+
+    def start(self) -> None:
+        """Make ready for a block."""
+        self.memory.poison()
+        self.events, self.gm = [], []
+
+    def call(self, block: int) -> None:
+        """Run a block that waits for nobody."""
+        self.start()
+        try:
+            self.run(block, self.events, self.gm, None, _nobody)
+        except Exception as error:
+            told = self.explained(error, block)
+            if told is error:
+                raise
+            raise told from None
+
+    def coroutine(self, block: int, flags: Flags, core: CoreId) -> Iterator[tuple[int, int]]:
+        """Run a block, handing over where it waits."""
+        try:
+            made = self.run(block, self.events, self.gm, flags.counts[core], flags.setter(core))
+            if self.function.switches:
+                yield from made or ()
+        except Exception as error:
+            told = self.explained(error, block)
+            if told is error:
+                raise
+            raise told from None
+
+
+def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) -> BlockRun:
+    """What a block recorded; equal streams become one object."""
+    streams = []
+    for lane in lanes:
+        stream = tuple(lane.events)
+        streams.append(interned.setdefault(stream, stream))
+    return BlockRun(block, tuple(streams), tuple(tuple(lane.gm) for lane in lanes))
+
+
+def _nobody(flag: int, group: str) -> None:
+    """A flag for cores that the launch does not have."""
+
+
+def _together(lanes: Sequence[_Lane], blocks: Sequence[int], program: Program) -> None:
+    """Run the cores of one block, or of all blocks."""
+    per_block = len(program.lanes)
+    numbers = list(blocks) if len(blocks) == len(lanes) else [blocks[0]] * len(lanes)
+    cores = [CoreId(block, lane.function.core, lane.sub) for block, lane in zip(numbers, lanes)]
+    flags = Flags(cores)
+    running = []
+    for lane, core in zip(lanes, cores):
+        lane.start()
+        running.append(Running(core, lane.coroutine(core.block, flags, core), lane.function.records, lane.events))  # type: ignore[arg-type]
+    assert len(lanes) % per_block == 0
+    run_together(running, flags)
+
+
+def _sequence(blocks: int, order: Sequence[int] | int | None) -> list[int]:
+    if order is None:
+        return list(range(blocks))
+    if isinstance(order, int):
+        shuffled = list(range(blocks))
+        random.Random(order).shuffle(shuffled)
+        return shuffled
+    if sorted(order) != list(range(blocks)):
+        msg = f"order is not a permutation of 0..{blocks - 1}"
+        raise ValueError(msg)
+    return list(order)
+
+
+def _core_type(function: FuncOp) -> str:
+    attribute = function.attributes.get("hivm.func_core_type")
+    if isinstance(attribute, FuncCoreTypeAttr):
+        return attribute.data
+    found = {op.core() for op in function.walk() if hasattr(op, "core") and callable(op.core)} - {"either"}
+    return found.pop() if len(found) == 1 else "MIX" if found else "AIV"
+
+
+def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, FuncOp]]]:
+    """The kernel's name and its device functions, Cube first."""
+    found: dict[str, list[tuple[str, FuncOp]]] = {}
+    for function in functions_of(module):
+        kind = function.attributes.get("hacc.function_kind")
+        if "hacc.entry" not in function.attributes or (isinstance(kind, hacc.FunctionKindAttr) and kind.data == "HOST"):
+            continue
+        name = function.sym_name.data
+        for suffix, core in (("_mix_aic", "AIC"), ("_mix_aiv", "AIV")):
+            if name.endswith(suffix):
+                found.setdefault(name.removesuffix(suffix), []).append((core, function))
+                break
+        else:
+            found.setdefault(name, []).append((_core_type(function), function))
+    if entry is not None:
+        found = {name: functions for name, functions in found.items() if name == entry}
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise TileError(f"one kernel is needed, the module has {names}", code="T508",
+                        help="mark the device function hacc.entry" if not found else "name the kernel to run")
+    name, functions = next(iter(found.items()))
+    for core, function in functions:
+        if core not in ("AIC", "AIV"):
+            raise TileError(f"{name} is one {core} function: Cube and Vector work are not split", code="T508",
+                            help="run the passes up to the stage hivm first")
+    return name, sorted(functions, key=lambda one: one[0])
+
+
+def _workspace(module: ModuleOp, name: str, chip: Chip) -> int:
+    """Bytes of workspace per block, from the kernel's host function."""
+    for function in functions_of(module):
+        if function.sym_name.data == name + _WORKSPACE_FUNCTION:
+            last = function.body.block.last_op
+            if isinstance(last, ReturnOp):
+                value = Emitter(function, "AIV", chip, 1).value(last.arguments[0])
+                if isinstance(value, Int) and value.known:
+                    return value.const
+            raise TileError(f"{name}{_WORKSPACE_FUNCTION} does not return a constant", code="T501")
+    return WORKSPACE_BYTES

@@ -1,0 +1,76 @@
+"""Vector ops that change shape or order, on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
+    """``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``"""
+    total = np.asarray(offset, np.int64)
+    for axis, (size, stride) in enumerate(zip(dst.shape, strides)):
+        shape = [1] * dst.ndim
+        shape[axis] = size
+        total = total + (np.arange(size, dtype=np.int64) * stride).reshape(shape)
+    np.copyto(dst, total, casting="unsafe")
+
+
+def pad(dst: Array, src: Array, low: Sequence[int], value: Any) -> None:
+    """``src`` at position ``low`` of ``dst``, which has ``value`` elsewhere."""
+    inside = src.copy()
+    dst[...] = value
+    dst[tuple(slice(start, start + size) for start, size in zip(low, src.shape))] = inside
+
+
+def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:
+    """``dst[..., i, ...] = src[..., indices[..., i, ...], ...]`` along one axis.
+
+    Raises:
+        IndexError: an index does not lie in the axis.
+    """
+    dst[...] = np.take_along_axis(src, indices.astype(np.int64), axis)
+
+
+def pack(dst: Array, count: Array, src: Array, mask: Array) -> None:
+    """The elements whose mask is set, at the front of ``dst``; their number."""
+    chosen = src[mask.astype(bool)]
+    dst.reshape(-1)[:chosen.size] = chosen
+    count[...] = chosen.size
+
+
+_CUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def cumulate(dst: Array, src: Array, kind: str, axis: int, reverse: bool) -> None:
+    """Running sum, product, maximum or minimum; f16 and bf16 are carried in f32 and rounded at the end."""
+    values = np.flip(src, axis) if reverse else src
+    narrow = values.dtype.itemsize < 4 and values.dtype.kind not in "iub"
+    carried = np.float32 if narrow else dst.dtype if kind == "sum" else values.dtype
+    result = _CUMULATE[kind].accumulate(values.astype(carried), axis=axis, dtype=carried)
+    np.copyto(dst, np.flip(result, axis) if reverse else result, casting="unsafe")
+
+
+def sort(dst: Array, indices: Array | None, src: Array, descending: bool, axis: int) -> None:
+    """Sorted values along an axis and, if asked for, where they stood; equal elements keep their order."""
+    values = src.astype(np.float32) if src.dtype.kind not in "iubf" else src
+    if descending:
+        order = src.shape[axis] - 1 - np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
+    else:
+        order = np.argsort(values, axis=axis, kind="stable")
+    dst[...] = np.take_along_axis(src, order, axis)
+    if indices is not None:
+        np.copyto(indices, order, casting="unsafe")
+
+
+def multiply_extended(low: Array, high: Array, a: Array, b: Array) -> None:
+    """The halves of products of twice the width."""
+    bits = 8 * a.dtype.itemsize
+    product = a.astype(np.int64) * b.astype(np.int64)
+    low[...] = product.astype(low.dtype)
+    np.copyto(high, product >> bits, casting="unsafe")

@@ -1,0 +1,93 @@
+"""A launch in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.events import number_of
+from tilelang_npu.simulator.steps import PIPE, PIPES, RUN, Expansion
+from tilelang_npu.simulator.work import Mmad
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.launch import Launch
+    from tilelang_npu.simulator.program import BlockRun, Program
+
+_SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
+"""Pipes in the order in which a summary names them."""
+_MEMORIES = {"AIC": ("cbuf", "ca", "cb", "cc"), "AIV": ("ub",)}
+
+
+def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequence[Expansion]) -> dict[str, int]:
+    """Used bytes of each on-chip memory; of L0A and L0B what the largest matmul's chunks take, both halves together."""
+    use: dict[str, int] = {}
+    for function in program.functions:
+        for memory, extent in function.extents.items():
+            use[SPOKEN[memory]] = max(use.get(SPOKEN[memory], 0), extent)
+    for index, function in enumerate(program.functions):
+        if not any(isinstance(record.work, Mmad) for record in function.records):
+            continue
+        loads = [0, 0]
+        for event in {event for run in blocks for stream, (lane, _) in zip(run.streams, program.lanes) if lane == index
+                      for event in stream}:
+            if isinstance(function.records[number_of(event)].work, Mmad):
+                for step in expansions[index].of(event):
+                    if step[0] == RUN and step[1] == PIPE["MTE1"] and step[5][0] < 2:
+                        loads[step[5][0]] = max(loads[step[5][0]], step[4].nbytes)
+        for memory, size in zip(("ca", "cb"), loads):
+            room = program.chip.memory[memory].size
+            use[SPOKEN[memory]] = max(use.get(SPOKEN[memory], 0), min(room, 2 * size))
+    return use
+
+
+def flops(launch: Launch) -> float:
+    """Operations of the Cube cores: two per multiplication, without padding."""
+    program = launch.recorded.program
+    total = 0.0
+    for group in launch.groups:
+        for stream, (index, _) in zip(group.run.streams, program.lanes):
+            expansion = launch.expansions[index]
+            for event in stream:
+                total += group.count * sum(step[4].nbytes for step in expansion.of(event)
+                                           if step[0] == RUN and step[1] == PIPE["M"])
+    return total
+
+
+def summary(launch: Launch, name: str) -> str:
+    """The launch in a few aligned lines."""
+    chip = launch.chip
+    plural = "s" if launch.blocks != 1 else ""
+    cores = min(launch.cores, launch.blocks)
+    waves = f" ({launch.waves} waves)" if launch.waves > 1 else ""
+    head = f"{name}  {launch.blocks} block{plural} on {cores} core{'s' if cores != 1 else ''}{waves}"
+    lines = [f"{head:<48}  {chip.name}, modelled"]
+    work = flops(launch)
+    rate = ""
+    if work:
+        speed = work / (launch.time_us * 1e-6)
+        rate = f"   {speed / 1e12:.1f} TFLOP/s, {100 * speed / chip.peak_flops('f16'):.0f} % of Cube peak"
+    lines.append(f"  time      {launch.time_us:.1f} us{rate}; bound by {launch.bound_by}")
+    for core in ("AIC", "AIV"):
+        row = launch.pipes.get(core)
+        if row:
+            shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
+            lines.append(f"  {core:<9} {shares}")
+    parts = []
+    for core in ("AIC", "AIV"):
+        for memory in _MEMORIES[core]:
+            used = launch.memory.get(SPOKEN[memory])
+            if used:
+                unit = "" if parts else " KB"
+                parts.append(f"{SPOKEN[memory]} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
+    if parts:
+        lines.append(f"  memory    {'   '.join(parts)}")
+    return "\n".join(lines)
+
+
+def _kib(size: int) -> str:
+    kib = size / 1024
+    return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
+
+
+__all__ = ["PIPES", "flops", "memory_use", "summary"]

@@ -1,0 +1,65 @@
+"""The timeline of a launch in the trace event format of Chrome, which Perfetto reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.simulator.events import number_of
+from tilelang_npu.simulator.steps import PIPES
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.launch import Launch
+
+MAX_EVENTS = 200_000
+"""Slices from which on later blocks are left out; a viewer gets slow beyond."""
+
+
+def chrome_trace(launch: Launch) -> dict[str, Any]:
+    """One process per core, one thread per pipe; times in microseconds, cycles in the arguments.
+
+    Equal blocks have equal slices, so each distinct block is drawn where its first one runs.
+    """
+    events: list[dict[str, Any]] = []
+    named: set[tuple[int, int]] = set()
+    per_cycle = 1e6 / launch.chip.clock
+    drawn: set[int] = set()
+    clocks = [0.0] * max(1, launch.cores)
+    gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
+    lanes = launch.recorded.program.lanes
+    for place, group in enumerate(launch.group_of_block):
+        core = place % launch.cores
+        start = clocks[core] + (gap if place >= launch.cores else 0.0)
+        clocks[core] = start + group.timing.cycles
+        if id(group) in drawn or len(events) > MAX_EVENTS:
+            continue
+        drawn.add(id(group))
+        timing, cores, streams, records = launch.traced(group)
+        for piece in timing.slices:
+            identity = cores[piece.core]
+            process = (identity.block % launch.cores) * len(lanes) + piece.core % len(lanes)
+            event = streams[piece.core][piece.event]
+            record = records[piece.core][number_of(event)]
+            _name_track(events, named, process, piece.pipe, f"core {identity.block % launch.cores} {identity.label}")
+            line = f" line {record.location.line}" if record.location is not None else ""
+            details: dict[str, Any] = {"cycles": round(piece.end - piece.start, 1), "block": identity.block}
+            if piece.nbytes and PIPES[piece.pipe] != "M":
+                details["bytes"] = piece.nbytes
+            if piece.reason:
+                details["waited for"] = piece.reason
+            if record.location is not None:
+                details["source"] = str(record.location)
+            events.append({"name": f"{record.mnemonic}{line}", "ph": "X", "pid": process, "tid": piece.pipe, "cat": "pipe",
+                           "ts": (start + piece.start) * per_cycle, "dur": (piece.end - piece.start) * per_cycle,
+                           "args": details})
+    return {"traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": {"kernel": launch.name, "chip": launch.chip.name, "blocks": launch.blocks, "time_us": launch.time_us}}
+
+
+def _name_track(events: list[dict[str, Any]], named: set[tuple[int, int]], process: int, pipe: int, label: str) -> None:
+    if (process, -1) not in named:
+        named.add((process, -1))
+        events.append({"name": "process_name", "ph": "M", "pid": process, "args": {"name": label}})
+    if (process, pipe) not in named:
+        named.add((process, pipe))
+        events.append({"name": "thread_name", "ph": "M", "pid": process, "tid": pipe, "args": {"name": PIPES[pipe]}})
+        events.append({"name": "thread_sort_index", "ph": "M", "pid": process, "tid": pipe, "args": {"sort_index": pipe}})

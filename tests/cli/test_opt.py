@@ -1,0 +1,89 @@
+"""``opt``: passes over text, and what it says about bad text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+GOOD = """
+func.func @f() {
+  %0 = arith.constant 1 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.addi %0, %1 : i32
+  return
+}
+"""
+BAD = "func.func @g() {\n  %0 = arith.constant 1 : i33x\n  return\n}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "module.mlir"
+    path.write_text(GOOD)
+    return path
+
+
+def test_without_passes_it_prints(tool, file: Path) -> None:
+    done = tool("opt", file)
+    assert done.code == 0, done.err
+    assert done.out.count("arith.constant") == 2
+    assert '"arith.constant"() <{value = 1 : i32}>' in tool("opt", file, "--print-op-generic").out
+    assert f'loc("{file}":3' in tool("opt", file, "--print-locations").out
+
+
+def test_passes_run_in_order(tool, file: Path) -> None:
+    done = tool("opt", file, "-p", "tidy,tidy", "--print-between-passes", "--timing")
+    assert done.out.count("// after tidy") == 1
+    assert len(done.err.splitlines()) == 2
+    assert "arith.addi" not in done.out
+
+
+def test_output_file(tool, file: Path, tmp_path: Path) -> None:
+    assert tool("opt", file, "-o", tmp_path / "out.mlir").out == ""
+    assert "arith.addi" in (tmp_path / "out.mlir").read_text()
+
+
+@pytest.mark.parametrize(
+    ("passes", "advice"),
+    [("tidyy", "did you mean tidy?"), ("tidy{", "first,second{option=1}"), ("tidy{depth=3}", "first,second{option=1}")],
+)
+def test_bad_passes(tool, file: Path, passes: str, advice: str) -> None:
+    done = tool("opt", file, "-p", passes)
+    assert done.code == 1
+    assert done.err.startswith("error[T805]")
+    assert advice in done.err
+
+
+def test_bad_text_is_shown_at_its_line(tool, file: Path) -> None:
+    file.write_text(GOOD + "// -----\n" + BAD)
+    done = tool("opt", file, "--split-input-file")
+    assert done.code == 1
+    assert f"{file}:10:" in done.err
+    assert "i33x" in done.err
+
+
+def test_verify_diagnostics_goes_on(tool, file: Path) -> None:
+    file.write_text(BAD + "// -----\n" + GOOD)
+    done = tool("opt", file, "--split-input-file", "--verify-diagnostics")
+    assert done.code == 0
+    assert "error[T601]" in done.out
+    assert "arith.addi" in done.out
+
+
+def test_standard_input(tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(GOOD))
+    assert "arith.addi" in tool("opt").out
+
+
+def test_list(tool) -> None:
+    out = tool("opt", "--list").out
+    assert "plan-memory{" in out
+    assert "\ntidy\n    " in out
+
+
+def test_not_text(tool, tmp_path: Path) -> None:
+    (tmp_path / "x.mlir").write_bytes(b"\xff\xfe\x00")
+    assert "error[T802]" in tool("opt", tmp_path / "x.mlir").err

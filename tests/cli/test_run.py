@@ -1,0 +1,118 @@
+"""``run``: the script as it is, its exit code, the summaries, the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tilelang_npu.cli.run import own_arguments
+
+
+def test_output_then_summary(tool, script: Path) -> None:
+    done = tool("run", script, "--flag", "7")
+    assert done.code == 0, done.err
+    assert done.out.startswith("arguments --flag 7\n\ntwice ")
+    assert "launches  2" in done.out
+    assert "Ascend910B2" in done.out
+
+
+def test_chip(tool, script: Path) -> None:
+    assert "Ascend910B4" in tool("run", script, "--chip", "910b4").out
+
+
+def test_unknown_chip_is_the_users_error(tool, script: Path) -> None:
+    done = tool("run", script, "--chip", "910b9")
+    assert done.code == 1
+    assert done.err.startswith("error[T701]")
+
+
+def test_mlir_of_every_kernel_and_stage(tool, script: Path, tmp_path: Path) -> None:
+    assert tool("run", script, "--mlir", tmp_path / "out", "--all-stages").code == 0
+    assert "hivm.hir.vadd" in (tmp_path / "out" / "twice.mlir").read_text()
+    stages = sorted(file.name for file in (tmp_path / "out" / "twice").iterdir())
+    assert stages[0] == "00-tile.mlir"
+    assert stages[-1].endswith("-hivm.mlir")
+    assert (tmp_path / "out" / "twice" / stages[-1]).read_text() == (tmp_path / "out" / "twice.mlir").read_text()
+
+
+def test_trace_is_a_timeline(tool, script: Path, tmp_path: Path) -> None:
+    assert tool("run", script, "--trace", tmp_path / "trace.json").code == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert any(event["ph"] == "X" and event["dur"] > 0 for event in events)
+    assert any(event["name"] == "process_name" and event["args"]["name"].startswith("twice ") for event in events)
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "shown"),
+    [("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ("sys.exit('no')", 1, "no\n"), ("raise SystemExit(0)", 0, "")],
+)
+def test_exit_codes_are_the_scripts(tool, tmp_path: Path, statement: str, code: int, shown: str) -> None:
+    (tmp_path / "end.py").write_text(f"import sys\n{statement}\n")
+    done = tool("run", tmp_path / "end.py")
+    assert (done.code, done.err) == (code, shown)
+
+
+def test_the_scripts_own_exception_shows_as_python_shows_it(tool, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text("def f():\n    return 1 / 0\n\n\nf()\n")
+    done = tool("run", path)
+    assert done.code == 1
+    lines = done.err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1] == f'  File "{path}", line 5, in <module>'
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    assert "runpy" not in done.err
+
+
+def test_a_syntax_error_shows_its_line(tool, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text("x = = 1\n")
+    done = tool("run", path)
+    assert done.code == 1
+    assert "SyntaxError" in done.err
+    assert "x = = 1" in done.err
+
+
+def test_a_mistake_in_a_kernel_is_rendered(tool, tmp_path: Path, script: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(script.read_text().replace("T.tile.add", "T.tile.ad"))
+    done = tool("run", path)
+    assert done.code == 1
+    assert done.err.startswith("error[T")
+    assert f"{path}:" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_no_file(tool) -> None:
+    done = tool("run", "nowhere.py")
+    assert (done.code, done.err.splitlines()[0]) == (1, "error[T801]: nowhere.py does not exist")
+
+
+def test_usage(tool) -> None:
+    assert tool("run").code == 2
+    assert tool().code == 2
+    assert tool("fly").code == 2
+
+
+def test_the_environment_of_a_script(tool, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("value = 5\n")
+    path = tmp_path / "main.py"
+    path.write_text("import sys, beside\nprint(__name__, beside.value, sys.argv[0] == __file__, *sys.argv[1:])\n")
+    assert tool("run", path, "x", "--", "--chip", "y").out == "__main__ 5 True x --chip y\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "script"),
+    [
+        ("f.py a -b", "f.py", "a -b"),
+        ("f.py a --chip X b", "f.py --chip X", "a b"),
+        ("--chip X f.py --trace=t a", "--chip X f.py --trace=t", "a"),
+        ("f.py --all-stages -- --all-stages --chip", "f.py --all-stages", "--all-stages --chip"),
+        ("-h", "-h", ""),
+        ("f.py -h", "f.py", "-h"),
+    ],
+)
+def test_whose_argument_it_is(words: str, own: str, script: str) -> None:
+    assert own_arguments(words.split()) == (own.split(), script.split())

@@ -1,0 +1,58 @@
+"""``sim``: a dumped kernel runs from its file alone and gives the same results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def dumped(tool, script: Path, tmp_path: Path) -> Path:
+    assert tool("run", script, "--mlir", tmp_path / "out").code == 0
+    return tmp_path / "out" / "twice.mlir"
+
+
+def test_arrays_from_files(tool, dumped: Path, tmp_path: Path) -> None:
+    a = np.random.default_rng(0).standard_normal((32, 64)).astype(np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", np.zeros_like(a))
+    done = tool("sim", dumped, "--args", tmp_path / "a.npy", tmp_path / "b.npy", "--save", tmp_path / "after")
+    assert done.code == 0, done.err
+    assert done.out.startswith("twice ")
+    np.testing.assert_array_equal(np.load(tmp_path / "after" / "B.npy"), a + a)
+
+
+@pytest.mark.parametrize("names", [("A", "B"), ("arr_0", "arr_1")])
+def test_arrays_from_an_archive(tool, dumped: Path, tmp_path: Path, names: tuple[str, str]) -> None:
+    a = np.ones((32, 64), np.float32)
+    np.savez(tmp_path / "all.npz", **dict(zip(names, (a, np.zeros_like(a)), strict=True)))
+    assert tool("sim", dumped, "--npz", tmp_path / "all.npz", "--save", tmp_path).code == 0
+    assert (np.load(tmp_path / "B.npy") == 2).all()
+
+
+def test_made_up_arrays_depend_on_the_seed_alone(tool, dumped: Path, tmp_path: Path) -> None:
+    for seed, place in ((1, "x"), (1, "y"), (2, "z")):
+        assert tool("sim", dumped, "--seed", seed, "--save", tmp_path / place).code == 0
+    x, y, z = (np.load(tmp_path / place / "B.npy") for place in "xyz")
+    np.testing.assert_array_equal(x, y)
+    assert (x != z).any()
+    np.testing.assert_array_equal(np.load(tmp_path / "x" / "A.npy") * 2, x)
+
+
+def test_fewer_blocks(tool, dumped: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32))
+    assert tool("sim", dumped, "--npz", tmp_path / "all.npz", "--blocks", 1, "--save", tmp_path).code == 0
+    assert 0 < (np.load(tmp_path / "B.npy") == 2).sum() < 32 * 64
+
+
+def test_mistakes(tool, dumped: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "wide.npy", np.zeros((32, 64)))
+    wrong = tool("sim", dumped, "--args", tmp_path / "wide.npy", tmp_path / "wide.npy")
+    assert wrong.code == 1
+    assert "error[T808]: A has elements of float32; the file has float64" in wrong.err
+    assert "takes 2 arguments and got 1" in tool("sim", dumped, "--args", tmp_path / "wide.npy").err
+    text = dumped.read_text()
+    dumped.write_text("\n".join(line.replace("hacc.block_dim", "hacc.other") for line in text.splitlines()))
+    assert tool("sim", dumped).code == 1

@@ -1,0 +1,43 @@
+"""``chips``, ``ops``, ``stages`` and ``doctor``."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+import tilelang_npu
+from tilelang_npu import target
+from tilelang_npu.transforms import pipeline
+
+
+def test_chips(tool) -> None:
+    lines = tool("chips").out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [chip.name for chip in target.chips()]
+    assert "(default)" in next(line for line in lines if line.startswith("Ascend910B2 "))
+
+
+def test_ops(tool) -> None:
+    assert "vexp" in tool("ops").out
+    assert [line.split()[0] for line in tool("ops", "rsqrt").out.splitlines()] == ["operation", "rsqrt"]
+
+
+def test_stages(tool) -> None:
+    assert tool("stages").out.split() == pipeline.stage_names()
+
+
+def test_doctor(tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = tool("doctor")
+    assert done.code == 0, done.out
+    for fact in ("numpy", "xdsl", "torch", "BLAS", "kernel cache", "TILELANG_NPU_CHIP"):
+        assert fact in done.out
+    monkeypatch.setattr(tilelang_npu.cli.doctor, "_REQUIRED", ("numpy", "no-such-package"))
+    assert tool("doctor").code == 1
+
+
+@pytest.mark.parametrize(
+    "command", [["-m", "tilelang_npu"], ["-c", "import sys; from tilelang_npu.cli import main; sys.exit(main())"]]
+)
+def test_as_a_process(python: str, command: list[str]) -> None:
+    done = subprocess.run([python, *command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tilelang-npu {tilelang_npu.__version__}\n"

@@ -1,0 +1,70 @@
+"""``import tilelang`` means this package where, and only where, the alias is installed."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tilelang_npu
+from tilelang_npu import compat
+
+
+def test_nothing_is_installed_by_importing(python: str) -> None:
+    program = "import sys, tilelang_npu, tilelang_npu.compat; sys.exit('tilelang' in sys.modules or len(sys.meta_path) > 6)"
+    assert subprocess.run([python, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("alias", "real"),
+    [("tilelang", "tilelang_npu"), ("tilelang.language", "tilelang_npu.language"), ("tilelang.math", "tilelang_npu.math"),
+     ("tilelang.cache", "tilelang_npu.runtime.cache"), ("tilelang.profiler", "tilelang_npu.runtime.profiler")],
+)
+def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
+    compat.install()
+    module = importlib.import_module(alias)
+    assert module is importlib.import_module(real)
+    assert module.__name__ == real
+    assert module.__spec__ is not None
+    assert module.__spec__.name == real
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from tilelang import language as T", "from tilelang import DataType, language as T", "import tilelang.language as T",
+     "from tilelang.utils.target import determine_platform", "from tilelang.utils.tensor import TensorSupplyType",
+     "from tilelang.profiler import do_bench", "from tilelang.cache import clear_cache", "from tilelang.engine import lower",
+     "from tilelang.transform import PassConfigKey", "import tilelang as tl; tl.cache.clear_cache(); tl.jit; tl.cdiv(3, 2)"],
+)
+def test_imports_that_scripts_use(statement: str) -> None:
+    compat.install()
+    exec(statement, {})
+
+
+def test_a_part_that_is_not_here_says_so() -> None:
+    compat.install()
+    with pytest.raises(ModuleNotFoundError, match=r"tilelang\.carver.*tilelang_npu has no part"):
+        importlib.import_module("tilelang.carver")
+
+
+def test_uninstalling_takes_the_name_back() -> None:
+    compat.install()
+    compat.install()
+    importlib.import_module("tilelang")
+    compat.uninstall()
+    assert "tilelang" not in sys.modules
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("tilelang")
+
+
+def test_a_real_tilelang_is_hidden_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tilelang").mkdir()
+    (tmp_path / "tilelang" / "__init__.py").write_text("real = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert compat.installed_elsewhere() == str(tmp_path / "tilelang" / "__init__.py")
+    assert importlib.import_module("tilelang").real
+    compat.install()
+    assert importlib.import_module("tilelang") is tilelang_npu

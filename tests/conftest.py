@@ -1,0 +1,46 @@
+"""What all tests share: no test sees another's kernel cache, environment or alias."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilelang_npu import compat
+from tilelang_npu.runtime import cache, environment
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test starts with the defaults and an empty kernel cache, and leaves the process as it found it."""
+    for variable in environment.VARIABLES:
+        monkeypatch.delenv(variable.name, raising=False)
+    monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path_factory.mktemp("kernels")))
+    monkeypatch.setattr(cache._State, "memory", {})
+    monkeypatch.setattr(cache._State, "enabled", True)
+    monkeypatch.setattr(cache._State, "directory", None)
+    yield
+    compat.uninstall()
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture
+def python() -> str:
+    """The interpreter that runs the tests."""
+    return sys.executable

@@ -1,0 +1,50 @@
+"""How a mistake is tested: the user's line is marked with ``# mistake``, and the error must point there.
+
+Each file makes one mistake that kernel authors make. What is asserted is what they see: the code, the file and line, the column
+under the caret, and the way out. The texts of the files are the user's side; nothing of this package may show up in an error.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tilelang_npu import TileError
+
+PACKAGE = str(Path(__file__).parents[2] / "src")
+
+Refused = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture
+def refused(request: pytest.FixtureRequest) -> Refused:
+    """``with refused("T104", at="T.alloc_ub", help="..."):`` expects the error of the line marked ``# mistake``."""
+
+    @contextmanager
+    def expect(code: str, *, at: str, message: str = "", help: str) -> Iterator[None]:  # noqa: A002  (the word of the error)
+        with pytest.raises(TileError) as caught:
+            yield
+        error = caught.value
+        text = str(error)
+        assert error.code == code, text
+        assert error.location is not None, text
+        assert Path(error.location.file) == request.path, text
+        line = linecache.getline(error.location.file, error.location.line)
+        assert "# mistake" in line, text
+        assert error.location.column == line.index(at) + 1, text
+        assert re.search(message, error.message), text
+        assert re.search(help, error.help), text
+        shown = text.splitlines()
+        assert shown[0] == f"error[{code}]: {error.message}"
+        assert shown[1] == f"  --> {error.location}"
+        caret = next(row for row in shown if set(row.partition("|")[2].split(" ", 1)[0]) <= {" ", "^"} and "^" in row)
+        above = shown[shown.index(caret) - 1]
+        assert above[caret.index("^") :].startswith(at), text
+        assert PACKAGE not in text, text
+
+    return expect

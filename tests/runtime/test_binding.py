@@ -1,0 +1,182 @@
+"""Arguments of a call: what is bound, what is allocated, what is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilelang_npu import TileError
+from tilelang_npu.errors import Location
+from tilelang_npu.language.symbols import Sym
+from tilelang_npu.ops import DType
+from tilelang_npu.runtime.binding import Signature, indices
+
+M, N = Sym("M"), Sym("N")
+
+
+def parameter(name: str, dtype: str, shape: tuple[Any, ...] | None) -> Any:
+    return SimpleNamespace(name=name, dtype=DType(dtype), shape=shape, location=Location("kernel.py", ord(name[0])))
+
+
+def signature(
+    *parameters: Any, out: tuple[int, ...] = (), work: tuple[int, ...] = (), symbols: tuple[str, ...] = ()
+) -> Signature:
+    return Signature("kernel", parameters, symbols, out, work, frozenset(out))
+
+
+def refused(made: Signature, *arguments: Any) -> TileError:
+    with pytest.raises(TileError) as caught:
+        made.bind(arguments)
+    return caught.value
+
+
+def test_arrays_are_bound_not_copied() -> None:
+    a = np.zeros((4, 8), np.float32)
+    call = signature(parameter("A", "float32", (4, 8))).bind([a])
+    assert call.values[0] is a
+
+
+def test_outputs_and_workspaces_are_allocated_and_poisoned() -> None:
+    made = signature(parameter("A", "float16", (4,)), parameter("W", "int32", (2, 2)), parameter("B", "bfloat16", (3,)),
+                     out=(2,), work=(1,))
+    call = made.bind([np.zeros(4, np.float16)])
+    assert call.values[2].dtype == ml_dtypes.bfloat16
+    assert np.isnan(call.values[2].astype(np.float32)).all()
+    assert call.values[1].shape == (2, 2)
+    assert (call.values[1].view(np.uint8) == 0xA5).all()
+
+
+def test_symbolic_dimensions_come_from_the_arrays() -> None:
+    a, b = parameter("A", "float32", (M, 4)), parameter("B", "float32", (M * 2, N))
+    made = signature(a, b, parameter("C", "float32", (N, M // 2)), symbols=("M", "N"), out=(2,))
+    call = made.bind([np.zeros((6, 4), np.float32), np.zeros((12, 5), np.float32)])
+    assert call.symbols == {"M": 6, "N": 5}
+    assert call.values[2].shape == (5, 3)
+
+
+def test_a_symbol_that_two_arrays_disagree_on_names_both() -> None:
+    made = signature(parameter("A", "float32", (M, 4)), parameter("B", "float32", (4, M)), symbols=("M",))
+    error = refused(made, np.zeros((6, 4), np.float32), np.zeros((4, 7), np.float32))
+    assert error.code == "T403"
+    assert error.message == "M is 6 by dimension 0 of A and 7 by dimension 1 of B"
+    assert error.location == Location("kernel.py", ord("B"))
+
+
+def test_an_expression_is_checked_against_the_symbol() -> None:
+    made = signature(parameter("A", "float32", (M,)), parameter("B", "float32", (M * 2,)), symbols=("M",))
+    error = refused(made, np.zeros(3, np.float32), np.zeros(7, np.float32))
+    assert error.code == "T403"
+    assert "M * 2 = 6" in error.message
+    assert "[7]" in error.message
+
+
+def test_a_symbol_that_no_array_tells() -> None:
+    made = signature(parameter("A", "float32", (M * 2,)), symbols=("M",))
+    assert refused(made, np.zeros(4, np.float32)).code == "T403"
+
+
+def test_a_flattened_array_of_the_same_size_is_seen_in_the_declared_shape() -> None:
+    a = np.arange(12, dtype=np.float32)
+    value = signature(parameter("A", "float32", (3, 4))).bind([a]).values[0]
+    assert value.shape == (3, 4)
+    assert np.shares_memory(value, a)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (12, 1, 2), (13,), (0,)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    error = refused(signature(parameter("A", "float32", (3, 4))), np.zeros(shape, np.float32))
+    assert error.code == "T403"
+    assert error.location == Location("kernel.py", ord("A"))
+
+
+def test_the_number_of_arguments_lists_what_the_call_allocates() -> None:
+    a, b, w = parameter("A", "float32", (3,)), parameter("B", "float32", (3,)), parameter("W", "int8", (1,))
+    made = signature(a, b, w, out=(1,), work=(2,))
+    error = refused(made)
+    assert error.code == "T401"
+    assert error.message == "kernel takes 1 argument (A) and got 0"
+    assert error.notes == ("B: allocated and returned by the call (out_idx), not passed",
+                           "W: allocated by the call (workspace_idx), not passed")
+    assert error.location is not None
+    assert error.location.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given"), [("float16", np.float32), ("bfloat16", np.float16), ("int8", np.uint8), ("bool", np.int8)]
+)
+def test_other_element_types_are_refused(dtype: str, given: Any) -> None:
+    error = refused(signature(parameter("A", dtype, (3,))), np.zeros(3, given))
+    assert error.code == "T402"
+    assert "A.astype(" in error.help
+
+
+def test_bytes_in_foreign_order_are_another_type() -> None:
+    assert refused(signature(parameter("A", "float32", (3,))), np.zeros(3, ">f4")).code == "T402"
+
+
+def test_gaps_are_refused_and_the_help_warns_of_the_copy() -> None:
+    made = Signature("kernel", (parameter("A", "float32", (3, 2)),), (), (), (), frozenset({0}))
+    error = refused(made, np.zeros((3, 4), np.float32)[:, ::2])
+    assert error.code == "T404"
+    assert "strides [4, 2]" in error.message
+    assert "read the result from it" in error.help
+
+
+def test_a_result_in_read_only_memory_is_refused() -> None:
+    made = Signature("kernel", (parameter("A", "float32", (3,)), parameter("B", "float32", (3,))), (), (), (), frozenset({1}))
+    frozen = np.zeros(3, np.float32)
+    frozen.flags.writeable = False
+    made.bind([frozen, np.zeros(3, np.float32)])
+    error = refused(made, frozen, frozen)
+    assert error.code == "T405"
+    assert error.message == "the kernel writes B, and the array is read-only"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int32", 7), ("int32", np.int64(7)), ("float32", 1.5), ("float32", 2), ("float16", np.float32(0.5)), ("bool", True)],
+)
+def test_numbers(dtype: str, value: Any) -> None:
+    bound = signature(parameter("n", dtype, None)).bind([value]).values[0]
+    assert bound == value
+    assert bound.dtype == DType(dtype).numpy
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int32", 1.0), ("int32", True), ("int8", 200), ("uint8", -1), ("float32", "1"), ("bool", 1),
+     ("int32", np.zeros(3, np.int32)), ("int32", None)],
+)
+def test_what_is_no_such_number_is_refused(dtype: str, value: Any) -> None:
+    assert refused(signature(parameter("n", dtype, None)), value).code == "T406"
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], 3.0, None, "A"])
+def test_what_is_no_array_is_refused(value: Any) -> None:
+    error = refused(signature(parameter("A", "float32", (2,))), value)
+    assert error.code == "T406"
+    assert "A is an array of float32" in error.message
+
+
+def test_two_parameters_may_be_one_array() -> None:
+    a = np.zeros(3, np.float32)
+    values = signature(parameter("A", "float32", (3,)), parameter("B", "float32", (3,))).bind([a, a]).values
+    assert values[0] is values[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, ()), (-1, (2,)), ([0, -1], (0, 2)), ([], ()), ((1,), (1,))]
+)
+def test_indices(given: Any, expected: tuple[int, ...]) -> None:
+    assert indices(given, 3, "out_idx", None) == expected
+
+
+@pytest.mark.parametrize("given", [3, [-4], [0, -3], ["0"]])
+def test_bad_indices(given: Any) -> None:
+    with pytest.raises(TileError) as caught:
+        indices(given, 3, "out_idx", None)
+    assert caught.value.code == "T709"

@@ -1,0 +1,93 @@
+"""The kernel cache on disk: keys, damage, two processes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tilelang_npu
+from tilelang_npu.runtime import cache
+
+
+def _fresh() -> None:
+    """Forget what is in memory, as a new process would."""
+    cache._State.memory.clear()
+
+
+def test_an_entry_survives_the_process() -> None:
+    cache.store("k" * 8, {"text": "module"})
+    _fresh()
+    assert cache.load("k" * 8) == {"text": "module", "key": "k" * 8}
+
+
+def test_the_key_depends_on_everything() -> None:
+    keys = {cache.digest(text, {"options": options}) for text in ("a", "b") for options in ("x", "y")}
+    assert len(keys) == 4
+    assert cache.digest("a", {"p": 1, "q": 2}) == cache.digest("a", {"q": 2, "p": 1})
+
+
+@pytest.mark.parametrize("damage", [b"", b"not gzip", b"\x1f\x8b\x08\x00", None])
+def test_a_damaged_entry_is_absent_and_written_again(damage: bytes | None) -> None:
+    cache.store("key", {"text": "module"})
+    (file,) = cache.get_cache_dir().iterdir()
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] if damage is None else damage)
+    _fresh()
+    assert cache.load("key") is None
+    cache.store("key", {"text": "again"})
+    _fresh()
+    assert cache.load("key") == {"text": "again", "key": "key"}
+
+
+def test_an_entry_under_the_wrong_name_is_absent() -> None:
+    cache.store("one", {"text": "module"})
+    (file,) = cache.get_cache_dir().iterdir()
+    file.rename(file.with_name(file.name.replace("one", "two")))
+    _fresh()
+    assert cache.load("two") is None
+
+
+def test_switched_off_it_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_DISABLE_CACHE", "1")
+    cache.store("key", {"text": "module"})
+    assert not cache.is_cache_enabled()
+    assert not cache.get_cache_dir().exists() or not any(cache.get_cache_dir().iterdir())
+    monkeypatch.delenv("TILELANG_DISABLE_CACHE")
+    tilelang_npu.disable_cache()
+    assert not tilelang_npu.is_cache_enabled()
+    tilelang_npu.enable_cache()
+    assert tilelang_npu.is_cache_enabled()
+
+
+def test_clearing_removes_entries_and_nothing_else() -> None:
+    cache.store("key", {"text": "module"})
+    foreign = cache.get_cache_dir() / "notes.txt"
+    foreign.write_text("mine")
+    assert cache.usage()[0] == 1
+    tilelang_npu.cache.clear_cache()
+    assert cache.usage() == (0, 0)
+    assert cache.load("key") is None
+    assert foreign.exists()
+
+
+def test_a_directory_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    cache.set_cache_dir(blocker / "below")
+    cache.store("key", {"text": "module"})
+    assert cache.load("key") == {"text": "module", "key": "key"}
+
+
+def test_two_processes_write_one_entry(python: str) -> None:
+    program = (
+        "from tilelang_npu.runtime import cache\n"
+        "for turn in range(100):\n"
+        "    cache.store('shared', {'text': 'x' * 20000})\n"
+        "    cache._State.memory.clear()\n"
+        "    assert cache.load('shared')['text'] == 'x' * 20000\n"
+    )
+    both = [subprocess.Popen([python, "-c", program]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in both] == [0, 0]
+    assert [file.suffix for file in cache.get_cache_dir().iterdir()] == [".gz"]

@@ -1,0 +1,131 @@
+"""A compiled kernel: its results, its texts, its stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+from samples import SYNC, doubled, product, scaled, symbolic_rows
+from tilelang_npu import TileError
+from tilelang_npu.dialects.text import parse_module, print_module
+
+
+def test_results_are_returned(rng: np.random.Generator) -> None:
+    a = rng.standard_normal((40, 64)).astype(np.float32)
+    b = doubled(40, 64)(a)
+    assert isinstance(b, np.ndarray)
+    np.testing.assert_array_equal(b, a + a)
+
+
+def test_results_in_the_callers_array(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((16, 64)).astype(np.float32), np.empty((16, 64), np.float32)
+    result = tilelang.compile(scaled(), target="ascendc", pass_configs=SYNC)(a, 2.5, b)
+    assert result == []
+    np.testing.assert_array_equal(b, a * np.float32(2.5))
+
+
+def test_several_results_are_a_list_in_the_order_asked_for(rng: np.random.Generator) -> None:
+    kernel = tilelang.compile(product(), out_idx=[2], target="npuir")
+    a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
+    np.testing.assert_allclose(kernel(a, b), a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)
+    assert tilelang.compile(product(), target="npuir")(a, b, np.zeros((128, 64), np.float32)) is None
+
+
+def test_workspace_is_not_returned(rng: np.random.Generator) -> None:
+    a = rng.standard_normal((16, 64)).astype(np.float32)
+    kernel = tilelang.compile(scaled(), workspace_idx=-1, target="ascendc", pass_configs=SYNC)
+    assert kernel(a, 2.0) == []
+    with pytest.raises(TileError, match="T401"):
+        kernel(a, 2.0, a)
+
+
+@pytest.mark.parametrize("rows", [16, 64, 72])
+def test_a_symbolic_size_is_bound_by_the_call(rows: int, rng: np.random.Generator) -> None:
+    kernel = tilelang.compile(symbolic_rows(), out_idx=[-1], target="ascendc", pass_configs=SYNC)
+    a = rng.standard_normal((rows, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(a), a + a)
+    assert kernel.last_launch is not None
+
+
+def test_stages_have_names_and_texts() -> None:
+    kernel = doubled(32, 64)
+    stages = kernel.stages()
+    assert (stages[0], stages[-1]) == ("tile", "hivm")
+    assert "hivm-auto" in stages
+    texts = {stage: kernel.mlir(stage) for stage in stages}
+    assert "tile.elementwise" in texts["tile"]
+    assert "hivm.hir.vadd" in texts["hivm-auto"]
+    assert "set_flag" in texts["hivm"]
+    assert "set_flag" not in texts["hivm-auto"]
+    assert kernel.mlir() == kernel.get_kernel_source() == texts["hivm"]
+    for text in texts.values():
+        assert print_module(parse_module(text)) == text
+
+
+def test_forms_of_the_text() -> None:
+    kernel = doubled(32, 64)
+    assert '"hivm.hir.vadd"' in kernel.mlir(generic=True)
+    assert f'"{doubled.function.__code__.co_filename}":' in kernel.mlir(locations=True)
+    with pytest.raises(TileError) as caught:
+        kernel.mlir("hivm_auto")
+    assert caught.value.code == "T710"
+    assert "hivm-auto" in caught.value.help
+
+
+def test_it_says_what_it_is() -> None:
+    kernel = doubled(32, 64)
+    assert repr(kernel) == "<tilelang_npu kernel doubled(A, B) for Ascend910B2>"
+    assert [parameter.name for parameter in kernel.params] == ["A", "B"]
+    assert (kernel.out_idx, kernel.workspace_idx, kernel.dialect) == ([1], [], "ascendc")
+
+
+def test_profile_gives_the_last_launch() -> None:
+    kernel = doubled(32, 64)
+    launch = kernel.profile()
+    assert launch is kernel.last_launch
+    assert kernel.profile() is launch
+    assert launch.time_us > 0
+
+
+def test_texts_are_written_where_asked(tmp_path: Path) -> None:
+    tilelang.compile(product(), target="npuir", debug_root_path=tmp_path / "texts")
+    assert {file.name for file in (tmp_path / "texts").iterdir()} == {"product.mlir", "product.tile.mlir"}
+
+
+def test_mlir_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tilelang.compile(product(), target="npuir")
+    monkeypatch.setattr("tilelang_npu.runtime.upstream._HOMES", ("no_such_package",))
+    with pytest.raises(TileError) as caught:
+        kernel.mlir_module()
+    assert caught.value.code == "T711"
+    assert "pip install" in caught.value.help
+
+
+def test_a_live_module() -> None:
+    pytest.importorskip("iree.compiler", reason="the mlir extra is not installed")
+    module = tilelang.compile(product(), target="npuir").mlir_module()
+    assert module.operation.verify()
+    assert module.operation.name == "builtin.module"
+
+
+def test_an_empty_grid_is_refused() -> None:
+    import tilelang_npu.language as T
+
+    n = T.symbolic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(n // 64, is_npu=True) as (block, half):
+            a = T.alloc_ub((64,), "float32")
+            T.copy(A[block * 64], a)
+            T.barrier_all()
+            T.copy(a, B[block * 64])
+
+    with pytest.raises(TileError) as caught:
+        tilelang.compile(main, out_idx=[-1], target="ascendc")(np.zeros(32, np.float32))
+    assert caught.value.code == "T408"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__

@@ -1,0 +1,64 @@
+"""Inputs, modelled times and comparisons."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+from samples import SYNC, doubled, symbolic_rows
+from tilelang_npu import TensorSupplyType, TileError, do_bench
+from tilelang_npu.ops import DType
+from tilelang_npu.runtime.profiler import supply
+
+
+def test_times_are_those_of_the_model() -> None:
+    kernel = doubled(64, 64)
+    milliseconds = kernel.get_profiler().do_bench(warmup=10, rep=1000)
+    assert milliseconds == pytest.approx(kernel.last_launch.time_us / 1000)
+    a = np.ones((64, 64), np.float32)
+    assert do_bench(lambda: kernel(a)) == pytest.approx(milliseconds)
+    assert do_bench(lambda: (kernel(a), kernel(a))) == pytest.approx(2 * milliseconds)
+    assert do_bench(lambda: kernel(a), quantiles=[0.5, 0.2]) == pytest.approx([milliseconds] * 2)
+
+
+def test_times_of_other_functions_are_the_hosts() -> None:
+    assert do_bench(lambda: time.sleep(0.005)) == pytest.approx(5, rel=0.9)
+
+
+def test_comparison_with_a_reference() -> None:
+    profiler = doubled(64, 64).get_profiler()
+    profiler.assert_allclose(lambda a: a * 2)
+    with pytest.raises(AssertionError, match=r"result 0: \d+ of 4096 elements differ"):
+        profiler.assert_allclose(lambda a: a * 2.1)
+    with pytest.raises(AssertionError, match="shape"):
+        profiler.assert_allclose(lambda a: a[:1])
+
+
+def test_run_once() -> None:
+    kernel = doubled(64, 64)
+    a = kernel.get_profiler().inputs()[0]
+    np.testing.assert_array_equal(kernel.run_once(), a + a)
+
+
+def test_symbolic_sizes_must_be_given() -> None:
+    profiler = tilelang.compile(symbolic_rows(), out_idx=[-1], target="ascendc", pass_configs=SYNC).get_profiler()
+    with pytest.raises(TileError) as caught:
+        profiler.run_once()
+    assert caught.value.code == "T403"
+    assert profiler.inputs({"M": 32})[0].shape == (32, 64)
+
+
+@pytest.mark.parametrize("kind", list(TensorSupplyType))
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "int8", "uint8", "int64", "bool"])
+def test_inputs_of_every_kind(kind: TensorSupplyType, dtype: str) -> None:
+    made = supply(DType(dtype), (50, 40), kind, np.random.default_rng(0))
+    assert made.dtype == DType(dtype).numpy
+    wide = made.astype(np.float32)
+    assert np.isfinite(wide).all()
+    if kind in (TensorSupplyType.Zero, TensorSupplyType.One):
+        assert (wide == (kind is TensorSupplyType.One)).all()
+    else:
+        assert len(np.unique(wide)) > 1

@@ -1,0 +1,129 @@
+"""The shape of the repository: who may import whom, how large files get, what an entry of the op tables must have."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "tilelang_npu"
+FILES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
+
+# What each part may import beside itself, errors, and the version. The order of the lines is the order of the layers.
+ALLOWED = {
+    "target": set(),
+    "ops": {"target"},
+    "dialects": {"ops", "target"},
+    "simulator": {"dialects", "ops", "target"},
+    "transforms": {"dialects", "ops", "target"},
+    "language": {"frontend", "transforms", "dialects", "ops", "target"},
+    "frontend": {"language", "transforms", "dialects", "ops", "target"},
+    "runtime": {"simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
+    "compat": {"runtime", "simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
+    "cli": {"compat", "runtime", "simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
+    "math": set(),
+    "errors": set(),
+    "__main__": {"cli"},
+}
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """Dotted names of what a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            if node.module == "tilelang_npu":
+                yield from (f"tilelang_npu.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+def _part(file: Path) -> str:
+    first = file.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+@pytest.mark.parametrize("file", FILES, ids=NAMES)
+def test_imports_go_down(file: Path) -> None:
+    part = _part(file)
+    if part == "__init__":
+        return  # the face hands out names of every part, on demand
+    for name in _imports(file):
+        pieces = name.split(".")
+        if pieces[0] == "tilelang_npu" and len(pieces) > 1 and pieces[1] not in ("__version__", "TileError"):
+            assert pieces[1] == part or pieces[1] == "errors" or pieces[1] in ALLOWED[part], f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=NAMES)
+def test_only_the_runtime_knows_torch(file: Path) -> None:
+    if _part(file) not in ("runtime", "compat"):
+        assert all(name.split(".")[0] != "torch" for name in _imports(file))
+
+
+def test_files_can_be_read_in_a_sitting() -> None:
+    lengths = {name: len(file.read_text(encoding="utf-8").splitlines()) for name, file in zip(NAMES, FILES, strict=True)}
+    assert {name: length for name, length in lengths.items() if length > 600} == {}
+    assert statistics.median(lengths.values()) <= 200
+
+
+@pytest.mark.parametrize("file", FILES, ids=NAMES)
+def test_every_module_says_what_it_is(file: Path) -> None:
+    assert ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def test_no_file_is_named_after_nothing() -> None:
+    named = [name for name in NAMES if FORBIDDEN_NAMES & {part.removesuffix(".py") for part in Path(name).parts}]
+    assert named == []
+
+
+def _python(python: str, program: str) -> str:
+    return subprocess.run([python, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_the_package_loads_neither_xdsl_nor_torch(python: str) -> None:
+    program = "import sys, tilelang_npu; print([m for m in ('xdsl', 'torch', 'numpy') if m in sys.modules])"
+    assert _python(python, program) == "[]"
+
+
+def test_declaring_a_kernel_does_not_load_xdsl(python: str, root: Path) -> None:
+    program = (
+        f"import sys, runpy; runpy.run_path({str(root / 'examples' / 'gemm.py')!r}, run_name='imported');"
+        "print([m for m in ('xdsl', 'torch') if m in sys.modules])"
+    )
+    assert _python(python, program) == "[]"
+
+
+def _operation_names() -> list[str]:
+    from tilelang_npu.ops import operations
+
+    return list(operations())
+
+
+@pytest.mark.parametrize("name", _operation_names())
+def test_an_operation_is_declared_completely(name: str) -> None:
+    from tilelang_npu import language, target
+    from tilelang_npu.dialects.hivm import Hivm
+    from tilelang_npu.ops import operation
+
+    op = operation(name)
+    assert op.doc.endswith(".")
+    for chip in target.chips():
+        assert op.pipe != "V" or op.cost in chip.vector, f"{chip.name} has no rate {op.cost!r}"
+    assert f"hivm.hir.{op.hivm}" in {known.name for known in Hivm.operations}
+    assert any(_is_in_the_language(spelling, language) for spelling in (op.name, *op.aliases))
+
+
+def _is_in_the_language(spelling: str, language: object) -> bool:
+    try:
+        return callable(reduce(getattr, spelling.split("."), language))
+    except AttributeError:
+        return False
