@@ -84,6 +84,12 @@ def test_list(tool) -> None:
     assert "\ntidy\n    " in out
 
 
+def test_a_place_that_cannot_be_written(tool, file: Path) -> None:
+    done = tool("opt", file, "-o", file.parent)
+    assert done.code == 1
+    assert done.err.startswith(f"error[T801]: {file.parent}: ")
+
+
 def test_not_text(tool, tmp_path: Path) -> None:
     (tmp_path / "x.mlir").write_bytes(b"\xff\xfe\x00")
     assert "error[T802]" in tool("opt", tmp_path / "x.mlir").err

@@ -85,6 +85,37 @@ def test_a_mistake_in_a_kernel_is_rendered(tool, tmp_path: Path, script: Path) -
     assert "Traceback" not in done.err
 
 
+RACE = """
+import numpy as np, tilelang, tilelang.language as T
+
+@T.prim_func
+def racing(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, is_npu=True) as (block, half):
+        a = T.alloc_ub((64,), "float32")
+        T.copy(A, a)
+        T.copy(a, B)
+
+tilelang.compile(racing, out_idx=[-1], target="ascendc")(np.ones(64, np.float32))
+"""
+
+
+def test_sanitize_finds_what_runs_by_luck(tool, tmp_path: Path) -> None:
+    path = tmp_path / "race.py"
+    path.write_text(RACE)
+    assert tool("run", path).code == 0
+    done = tool("run", path, "--sanitize")
+    assert done.code == 1
+    assert "RAW on UB" in done.out
+    assert f"{path}:8" in done.out
+    assert f"{path}:9" in done.out
+
+
+def test_sanitize_is_silent_where_all_is_well(tool, script: Path) -> None:
+    done = tool("run", script, "--sanitize")
+    assert done.code == 0
+    assert done.out.rstrip().endswith("the last one is shown")
+
+
 def test_no_file(tool) -> None:
     done = tool("run", "nowhere.py")
     assert (done.code, done.err.splitlines()[0]) == (1, "error[T801]: nowhere.py does not exist")

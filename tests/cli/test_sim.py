@@ -53,6 +53,8 @@ def test_mistakes(tool, dumped: Path, tmp_path: Path) -> None:
     assert wrong.code == 1
     assert "error[T808]: A has elements of float32; the file has float64" in wrong.err
     assert "takes 2 arguments and got 1" in tool("sim", dumped, "--args", tmp_path / "wide.npy").err
+    (tmp_path / "text.npy").write_text("no array")
+    assert "text.npy holds no array" in tool("sim", dumped, "--args", tmp_path / "text.npy", tmp_path / "text.npy").err
     text = dumped.read_text()
     dumped.write_text("\n".join(line.replace("hacc.block_dim", "hacc.other") for line in text.splitlines()))
     assert tool("sim", dumped).code == 1

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects.context import make_context
-from tilelang_npu.dialects.text import print_module
+from tilelang_npu.dialects.text import print_module, verify_module
 from tilelang_npu.dialects.text_reader import TextParser
+from tilelang_npu.errors import TileError
 
 _SPACE = re.compile(r"\b(gm|cbuf|ca|cb|cc|ub)\b$")
 
@@ -52,3 +54,11 @@ def body(module: ModuleOp) -> str:
     """The lines of the module's only function, without indentation."""
     lines = print_module(module).splitlines()
     return "\n".join(line.strip() for line in lines[2:-3])
+
+
+def refusal(module: ModuleOp) -> str:
+    """What the verifier says about a module that breaks a rule."""
+    with pytest.raises(TileError) as caught:
+        verify_module(module)
+    assert caught.value.code == "T602"
+    return caught.value.message

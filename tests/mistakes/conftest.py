@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
+import tilelang_npu
 from tilelang_npu import TileError
 
-PACKAGE = str(Path(__file__).parents[2] / "src")
+PACKAGE = str(Path(tilelang_npu.__file__).parent)
 
 Refused = Callable[..., AbstractContextManager[None]]
 
@@ -36,15 +38,17 @@ def refused(request: pytest.FixtureRequest) -> Refused:
         assert Path(error.location.file) == request.path, text
         line = linecache.getline(error.location.file, error.location.line)
         assert "# mistake" in line, text
-        assert error.location.column == line.index(at) + 1, text
         assert re.search(message, error.message), text
         assert re.search(help, error.help), text
         shown = text.splitlines()
         assert shown[0] == f"error[{code}]: {error.message}"
         assert shown[1] == f"  --> {error.location}"
+        assert PACKAGE not in text, text
+        if error.location.column == 0 and sys.version_info < (3, 11):
+            return  # before 3.11 Python does not keep the column of a call on the host's side
+        assert error.location.column == line.index(at) + 1, text
         caret = next(row for row in shown if set(row.partition("|")[2].split(" ", 1)[0]) <= {" ", "^"} and "^" in row)
         above = shown[shown.index(caret) - 1]
         assert above[caret.index("^") :].startswith(at), text
-        assert PACKAGE not in text, text
 
     return expect

@@ -129,3 +129,49 @@ def test_an_empty_grid_is_refused() -> None:
     assert caught.value.code == "T408"
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_torch_tensors_in_and_out(dtype: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch is an optional package; its tests need it")
+    a = torch.randn(32, 64).to(getattr(torch, dtype))
+    kernel = copying(dtype)
+    b = kernel(a)
+    assert isinstance(b, torch.Tensor)
+    assert b.dtype == a.dtype
+    assert torch.equal(a, b)
+
+
+def copying(dtype: str) -> tilelang.JITKernel:
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 64), dtype), B: T.Tensor((32, 64), dtype)):
+        with T.Kernel(1, is_npu=True) as (block, half):
+            a = T.alloc_ub((32, 64), dtype)
+            T.copy(A, a)
+            T.barrier_all()
+            T.copy(a, B)
+
+    return tilelang.compile(main, out_idx=[-1], target="ascendc")
+
+
+def test_a_hole_in_a_result_warns_once() -> None:
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(2, is_npu=True) as (block, half):
+            a = T.alloc_ub((16, 64), "float32")
+            T.copy(A[block * 32, 0], a)
+            T.barrier_all()
+            T.copy(a, B[block * 32, 0])
+
+    kernel = tilelang.compile(main, out_idx=[-1], target="ascendc")
+    a = np.ones((64, 64), np.float32)
+    expected = r"2048 of 4096 elements of B were never written, the first at \[16, 0\]"
+    with pytest.warns(tilelang.TileWarning, match=expected) as caught:
+        b = kernel(a)
+    assert caught[0].filename == __file__
+    assert np.isnan(b).sum() == 2048
+    kernel(a)

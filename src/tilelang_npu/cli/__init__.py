@@ -38,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as head, has gone
         sys.stderr.close()
         return 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error[T801]: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
     return code
 
 

@@ -92,7 +92,7 @@ def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
         _check_count(len(args.args), parameters)
         return [_read(text, parameter) for text, parameter in zip(args.args, parameters, strict=True)]
     if args.npz is not None:
-        with np.load(existing(args.npz)) as archive:
+        with _load(args.npz) as archive:
             _check_count(len(archive.files), parameters)
             in_order = [f"arr_{number}" for number in range(len(parameters))]
             keys = in_order if set(archive.files) == set(in_order) else [parameter.name for parameter in parameters]
@@ -115,7 +115,15 @@ def _check_count(given: int, parameters: list[Parameter]) -> None:
 def _read(text: str, parameter: Parameter) -> Any:
     if re.fullmatch(r"[-+0-9.eE]+", text):
         return _typed(np.asarray(float(text)), parameter)
-    return _typed(np.load(existing(text)), parameter)
+    return _typed(_load(text), parameter)
+
+
+def _load(name: str) -> Any:
+    try:
+        return np.load(existing(name))
+    except (ValueError, EOFError) as error:
+        msg = f"{name} holds no array: {error}"
+        raise TileError(msg, code="T808", help="numpy.save and numpy.savez write such files") from None
 
 
 def _typed(array: Array, parameter: Parameter) -> Any:

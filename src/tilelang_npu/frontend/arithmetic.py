@@ -68,6 +68,8 @@ def pair(builder: Builder, left: Any, right: Any) -> tuple[Expr, Expr]:
         typed, plain = (a, b) if isinstance(a, Expr) else (b, a)
         assert isinstance(typed, Expr)
         kind = _adopted(plain, typed.kind)
+    elif isinstance(a, bool) and isinstance(b, bool):
+        kind = BOOL
     else:
         kind = FLOAT32 if isinstance(a, float) or isinstance(b, float) else INT32
     return convert(builder, a, kind), convert(builder, b, kind)
@@ -228,7 +230,7 @@ def invert(builder: Builder, value: Any) -> Expr:
     """Bitwise complement."""
     a = number(builder, value)
     if not isinstance(a, Expr) or a.kind.is_float:
-        raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a!r}", code="T110",
+        raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a}", code="T110",
                         help="convert to an integer first (T.cast)")
     return binary(builder, "xor", a, True if a.kind.is_bool else convert(builder, -1, a.kind))
 

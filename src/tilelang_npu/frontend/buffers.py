@@ -46,9 +46,15 @@ class Memory(tracing.TracedValue, ABC):
         """Extents per axis of the buffer."""
 
     @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Extents of the axes it has: numbers, or traced scalars that :func:`same_extent` compares."""
+        sizes = self.sizes
+        return tuple(sizes[axis] for axis in self.kept)
+
+    @property
     def shape(self) -> tuple[Any, ...]:
-        """Extents of the axes it has: numbers, symbolic dimensions or traced scalars."""
-        return tuple(self.sizes[axis] for axis in self.kept)
+        """Extents as the kernel's author sees them: numbers, symbolic dimensions or traced scalars."""
+        return self.extents
 
     @property
     def ndim(self) -> int:
@@ -297,14 +303,14 @@ def subscript(builder: Builder, memory: Memory, items: Sequence[Any]) -> Element
             sizes[axis] = 1
             kept.remove(axis)
         base = offsets[axis]
-        offsets[axis] = start if base == 0 and isinstance(base, int) else extent(builder, base + start)
+        offsets[axis] = start if isinstance(base, int) and base == 0 else extent(builder, base + start)
     if not kept and len(items) == memory.ndim:
         return Element(buffer, offsets)
     return Region(buffer, offsets, sizes, kept)
 
 
 def _slice(builder: Builder, memory: Memory, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
-    if item.step is not None and item.step != 1:
+    if item.step is not None and not (isinstance(item.step, int) and item.step == 1):
         raise TileError("a slice with a step is not supported", code="T141", help="copy the rows one by one in a loop")
     start = 0 if item.start is None else extent(builder, item.start)
     stop = size if item.stop is None else extent(builder, item.stop)
@@ -335,7 +341,7 @@ def difference(builder: Builder, stop: Extent, start: Extent) -> Extent:
         form = a.plus(b, -1)
         if not form.terms:
             return form.constant
-    return stop if start == 0 and isinstance(start, int) else extent(builder, stop - start)
+    return stop if isinstance(start, int) and start == 0 else extent(builder, stop - start)
 
 
 def _check(memory: Memory, axis: int, start: int, length: int, size: Extent) -> None:

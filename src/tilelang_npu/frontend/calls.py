@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,21 +113,17 @@ def _length(_: Calls, value: Any) -> Any:
     return value.shape[0]
 
 
-def _fold(name: str) -> Callable[..., Any]:
-    def fold(calls: Calls, *values: Any) -> Any:
-        items = values if len(values) > 1 else tuple(values[0])
-        result = items[0]
-        for item in items[1:]:
-            result = arithmetic.binary(calls.builder, name, result, item)
-        return result
+def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def fold(_: Calls, *values: Any) -> Any:
+        return functools.reduce(function, values if len(values) > 1 else tuple(values[0]))
 
     return fold
 
 
 _STAND_INS: dict[Any, Callable[..., Any]] = {
     builtins.len: _length,
-    builtins.min: _fold("min"),
-    builtins.max: _fold("max"),
+    builtins.min: _fold(scalar.min),
+    builtins.max: _fold(scalar.max),
     builtins.abs: lambda calls, value: arithmetic.math(calls.builder, "abs", value),
     builtins.float: lambda calls, value: calls.builder.cast(value, FLOAT32),
     builtins.int: lambda calls, value: calls.builder.cast(value, INT32),

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from xdsl.dialects import memref, scf
-from xdsl.ir import Block
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation
 
+from tilelang_npu.dialects import tile
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import arithmetic
 from tilelang_npu.frontend.buffers import Element, Memory, Variable, subscript
@@ -281,9 +283,7 @@ class Expressions:
             a, _ = arithmetic.pair(builder, values[0], values[1])
         with builder.at(blocks[1]):
             _, b = arithmetic.pair(builder, values[0], values[1])
-        guarded = not builder.in_parallel and any(
-            isinstance(op, (memref.LoadOp, scf.IfOp)) for block in blocks for op in block.ops)
-        if not guarded:
+        if builder.in_parallel or not any(_needs_guard(op) for block in blocks for op in block.ops):
             for block in blocks:
                 builder.splice(block)
             return self._without_branch(condition, a, b)
@@ -295,6 +295,10 @@ class Expressions:
         return builder.scalar(made.results[0], a.kind)
 
     def _without_branch(self, condition: Expr, a: Expr, b: Expr) -> Expr:
+        if a.constant is not None and a.constant == b.constant:
+            return a
+        if a.kind == BOOL and a.constant and b.constant is not None:
+            return condition
         if a.kind == BOOL and b.constant is not None and not b.constant:
             return arithmetic.binary(self.builder, "and", condition, a)
         if a.kind == BOOL and a.constant:
@@ -306,6 +310,14 @@ class Expressions:
         ast.JoinedStr: _text, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Slice: _slice, ast.BinOp: _binary,
         ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _ternary,
     }
+
+
+def _needs_guard(op: Operation) -> bool:
+    """Whether an op of a choice's side must only run if the side is chosen: a load that may lie outside its buffer."""
+    if isinstance(op, memref.LoadOp):
+        kind = op.memref.type
+        return not (isinstance(kind, MemRefType) and kind.get_shape() == (1,) and isinstance(kind.memory_space, tile.ScopeAttr))
+    return isinstance(op, scf.IfOp)
 
 
 def _source_of(node: ast.AST) -> str:

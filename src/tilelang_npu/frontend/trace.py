@@ -22,6 +22,7 @@ from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
 from tilelang_npu.language import tracing
 from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.language.symbols import Dimension, Sym
 from tilelang_npu.language.types import Tensor, element_type
 from tilelang_npu.ops import DType
@@ -143,7 +144,10 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
         if isinstance(annotation, Tensor):
             dtype = element_type(annotation.dtype, f"parameter {name!r}")
             return Parameter(name, "tensor", dtype, _shape(name, annotation.shape), location)
-        spelling = {int: "int32", float: "float32", bool: "bool"}.get(annotation, annotation)
+        if isinstance(annotation, Unsupported):
+            annotation.refuse(location)
+        plain = {"int": "int32", "float": "float32", "bool": "bool"}
+        spelling = plain.get(annotation.__name__) if isinstance(annotation, type) else annotation
         if not isinstance(spelling, str):
             raise TileError(f"parameter {name!r} is annotated with {annotation!r}", code="T151",
                             help="write T.Tensor(shape, dtype), or an element type such as T.int32 for a number")

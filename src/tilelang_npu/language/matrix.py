@@ -146,12 +146,12 @@ def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...]) -> 
 
 
 def _check_shapes(what: str, a: Memory, b: Memory, c: Memory, transpose_a: bool, transpose_b: bool) -> None:
-    (m, k), (k_b, n) = a.shape, b.shape
+    (m, k), (k_b, n) = a.extents, b.extents
     if transpose_a:
         m, k = k, m
     if transpose_b:
         k_b, n = n, k_b
-    for name, left, right in (("K of A and B", k, k_b), ("M of A and C", m, c.shape[0]), ("N of B and C", n, c.shape[1])):
+    for name, left, right in (("K of A and B", k, k_b), ("M of A and C", m, c.extents[0]), ("N of B and C", n, c.extents[1])):
         if _differ(left, right):
             turned = [role for role, yes in (("A", transpose_a), ("B", transpose_b)) if yes]
             raise TileError(f"{what}: {name} differ, {left} and {right}", code="T120",

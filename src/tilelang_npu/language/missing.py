@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language import tracing
 
 _BOTH_SPELLINGS = (
@@ -48,9 +48,9 @@ class Unsupported:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def refuse(self) -> NoReturn:
-        """Raise T190."""
-        raise TileError(f"T.{self._name} is not supported yet", code="T190", location=tracing.user_location(),
+    def refuse(self, location: Location | None = None) -> NoReturn:
+        """Raise T190, at ``location`` or where the user's code stands."""
+        raise TileError(f"T.{self._name} is not supported yet", code="T190", location=location or tracing.user_location(),
                         help="`python -m tilelang_npu ops` lists the operations there are")
 
     def __call__(self, *_arguments: Any, **_keywords: Any) -> NoReturn:

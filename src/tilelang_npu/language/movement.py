@@ -60,8 +60,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     if not transpose and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
-    left, right = (a.ssa(builder), b.ssa(builder)) if same_shape(a.shape, b.shape) else (
-        seen_as(builder, a, b.shape), b.ssa(builder))
+    left, right = (a.ssa(builder), b.ssa(builder)) if same_shape(a.extents, b.extents) else (
+        seen_as(builder, a, b.extents), b.ssa(builder))
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     builder.tile_op(tile.CopyOp(left, right, pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
 
@@ -107,14 +107,14 @@ def _origin(side: Memory | Element) -> Memory:
 
 def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
     """The tile at ``start`` with the peer's extents, right-aligned."""
-    sizes = list(peer.shape)
+    sizes = list(peer.extents)
     if transpose:
         sizes[-2:] = sizes[:-3:-1]
     rank = len(start.indices)
     while len(sizes) > rank and isinstance(sizes[0], int) and sizes[0] == 1:
         sizes.pop(0)
     if len(sizes) > rank:
-        raise TileError(f"{WHAT}: {start.name} {shape_text(start.buffer.shape)} has {rank} axes; the tile of "
+        raise TileError(f"{WHAT}: {start.name} {shape_text(start.buffer.extents)} has {rank} axes; the tile of "
                         f"{peer.describe()} has {len(sizes)}", code="T131",
                         help="drop an axis of the tile, or slice it: buffer[0, :, :]")
     return right_aligned(WHAT, _origin(start), sizes)
@@ -136,7 +136,7 @@ def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
     """The corner of a buffer that a slice of as many axes covers. Constant extents shrink in the npuir dialect only."""
     sizes: list[Extent] = []
     changed = False
-    for mine, other in zip(whole.shape, part.shape, strict=True):
+    for mine, other in zip(whole.extents, part.extents, strict=True):
         constant = isinstance(mine, int) and isinstance(other, int)
         if constant and (other > mine or (other < mine and builder.dialect == "ascendc")):
             return None
@@ -147,15 +147,13 @@ def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
 
 def _squeezed(a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
     """Both sides with equal shapes; axes of constant size 1 do not count."""
-    left = list(a.shape)
+    left = list(a.extents)
     if transpose:
         left[-2:] = left[:-3:-1]
-    if same_shape(left, b.shape):
+    if same_shape(left, b.extents):
         return a, b
     x, y = with_axes(a, squeezed_axes(a)), with_axes(b, squeezed_axes(b))
-    if not transpose and same_shape(x.shape, y.shape):
-        return x, y
-    if not transpose and not x.shape[1:] and not y.shape[1:] and x.shape == y.shape == (1,):
+    if not transpose and same_shape(x.extents, y.extents):
         return x, y
     raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} have different shapes", code="T131",
                     help="slice the larger side, or give the start of the tile, as in A[i, j]")
@@ -176,7 +174,7 @@ def reshape(src: Any, other: Any) -> Any:
     if src.dtype != other.dtype:
         raise TileError(f"T.reshape: source {src.describe()} and destination {other.describe()} differ in type", code="T110",
                         help="convert first (T.tile.cast or T.vcast)")
-    seen = _reshaped(builder, "T.reshape", src, other.shape, other.name)
+    seen = _reshaped(builder, "T.reshape", src, other.extents, other.name)
     builder.tile_op(tile.CopyOp(seen.ssa(builder), other.ssa(builder)), "T.reshape")
     return None
 
@@ -191,7 +189,7 @@ def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
     if dtype is not None and element_type(dtype, "T.view") != src.dtype:
         raise TileError("T.view with another element type is not supported yet", code="T190",
                         help="convert with T.tile.cast or T.vcast instead")
-    return _reshaped(builder, "T.view", src, src.shape if shape is None else sizes_of(shape), None)
+    return _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
 
 
 def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | None) -> Buffer:

@@ -70,7 +70,7 @@ def is_scalar(value: Any) -> bool:
 def squeezed_axes(memory: Memory) -> tuple[int, ...]:
     """The buffer's axes that are not of constant size 1; the last one where all are."""
     sizes = memory.sizes
-    found = tuple(axis for axis in memory.kept if sizes[axis] != 1 or not isinstance(sizes[axis], int))
+    found = tuple(axis for axis in memory.kept if not (isinstance(sizes[axis], int) and sizes[axis] == 1))
     return found or memory.kept[-1:] or (len(memory.sizes) - 1,)
 
 
@@ -112,7 +112,7 @@ def is_dense(memory: Memory) -> bool:
 def element_count(memory: Memory) -> int | None:
     """Number of elements, where it is constant."""
     count = 1
-    for size in memory.shape:
+    for size in memory.extents:
         if not isinstance(size, int):
             return None
         count *= size
@@ -124,11 +124,11 @@ def seen_as(builder: Builder, memory: Memory, shape: Sequence[Extent]) -> SSAVal
 
     The caller has checked that one of the two holds.
     """
-    if len(memory.shape) == len(shape) and all(same_extent(a, b) for a, b in zip(memory.shape, shape, strict=True)):
+    if len(memory.extents) == len(shape) and all(same_extent(a, b) for a, b in zip(memory.extents, shape, strict=True)):
         return memory.ssa(builder)
     squeezed = with_axes(memory, squeezed_axes(memory))
     wanted = [size for size in shape if not (isinstance(size, int) and size == 1)] or [1]
-    units_only = same_shape(squeezed.shape, wanted)
+    units_only = same_shape(squeezed.extents, wanted)
     if units_only and len(wanted) == len(shape):
         return squeezed.ssa(builder)
     source = squeezed.ssa(builder) if units_only else memory.ssa(builder)

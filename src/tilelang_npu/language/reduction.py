@@ -98,9 +98,9 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
                         help="reduce into another buffer")
     if size is not None:
         source, target = _real(builder, what, source, target, axes, size)
-    expected = [1 if axis in axes else extent for axis, extent in enumerate(source.shape)]
+    expected = [1 if axis in axes else extent for axis, extent in enumerate(source.extents)]
     if not _matches(target, expected, axes):
-        raise TileError(f"{what}: the destination has shape {shape_text(target.shape)}, the result {shape_text(expected)}",
+        raise TileError(f"{what}: the destination has shape {shape_text(target.extents)}, the result {shape_text(expected)}",
                         code="T111", notes=_described(source, target),
                         help=f"give it the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
     if mode in _OF_ABSOLUTES:
@@ -142,11 +142,11 @@ def _dropped(shape: Sequence[Extent], axes: Sequence[int]) -> list[Extent]:
 
 def _matches(target: Memory, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
     """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes."""
-    if same_shape(target.shape, expected) or same_shape(target.shape, _dropped(expected, axes)):
+    if same_shape(target.extents, expected) or same_shape(target.extents, _dropped(expected, axes)):
         return True
     wanted = [size for size in expected if not (isinstance(size, int) and size == 1)] or [1]
-    return broadcasts(wanted, with_axes(target, squeezed_axes(target)).shape) and same_shape(
-        wanted, with_axes(target, squeezed_axes(target)).shape)
+    return broadcasts(wanted, with_axes(target, squeezed_axes(target)).extents) and same_shape(
+        wanted, with_axes(target, squeezed_axes(target)).extents)
 
 
 def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Sequence[int],
@@ -166,7 +166,7 @@ def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Seq
                             help="a real size is at most the buffer's")
         sizes[axis] = real
     cut = Region(source.buffer, source.offsets, sizes, source.kept)
-    expected = [1 if axis in axes else extent for axis, extent in enumerate(cut.shape)]
+    expected = [1 if axis in axes else extent for axis, extent in enumerate(cut.extents)]
     wanted = expected if target.ndim == len(expected) else _dropped(expected, axes)
     if len(wanted) != target.ndim:
         return cut, target

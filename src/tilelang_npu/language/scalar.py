@@ -28,7 +28,7 @@ def _binary(name: str, left: Any, right: Any) -> Any:
 
 def ceildiv(left: Any, right: Any) -> Any:
     """``left / right``, rounded up."""
-    return (left + right - 1) // right
+    return (left + (right - 1)) // right
 
 
 def floordiv(left: Any, right: Any) -> Any:

@@ -58,6 +58,10 @@ class Sym:
             return right
         if operator == "*" and 0 in [part for part in (left, right) if isinstance(part, int)]:
             return 0
+        if operator in "+-" and isinstance(right, int) and isinstance(left, Sym) and left.operator == "+":
+            start, step = left.operands
+            if isinstance(step, int):
+                return cls._make("+", start, step + right if operator == "+" else step - right)
         made = cls.__new__(cls)
         made._set(operator, (left, right), "int32")
         return made

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Extent, Memory, Region, shape_text
+from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.language import tracing
@@ -125,19 +125,19 @@ def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Seq
             continue
         help_text = "shapes are equal, or an input has size 1 where the destination has not"
         if operand.ndim == 1 and destination.ndim == 2:
-            length = operand.shape[0]
+            length = operand.extents[0]
             help_text = f"give it the shape [{length}, 1] to repeat it along rows, or [1, {length}] to repeat it along columns"
         elif not entry.broadcast:
             help_text = "shapes are equal"
-        raise TileError(f"{what}: {_role(entry, position)} has shape {shape_text(operand.shape)}, the destination "
-                        f"{shape_text(destination.shape)}", code="T111", notes=_described(entry, operands, destination),
+        raise TileError(f"{what}: {_role(entry, position)} has shape {shape_text(operand.extents)}, the destination "
+                        f"{shape_text(destination.extents)}", code="T111", notes=_described(entry, operands, destination),
                         help=help_text)
     return destination, sources
 
 
 def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Memory) -> bool:
     matched = broadcasts if entry.broadcast else same_shape
-    if matched(operand.shape, destination.shape):
+    if matched(operand.extents, destination.extents):
         return True
     if _without_units(operand) == _without_units(destination):
         return True
@@ -146,13 +146,13 @@ def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Me
 
 
 def _without_units(memory: Memory) -> list[Any]:
-    shape = with_axes(memory, squeezed_axes(memory)).shape
+    shape = with_axes(memory, squeezed_axes(memory)).extents
     return [size if isinstance(size, int) else size.form.key for size in shape]
 
 
 def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
     """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
-    return operand.shape if broadcasts(operand.shape, destination.shape) else destination.shape
+    return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
 
 
 def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destination: Memory) -> None:
@@ -292,7 +292,7 @@ def _first(builder: Builder, what: str, memory: Memory, count: Any) -> Memory:
         axis = memory.kept[0]
         sizes = [length if position == axis else size for position, size in enumerate(memory.sizes)]
         return Region(memory.buffer, memory.offsets, sizes, memory.kept)
-    row = have // memory.shape[0]
+    row = have // memory.extents[0]
     if isinstance(length, int) and length % row == 0:
         axis = memory.kept[0]
         sizes = [length // row if position == axis else size for position, size in enumerate(memory.sizes)]
@@ -372,15 +372,15 @@ def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, axis
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
                         help="broadcast into another buffer")
-    shape: Sequence[Extent] = source.shape
-    if len(shape) == 1 and len(target.shape) == 2:
+    shape: Sequence[Extent] = source.extents
+    if len(shape) == 1 and len(target.extents) == 2:
         length = shape[0]
         candidates = {0: (1, length), 1: (length, 1)}
         tried = [candidates[axis]] if axis in candidates else list(candidates.values())
-        shape = next((candidate for candidate in tried if broadcasts(candidate, target.shape)), shape)
-    if axis is not None and len(shape) == len(target.shape) and shape[axis] != 1:
+        shape = next((candidate for candidate in tried if broadcasts(candidate, target.extents)), shape)
+    if axis is not None and len(shape) == len(target.extents) and same_extent(shape[axis], 1) is not True:
         shape = ()
-    if not broadcasts(shape, target.shape):
+    if not broadcasts(shape, target.extents):
         raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
                         help="the shapes have as many axes, and the input has size 1 where they differ")
     value = seen_as(builder, source, shape)

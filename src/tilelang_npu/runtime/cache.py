@@ -39,6 +39,7 @@ __all__ = [
 
 _SUFFIX = ".kernel.gz"
 _FORMAT = 1
+_IN_MEMORY = 256  # entries; the oldest goes first. A large kernel's entry has about 100 KB
 
 Entry = Mapping[str, str]
 
@@ -135,14 +136,20 @@ def load(key: str) -> Entry | None:
         return None
     if not isinstance(entry, dict) or entry.get("key") != key:
         return None
-    _State.memory[key] = entry
+    _remember(key, entry)
     return entry
+
+
+def _remember(key: str, entry: Entry) -> None:
+    _State.memory[key] = entry
+    while len(_State.memory) > _IN_MEMORY:
+        del _State.memory[next(iter(_State.memory))]
 
 
 def store(key: str, entry: Entry) -> None:
     """Keep an entry. Where the directory cannot be written it is kept in memory alone."""
     entry = {**entry, "key": key}
-    _State.memory[key] = entry
+    _remember(key, entry)
     if not is_cache_enabled():
         return
     directory = get_cache_dir()

@@ -100,7 +100,7 @@ def check_written(parameter: Parameter, effect: Effect, missing: Array, returned
         effect: what the kernel does to it.
         missing: true where nothing was written, in the parameter's shape.
         returned: whether the array is a result that the call allocated.
-        depth: frames between this one and the user's, for the warning.
+        depth: how many frames up the user's is, for the warning.
 
     Raises:
         TileError: T410 a strip at the end of an axis, narrower than the tiles, is missing all along.

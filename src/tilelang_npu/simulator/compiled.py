@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import traceback
+import re
 import weakref
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,14 @@ from xdsl.ir import Operation
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import Emitter
-from tilelang_npu.simulator.codegen.emitter import op_name
+from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 
 _NUMBERS = itertools.count(1)
+_VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
+"""A line of generated code that makes an array over a memory."""
+_MEMORIES = {f"m_{memory}": spoken for memory, spoken in SPOKEN.items()}
 _HEADER = ("def bind(arrays, scalars, dims, nblocks, sid, m_ub, m_cbuf, m_ca, m_cb, m_cc, m_bt, m_fb):",
            "    def run(bid, ev, gm, counts, set_flag):")
 
@@ -79,29 +82,47 @@ class CompiledFunction:
         return "\n".join(texts)
 
     def explain(self, error: Exception, block: int) -> TileError | None:
-        """What an exception in the generated code means for the kernel; None where it came from elsewhere."""
-        place = None
-        for frame in traceback.extract_tb(error.__traceback__):
-            if frame.filename == self.filename:
-                place = frame.lineno
-        if place is None or isinstance(error, Warning):
+        """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's."""
+        frame = None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                frame, number = trace.tb_frame, trace.tb_lineno
+            trace = trace.tb_next
+        if frame is None or isinstance(error, Warning):
             return None
-        op = self._ops[place - 1] if place - 1 < len(self._ops) else None
-        name = op_name(op) if op is not None else self.name
+        op = self._ops[number - 1] if number <= len(self._ops) else None
         location = location_of(op) if op is not None else None
         if isinstance(error, TileError):
             return error.at(location)
-        text = str(error)
+        name = op_name(op) if op is not None else self.name
+        where = f"in block {block}"
         if isinstance(error, ZeroDivisionError):
-            return TileError(f"{name} divides by zero in block {block}", code="T509", location=location)
-        if "negative dimensions" in text:
-            what, help_ = "has a negative size", "clamp sizes of tails to zero, or leave the block out"
-        elif "broadcast" in text:
-            what, help_ = "has operands whose shapes do not fit", "the sizes of source and destination must agree"
-        else:
-            what, help_ = "reaches beyond its memory", "check the offset and the size against the tensor's shape"
-        return TileError(f"an operand of {name} {what} in block {block}", code="T502", location=location, notes=(text,),
-                         help=help_)
+            return TileError(f"{name} divides by zero {where}", code="T509", location=location)
+        if not isinstance(error, (ValueError, TypeError, IndexError)):
+            return None
+        found = _failed_view(linecache.getline(self.filename, number).strip(), frame)
+        if found is not None:
+            what, help_ = found
+            return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
+        return TileError(f"the operands of {name} do not fit each other {where}", code="T502", location=location,
+                         notes=(str(error),), help="the sizes of source and destination must agree")
+
+
+def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:
+    """What is wrong with the view that a line makes, with its numbers, and what to do; None if the line makes none."""
+    match = _VIEW.fullmatch(line)
+    if match is None:
+        return None
+    shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})  # noqa: S307
+    element = kind.itemsize
+    name = _MEMORIES.get(match["memory"]) or match["memory"].partition("_")[2]
+    if min(shape, default=0) < 0:
+        return (f"has an operand of {' x '.join(map(str, shape))} elements",
+                "clamp the size of the last tile to zero, or let the block do nothing")
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides)) + element - 1
+    return (f"touches bytes {offset}..{last} of {name}, which has {memory.size}",
+            "check the offset and the size against the shape")
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:

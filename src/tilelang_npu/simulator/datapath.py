@@ -115,6 +115,42 @@ def hf32(values: Array) -> Array:
     return ((bits + np.uint32(0x800)) & HF32_MASK).view(np.float32)
 
 
+def _whole(size: int) -> int:
+    return -(-size // FRACTAL) * FRACTAL
+
+
+class _Operand:
+    """An operand of a product as an f32 matrix, kept between calls.
+
+    Args:
+        shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
+        wide: round to HF32.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, wide: bool) -> None:
+        rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0] * shape[3])
+        self.matrix: Array = np.zeros((_whole(rows), _whole(columns)), np.float32)
+        self._wide = wide
+        self._target = self.matrix[:rows, :columns]
+        self._from: Array | None = None
+        if len(shape) == 4:
+            # Casting first and moving whole rows of fractals then is faster than both at once.
+            blocks, width = shape[0], shape[3]
+            run = np.dtype((np.void, 4 * width))
+            self._target = np.empty((blocks, rows, width), np.float32)
+            self._from = np.ndarray((blocks, rows), run, self._target, 0, self._target.strides[:2])
+            self._to = np.ndarray((blocks, rows), run, self.matrix, 0, (4 * width, self.matrix.strides[0]))
+
+    def fill(self, values: Array) -> None:
+        """Take the values of a buffer (rows, or panels of fractals)."""
+        if self._wide:
+            self._target[...] = hf32(values)
+        else:
+            widen(values, self._target)
+        if self._from is not None:
+            self._to[...] = self._from
+
+
 class Product:
     """One mmadL1: keeps the f32 copies of its operands between calls, so that nothing is allocated while a kernel runs.
 
@@ -129,79 +165,62 @@ class Product:
 
     def __init__(self, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...], *, a_transposed: bool,
                  b_transposed: bool, wide: bool, exact: bool) -> None:
-        self._a, self._a_fill, self._a_cast = _side(a)
-        self._b, self._b_fill, self._b_cast = _side(b)
-        self._a_matrix = self._a.T if a_transposed else self._a
-        self._b_matrix = self._b.T if b_transposed else self._b
-        self._a_transposed, self._b_transposed = a_transposed, b_transposed
+        left = _Operand(a, wide=wide)
+        self._fill_left = left.fill
+        self._left = left.matrix.T if a_transposed else left.matrix
         # The right operand as [blocks of 16 columns, K, 16]: its products are L0C's panels, with nothing to rearrange.
-        depth, columns = self._b_matrix.shape
-        whole = columns // FRACTAL * FRACTAL
-        self._b_panels = self._b_matrix[:, :whole].reshape(depth, whole // FRACTAL, FRACTAL).transpose(1, 0, 2)
-        aligned = len(b) == 4 and b[3] == FRACTAL and not b_transposed
-        if aligned:
-            self._b_panels = np.empty((b[0], b[1] * b[2], FRACTAL), np.float32)
-            self._b_fill = self._b_panels
-            self._b_cast = None
+        self._right: Array
+        if len(b) == 4 and b[3] == FRACTAL and not b_transposed and not wide:
+            self._right = np.empty((b[0], b[1] * b[2], FRACTAL), np.float32)
+            self._fill_right = self._fill_panels
+        else:
+            right = _Operand(b, wide=wide)
+            self._fill_right = right.fill
+            matrix = right.matrix
+            if b_transposed:
+                self._right = matrix.reshape(-1, FRACTAL, matrix.shape[1]).transpose(0, 2, 1)
+            else:
+                self._right = matrix.reshape(len(matrix), -1, FRACTAL).transpose(1, 0, 2)
         self._flat = len(c) == 2
-        rows = c[0] if self._flat else c[1] * c[2]
-        self._out = np.empty((c[1] if self._flat else c[0], rows, FRACTAL), np.float32)
-        self._rows_out = np.empty((rows, c[-1]), np.float32) if self._flat else None
-        self._wide, self._exact = wide, exact
+        blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
+        self._out = np.empty((blocks, rows, FRACTAL), np.float32)
+        self._exact = exact
+
+    def _fill_panels(self, values: Array) -> None:
+        widen(values, self._right)
 
     def __call__(self, a: Array, b: Array, c: Array, init: bool, m: int, k: int, n: int, bias: Array | None = None) -> None:
         """``c = a @ b`` or ``c += a @ b`` on the first m rows, k terms and n columns (whole fractals of columns)."""
-        _fill(a, self._a_fill, self._a_cast, self._a, self._wide)
-        _fill(b, self._b_fill, self._b_cast, self._b, self._wide)
-        left = self._a_matrix[:m, :k]
-        if self._rows_out is not None:
-            target, out = c[:m, :n], self._rows_out[:m, :n]
-            right = self._b_matrix[:k, :n]
+        self._fill_left(panels(a) if a.ndim == 4 else a)
+        self._fill_right(panels(b) if b.ndim == 4 else b)
+        blocks = -(-n // FRACTAL)
+        left, right, out = self._left[:m, :k], self._right[:blocks, :k], self._out[:blocks, :m]
+        if self._flat:
+            product = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
+            rows = product.transpose(1, 0, 2).reshape(m, -1)[:, :n]
+            target = c[:m, :n]
         else:
-            blocks = -(-n // FRACTAL)
-            target, out = panels(c)[:blocks, :m], self._out[:blocks, :m]
-            right = self._b_panels[:blocks, :k]
-        if self._exact:
-            _exact_product(left, right, target, init=init)
-        elif init:
-            np.matmul(left, right, out=target)
-        else:
-            np.matmul(left, right, out=out)
-            np.add(target, out, out=target)
-        if bias is not None and init:
-            row = bias.reshape(-1)[:n].astype(target.dtype)
-            if target.ndim == 3:
-                padded = np.zeros(target.shape[0] * FRACTAL, target.dtype)
-                padded[:n] = row
-                target += padded.reshape(-1, 1, FRACTAL)
+            target = panels(c)[:blocks, :m]
+            if init and not self._exact:
+                np.matmul(left, right, out=target)
+                rows = target
             else:
-                target += row
+                rows = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
+        if not init:
+            np.add(target, rows, out=target)
+        elif rows is not target:
+            target[...] = rows
+        if bias is not None and init:
+            self._add_bias(target, bias, n)
 
-
-def _side(shape: tuple[int, ...]) -> tuple[Array, Array, Array | None]:
-    """The f32 matrix of an operand, the view of it that takes its panels, and the f32 panels that are cast first."""
-    if len(shape) == 2:
-        matrix = np.empty(shape, np.float32)
-        return matrix, matrix, None
-    blocks, outer, inner, width = shape
-    matrix = np.empty((outer * inner, blocks * width), np.float32)
-    view = matrix.reshape(outer * inner, blocks, width).transpose(1, 0, 2)
-    return matrix, view, np.empty((blocks, outer * inner, width), np.float32)
-
-
-def _fill(source: Array, view: Array, cast: Array | None, matrix: Array, wide: bool) -> None:
-    """Put an operand into its f32 matrix. Casting first and moving whole runs then is faster than both at once."""
-    values = panels(source) if source.ndim == 4 else source
-    if wide:
-        view[...] = hf32(values)
-    elif cast is None:
-        _widen(values, view)
-    else:
-        _widen(values, cast)
-        run = np.dtype((np.void, 4 * cast.shape[2]))
-        blocks, rows, width = cast.shape
-        moved = np.ndarray((blocks, rows), run, cast, 0, cast.strides[:2])
-        np.ndarray((blocks, rows), run, matrix, 0, (4 * width, matrix.strides[0]))[...] = moved
+    def _add_bias(self, target: Array, bias: Array, n: int) -> None:
+        row = bias.reshape(-1)[:n].astype(target.dtype)
+        if self._flat:
+            target += row
+        else:
+            padded = np.zeros(target.shape[0] * FRACTAL, target.dtype)
+            padded[:n] = row
+            target += padded.reshape(-1, 1, FRACTAL)
 
 
 _HALF = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
@@ -210,7 +229,7 @@ _LARGE = 1024
 """Elements from which on the lookup pays."""
 
 
-def _widen(values: Array, target: Array) -> None:
+def widen(values: Array, target: Array) -> None:
     """Copy into an f32 array."""
     if values.dtype == np.float16 and values.size >= _LARGE and values.flags.c_contiguous and target.flags.c_contiguous:
         np.take(_HALF, values.view(np.uint16), out=target, mode="clip")
@@ -218,15 +237,16 @@ def _widen(values: Array, target: Array) -> None:
         target[...] = values
 
 
-def _exact_product(left: Array, right: Array, target: Array, *, init: bool) -> None:
+def _exact(left: Array, right: Array, element: np.dtype[Any]) -> Array:
+    """An integer product by f32, in slices of K short enough to be exact."""
     depth = left.shape[1]
+    total = None
     for start in range(0, depth, EXACT_DEPTH):
         stop = min(depth, start + EXACT_DEPTH)
-        part = np.matmul(left[:, start:stop], right[..., start:stop, :]).astype(target.dtype)
-        if init and start == 0:
-            target[...] = part
-        else:
-            np.add(target, part, out=target)
+        part = np.matmul(left[:, start:stop], right[:, start:stop]).astype(element)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
 
 
 Combine = Callable[[Array, Array], Array]

@@ -37,7 +37,7 @@ class Group:
         run: one of the blocks.
         width: blocks that run side by side.
         count: how many blocks there are of it.
-        sharing: cores that move GM data at the same time, on average.
+        sharing: GM transfers of all cores that are in flight at the same time, on average.
         timing: the times.
     """
 
@@ -164,27 +164,15 @@ class Launch:
     def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
         cores, streams, _, records = self._together(runs)
         order = self._order(runs)
-        share, last = 1.0, 0.0
-        movers = width * sum(1 for core in cores if core.block == cores[0].block)
+        per_group = len({core.block for core in cores})
+        sharing, last = float(width), 0.0
         for _ in range(ROUNDS):
-            timing = simulate_times(order, cores, records, streams, self.chip, pace_of(self._seconds, share * movers, self.chip))
-            share = self._share(timing)
+            timing = simulate_times(order, cores, records, streams, self.chip, pace_of(self._seconds, sharing, self.chip))
+            sharing = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
             if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
                 break
             last = timing.cycles
-        return Group(runs[0], width, count, share * movers, timing)
-
-    @staticmethod
-    def _share(timing: BlockTiming) -> float:
-        """The share of its time that a core has GM transfers in flight, at least on one pipe."""
-        moving = [PIPES.index(pipe) for pipe in ("MTE2", "MTE3", "FIX")]
-        shares = []
-        for busy in timing.busy:
-            apart = 1.0
-            for pipe in moving:
-                apart *= 1.0 - min(1.0, busy[pipe] / max(timing.cycles, 1.0))
-            shares.append(1.0 - apart)
-        return max(sum(shares) / len(shares), 1e-6)
+        return Group(runs[0], width, count, sharing, timing)
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,9 @@ from tilelang_npu.target import chip as find_chip
 WORKSPACE_BYTES = 32768
 """Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
+_TASK_TYPE_FUNCTION = "_infer_task_type_function"
+MIX_1_1 = 31
+"""Task type of a mixed kernel with one Vector core beside each Cube core."""
 
 
 @cache
@@ -82,7 +85,7 @@ class Program:
         self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or "910B2")
         self.name, kernels = _kernels(module, entry)
         mixed = len(kernels) > 1
-        per_block = self.chip.aiv_per_aic if mixed else 1
+        per_block = _vector_cores(module, self.name, self.chip) if mixed else 1
         self.functions = tuple(
             CompiledFunction(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
         self.entry = kernels[0][1]
@@ -90,7 +93,8 @@ class Program:
         self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
                            for sub in range(per_block if function.core == "AIV" else 1))
         self.global_sync = any(function.global_sync for function in self.functions)
-        self.workspace = _workspace(module, self.name, self.chip)
+        asked = _answer(module, self.name + _WORKSPACE_FUNCTION, self.chip)
+        self.workspace = WORKSPACE_BYTES if asked is None else asked
 
     @property
     def cores(self) -> int:
@@ -275,14 +279,23 @@ def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, 
     return name, sorted(functions, key=lambda one: one[0])
 
 
-def _workspace(module: ModuleOp, name: str, chip: Chip) -> int:
-    """Bytes of workspace per block, from the kernel's host function."""
+def _answer(module: ModuleOp, name: str, chip: Chip) -> int | None:
+    """What a host function of the module returns; None where there is no such function.
+
+    Raises:
+        TileError: T501, it does not return a constant.
+    """
     for function in functions_of(module):
-        if function.sym_name.data == name + _WORKSPACE_FUNCTION:
+        if function.sym_name.data == name:
             last = function.body.block.last_op
             if isinstance(last, ReturnOp):
                 value = Emitter(function, "AIV", chip, 1).value(last.arguments[0])
                 if isinstance(value, Int) and value.known:
                     return value.const
-            raise TileError(f"{name}{_WORKSPACE_FUNCTION} does not return a constant", code="T501")
-    return WORKSPACE_BYTES
+            raise TileError(f"{name} does not return a constant", code="T501")
+    return None
+
+
+def _vector_cores(module: ModuleOp, name: str, chip: Chip) -> int:
+    """Vector cores that a block of a mixed kernel takes: one if its task type says so (hivm.md 1.4), else all there are."""
+    return 1 if _answer(module, name + _TASK_TYPE_FUNCTION, chip) == MIX_1_1 else chip.aiv_per_aic

@@ -58,6 +58,7 @@ class BlockTiming:
         cores: the same of each core.
         busy: per core the cycles that each pipe has work in flight.
         stalled: cycles that GM transfers took longer than on an idle chip, per core and pipe.
+        moving: cycles that GM transfers are in flight, over all cores and pipes.
         slices: for the trace, where asked for.
     """
 
@@ -65,17 +66,19 @@ class BlockTiming:
     cores: list[float]
     busy: list[list[float]]
     stalled: list[list[float]]
+    moving: float
     slices: list[Slice] = field(default_factory=list)
 
 
 class _Clock:
     """Times of one core."""
 
-    __slots__ = ("busy", "done", "end", "free", "issue", "last", "reason", "stalled", "starts")
+    __slots__ = ("busy", "done", "end", "free", "issue", "last", "moving", "reason", "stalled", "starts")
 
     def __init__(self) -> None:
         count = len(PIPES)
         self.issue = 0.0
+        self.moving = 0.0
         self.free = [0.0] * count
         self.done = [0.0] * count
         self.busy = [0.0] * count
@@ -137,9 +140,12 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
             clock.free[pipe] = start + busy
             finish = start + done
             end = clock.end[pipe]
-            clock.busy[pipe] += finish - (end if end > start else start) if finish > end else 0.0
             if finish > end:
+                added = finish - max(start, end)
+                clock.busy[pipe] += added
                 clock.end[pipe] = finish
+                if cost.gm:
+                    clock.moving += added
             if finish > clock.done[pipe]:
                 clock.done[pipe] = finish
             if trace:
@@ -177,7 +183,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
         starts.append(start)
     ends = [max(clock.issue, *clock.done, *clock.free) for clock in clocks]
     return BlockTiming(max(ends, default=0.0), ends, [clock.busy for clock in clocks], [clock.stalled for clock in clocks],
-                       slices)
+                       sum(clock.moving for clock in clocks), slices)
 
 
 def _shared(cost: Cost, pace: Pace) -> float:

@@ -1,9 +1,8 @@
 """How fast global memory is for one core while others use it too.
 
 The chip serves each byte once from HBM and again from L2. What all blocks together move in a tensor, against the tensor's
-size, gives the mean seconds per byte of the tensor; with ``n`` cores at it, one core gets a byte every ``n`` times as long.
-Cores are not at it all the time, so ``n`` counts each core with the share of its time that it has transfers in flight, and
-that share follows from the times: a few rounds settle it.
+size, gives the mean seconds per byte of the tensor; with ``n`` transfers in flight, one gets a byte every ``n`` times as
+long. How many are in flight on average follows from the times, and the times from it: a few rounds settle it.
 """
 
 from __future__ import annotations
@@ -55,5 +54,5 @@ def seconds_per_byte(moved: Bytes, sizes: Mapping[int, int], produced: frozenset
 
 
 def pace_of(times: Mapping[tuple[int, bool], float], sharing: float, chip: Chip) -> Pace:
-    """Cycles per byte for one core among ``sharing`` that move data at the same time."""
+    """Cycles per byte for one transfer among ``sharing`` that are in flight at the same time."""
     return {key: seconds * sharing * chip.clock for key, seconds in times.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, TensorType, UnitAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -19,7 +19,16 @@ from xdsl.irdl import (
 
 from tilelang_npu.dialects.declaration import operation
 from tilelang_npu.dialects.hivm.enums import DescaleModeAttr
-from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, flat, results_for
+from tilelang_npu.dialects.hivm.structured import (
+    SHAPED,
+    TENSOR,
+    StructuredOp,
+    destination_style,
+    fail,
+    flat,
+    results_for,
+    shape_of,
+)
 
 Operand = SSAValue | Operation
 _TILE_SIZES = 3
@@ -38,16 +47,11 @@ class _GlobalMatmulOp(StructuredOp):
         return tuple(operand for operand in self.operands if operand is not product)
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, (MemRefType, TensorType))
-    return value.type.get_shape()
-
-
 def _verify_common(op: Any) -> None:
-    channels = _shape(op.b)[1]
+    channels = shape_of(op.b)[1]
     _verify_descale(op, channels)
     if op.bias is not None:
-        shape = _shape(op.bias)
+        shape = shape_of(op.bias)
         if len(shape) != 1:
             fail("bias must must be 1D")
         if DYNAMIC_INDEX not in (shape[0], channels) and shape[0] != channels:
@@ -66,7 +70,7 @@ def _verify_descale(op: Any, channels: int) -> None:
         return
     if op.descale is None:
         fail("The descaleMode is defined, descale params must be defined!")
-    shape = _shape(op.descale)
+    shape = shape_of(op.descale)
     if len(shape) != 1:
         fail("descale must must be 1D")
     if DYNAMIC_INDEX in (shape[0], channels):
@@ -138,7 +142,7 @@ class MatmulOp(_GlobalMatmulOp):
             properties=_facts(a_transpose=a_transpose, b_transpose=b_transpose, descale_mode=descale_mode))
 
     def verify_(self) -> None:
-        if len(_shape(self.a)) != 2 or len(_shape(self.b)) != 2:
+        if len(shape_of(self.a)) != 2 or len(shape_of(self.b)) != 2:
             fail("matrix A and matrix B must be 2D")
         _verify_common(self)
 
@@ -186,7 +190,7 @@ class MixMatmulOp(_GlobalMatmulOp):
             attributes={"post_vector_func": None if post_vector_func is None else StringAttr(post_vector_func)})
 
     def verify_(self) -> None:
-        if len(_shape(self.a)) != 2 or len(_shape(self.b)) != 2:
+        if len(shape_of(self.a)) != 2 or len(shape_of(self.b)) != 2:
             fail("matrix A and matrix B must be 2D")
         _verify_common(self)
 
@@ -237,11 +241,11 @@ class MixGroupMatmulOp(_GlobalMatmulOp):
             properties=_facts(a_transpose=a_transpose, b_transpose=b_transpose, descale_mode=descale_mode))
 
     def verify_(self) -> None:
-        if len(_shape(self.a)) != 3:
+        if len(shape_of(self.a)) != 3:
             fail("matrix A must be 3D")
-        if len(_shape(self.b)) != 2:
+        if len(shape_of(self.b)) != 2:
             fail("matrix B must be 2D")
-        if len(_shape(self.tokens_per_expert)) != 1:
+        if len(shape_of(self.tokens_per_expert)) != 1:
             fail("matrix TokensPerExpert must be 1D")
         _verify_common(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -33,6 +33,7 @@ from tilelang_npu.dialects.hivm.structured import (
     fail,
     flat,
     results_for,
+    shape_of,
 )
 
 Operand = SSAValue | Operation
@@ -41,16 +42,11 @@ BOOL = IntegerAttr.constr(i1)
 MAX_STRIDED_RANK = 3
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, (MemRefType, TensorType))
-    return value.type.get_shape()
-
-
 def _same(op: DialectOp, *names: str, shape: bool = False) -> None:
     """Two operands have one element type, or with ``shape`` one shape."""
     first, second = (getattr(op, name) for name in names)
     if shape:
-        if _shape(first) != _shape(second):
+        if shape_of(first) != shape_of(second):
             fail(f"failed to verify that all of {{{', '.join(names)}}} have same shape")
     elif element_type(first.type) != element_type(second.type):
         fail(f"failed to verify that all of {{{', '.join(names)}}} have same element type")
@@ -103,10 +99,10 @@ class GatherLoadOp(StructuredOp):
         _indices_are_integers(self)
         _same(self, "base", "dst")
         _same(self, "indices", "dst", shape=True)
-        if self.mask is not None and _shape(self.mask) != _shape(self.indices):
+        if self.mask is not None and shape_of(self.mask) != shape_of(self.indices):
             fail("mask of hivm::GatherLoadOp must have the same shape and rank as indices")
         if self.other is not None:
-            if _shape(self.other) != _shape(self.indices):
+            if shape_of(self.other) != shape_of(self.indices):
                 fail("other of hivm::GatherLoadOp must have the same shape and rank as indices")
             if element_type(self.other.type) != element_type(self.base.type):
                 fail("other of hivm::GatherLoadOp must have the same element type as base")
@@ -149,7 +145,7 @@ class ScatterStoreOp(StructuredOp):
         _indices_are_integers(self)
         _same(self, "base", "data")
         _same(self, "indices", "data", shape=True)
-        if self.mask is not None and _shape(self.mask) != _shape(self.data):
+        if self.mask is not None and shape_of(self.mask) != shape_of(self.data):
             fail("mask of hivm::ScatterStoreOp must have the same shape and rank as data")
 
 
@@ -168,7 +164,7 @@ class LocalLoadOp(DialectOp):
     def verify_(self) -> None:
         if element_type(self.addr.type) != element_type(self.result.type):
             fail("input address of hivm::LocalLoadOp must have the same element type as output tensor")
-        if _shape(self.addr) != _shape(self.result):
+        if shape_of(self.addr) != shape_of(self.result):
             fail("input address of hivm::LocalLoadOp must have the same shape as output tensor")
 
 
@@ -187,12 +183,12 @@ class LocalStoreOp(DialectOp):
     def verify_(self) -> None:
         if element_type(self.addr.type) != element_type(self.data.type):
             fail("dst address of hivm::LocalStoreOp must have the same element type as output tensor")
-        if _shape(self.addr) != _shape(self.data):
+        if shape_of(self.addr) != shape_of(self.data):
             fail("dst address of hivm::LocalStoreOp must have the same shape as output tensor")
 
 
 def _verify_strided(op: Any, local: SSAValue, role: str) -> None:
-    rank = len(_shape(local))
+    rank = len(shape_of(local))
     if not 1 <= rank <= MAX_STRIDED_RANK:
         fail("only support 1-3D")
     if len(op.stride) != rank or len(op.numel) != rank:
@@ -294,15 +290,15 @@ class IndirectLoadOp(StructuredOp):
         return (self.src, self.offsets, *flat(self.mask), *flat(self.other))
 
     def verify_(self) -> None:
-        source, shape = element_type(self.src.type), _shape(self.offsets)
+        source, shape = element_type(self.src.type), shape_of(self.offsets)
         if element_type(self.dst.type) != source:
             fail("dst of hivm::IndirectLoadOp must have the same element type as src")
-        if _shape(self.dst) != shape:
+        if shape_of(self.dst) != shape:
             fail("dst of hivm::IndirectLoadOp must have the same shape as offsets")
-        if self.mask is not None and _shape(self.mask) != shape:
+        if self.mask is not None and shape_of(self.mask) != shape:
             fail("mask of hivm::IndirectLoadOp must have the same shape and rank as offsets")
         if self.other is not None:
-            if _shape(self.other) != shape:
+            if shape_of(self.other) != shape:
                 fail("other of hfusion::IndirectLoadOp must have the same shape and rank as offsets")
             if element_type(self.other.type) != source:
                 fail("other of hfusion::IndirectLoadOp must have the same element type as src")
@@ -332,9 +328,9 @@ class IndirectStoreOp(StructuredOp):
     def verify_(self) -> None:
         if element_type(self.src.type) != element_type(self.dst.type):
             fail("src of hivm::IndirectStoreOp must have the same element type as dst")
-        if _shape(self.offsets) != _shape(self.src):
+        if shape_of(self.offsets) != shape_of(self.src):
             fail("offsets of hivm::IndirectStoreOp must have the same shape and rank as src")
-        if self.mask is not None and _shape(self.mask) != _shape(self.offsets):
+        if self.mask is not None and shape_of(self.mask) != shape_of(self.offsets):
             fail("mask of hivm::IndirectStoreOp must have the same shape and rank as offsets")
 
 
@@ -368,7 +364,7 @@ class EmbeddingGatherOp(StructuredOp):
         return (self.src, self.index, self.bound, *self.offsets, *self.numels)
 
     def verify_(self) -> None:
-        index_rank, rank = len(_shape(self.index)), len(_shape(self.dst))
+        index_rank, rank = len(shape_of(self.index)), len(shape_of(self.dst))
         if index_rank not in (1, 2):
             fail("idx of hivm::EmbeddingGatherOp must be of rank [1, 2]!")
         if rank != index_rank + 1:
@@ -468,7 +464,7 @@ class ScatterTOp(DialectOp):
             self, operands=[dst, value, index_tile, boundary, dim, list(dst_stride), list(index_shape), list(offsets)])
 
     def verify_(self) -> None:
-        if _shape(self.value) != _shape(self.index_tile):
+        if shape_of(self.value) != shape_of(self.index_tile):
             fail("tensor of value and index_tile of hivm::ScatterTOp must have the same shape")
 
 

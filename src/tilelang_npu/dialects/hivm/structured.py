@@ -123,6 +123,14 @@ def same_shape(*types: ShapedType) -> bool:
     return len({len(shape) for shape in shapes}) <= 1 and all(compatible(sizes) for sizes in zip(*shapes, strict=True))
 
 
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a value, which the op that asks needs to know."""
+    if not isinstance(value.type, ShapedType):
+        msg = f"needs the number of dimensions of '{value.type}'"
+        raise VerifyException(msg)
+    return value.type.get_shape()
+
+
 def shaped_types(values: Iterable[SSAValue]) -> list[ShapedType]:
     """The types of those values that have a shape."""
     return [value.type for value in values if isinstance(value.type, ShapedType)]
@@ -255,8 +263,7 @@ def _single_output(op: StructuredOp, trait: str) -> tuple[int, ...]:
     outs = op.outs()
     if len(outs) != 1:
         fail(f"{trait} Op expect 1 output, but found {len(outs)}")
-    (shape,) = shaped_types(outs)
-    return shape.get_shape()
+    return shape_of(outs[0])
 
 
 def reject_fp8_before_950(op: Operation, type_: Attribute) -> None:

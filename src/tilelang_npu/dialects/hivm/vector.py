@@ -45,6 +45,8 @@ from tilelang_npu.dialects.hivm.structured import (
     same_element_type,
     same_rank,
     same_shape,
+    shape_of,
+    shaped_types,
     temp_buffer_rank_one,
 )
 
@@ -58,12 +60,6 @@ EVERY = dtypes("i1", *INTEGERS, "f16", "bf16", "f32", *FP8)
 TEMP = " (`temp_buffer` `(` $temp_buffer^ `:` type($temp_buffer) `)`)?"
 RESULT = " (`->` type($result)^)?"
 INS_OUTS = "attr-dict `ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor or memref value."""
-    assert isinstance(value.type, ShapedType)
-    return value.type.get_shape()
 
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type, element_types((0,), EVERY)))
@@ -209,12 +205,9 @@ class VReduceOp(StructuredOp):
             fail("with index should have exactly 2 destination operands")
         if len(self.dims) > 1:
             fail("with index should have exactly 1 reduce dimension")
-        values, index = (out.type for out in self.dst)
-        assert isinstance(values, ShapedType)
-        assert isinstance(index, ShapedType)
-        if not same_shape(values, index):
+        if not same_shape(*shaped_types(self.dst)):
             fail("dst index shape should be compatible with dst value")
-        found = element_type(index)
+        found = element_type(self.dst[1].type)
         if not (isinstance(found, IntegerType) and found.width.data == 32):
             fail("invalid dst index elemtype")
 

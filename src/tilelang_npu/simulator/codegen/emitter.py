@@ -108,6 +108,7 @@ class Emitter:
         self.depth = 0
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
+        self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []
         self._gm: list[str] = []
         self._names = 0
@@ -140,24 +141,25 @@ class Emitter:
 
     # -- definitions ---------------------------------------------------------------------------------------------------
 
-    def define(self, text: str, scope: Scope, prefix: str = "x", *, safe: bool = True) -> str:
-        """The name of a pure expression, computed in ``scope`` or, where it may fail, no further out than it surely runs."""
+    def define(self, text: str, scope: Scope, prefix: str = "x") -> str:
+        """The name of a pure expression that is computed in ``scope``."""
         if text.isidentifier() or text.lstrip("-").isdigit():
             return text
-        target = scope if safe else self._surely_run(scope)
-        place: Scope | None = target
-        while place is not None and place.depth >= scope.depth:
+        place: Scope | None = scope
+        while place is not None:
             known = place.names.get(text)
             if known is not None:
                 return known
             place = place.parent
         name = self.fresh(prefix)
-        target.line(f"{name} = {text}", self.current)
-        target.names[text] = name
+        scope.line(f"{name} = {text}", self.current)
+        scope.names[text] = name
         return name
 
-    def _surely_run(self, scope: Scope) -> Scope:
-        place = self.scope
+    def surely_run(self, scope: Scope) -> Scope:
+        """Where what may fail can be computed that needs ``scope``: no further out than the current op surely runs."""
+        block = self.current.parent_block() if self.current is not None else None
+        place = self.homes.get(block, self.scope) if block is not None else self.scope
         while place.depth > scope.depth:
             if place.kind == "branch" or (place.kind == "loop" and not place.certain):
                 return place
@@ -177,7 +179,8 @@ class Emitter:
         """An integer computed by an expression."""
         if low is not None and low == high:
             return Int(low)
-        return self.atom(self.define(text, scope, safe=safe), scope, low, high)
+        place = scope if safe else self.surely_run(scope)
+        return self.atom(self.define(text, place), place, low, high)
 
     def spelled(self, value: Int) -> str:
         """The expression of an integer; parts that are known further out are computed there."""
@@ -346,7 +349,7 @@ class Emitter:
         if isinstance(buffer, Choice):
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
-            return self.define(f"{first} if {buffer.condition.text} else {second}", scope, "v", safe=False)
+            return self.define(f"{first} if {buffer.condition.text} else {second}", self.surely_run(scope), "v")
         inside = self._checked(buffer, element)
         if element is None:
             kind = self.numpy_type(buffer.element)
@@ -356,8 +359,12 @@ class Emitter:
         shape = _tuple([self.spelled(size) for size in buffer.sizes])
         strides = _tuple([self.spelled(stride) for stride in buffer.strides])
         offset = self.name_of(buffer.offset)
+        empty = [self.name_of(size) for size in buffer.sizes if not size.at_least(1)]
+        if empty:  # a tile that lies wholly beyond its tensor has no elements, and no address either
+            offset = f"{offset} if {' and '.join(empty)} else 0"
         text = f"nd({shape}, {kind}, {buffer.base.name}, {offset}, {strides})"
-        return self.define(text, self.scope_of(buffer), "v", safe=inside)
+        scope = self.scope_of(buffer)
+        return self.define(text, scope if inside else self.surely_run(scope), "v")
 
     def _checked(self, view: View, element: np.dtype[Any] | None) -> bool:
         """Whether a view surely lies in its memory; one that surely does not is an error."""
@@ -380,6 +387,21 @@ class Emitter:
                 code="T502", location=location_of(self._owner_now()),
                 help="the address plus the size of the buffer must not pass the end of the memory")
         return (view.offset.at_least(0) and reach.at_most(base.size) and all(size.at_least(0) for size in view.sizes))
+
+    def check_address(self, view: View) -> None:
+        """An address that is known must be aligned and leave room for the buffer.
+
+        Raises:
+            TileError: T502, no room; T510, not aligned.
+        """
+        memory = self.chip.memory[view.base.memory]
+        if not view.offset.known:
+            return
+        if view.offset.const % memory.align:
+            raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}", code="T510",
+                            location=location_of(self._owner_now()))
+        if view.shape is not None:
+            self._checked(view, None)
 
     def _owner_now(self) -> Operation:
         return self.current if self.current is not None else self.function
@@ -474,6 +496,7 @@ class Emitter:
     def emit_block(self, block: Block) -> None:
         """Emit the ops of a block in their order."""
         self._variant.update(block.args)
+        self.homes[block] = self.scope
         for op in block.ops:
             name = op_name(op)
             handler = EFFECT.get(name)

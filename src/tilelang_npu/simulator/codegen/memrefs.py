@@ -187,6 +187,8 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     views = [View(base, element, place, place, sizes, strides) for place in places]
+    for view in views:
+        em.check_address(view)
     made: View | Choice = views[-1]
     if len(views) > 1:
         iteration = turn(em, op)

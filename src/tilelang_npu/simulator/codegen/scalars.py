@@ -101,6 +101,10 @@ def _unsigned(em: Emitter, value: Int, kind: Attribute) -> Int:
 
 @pure("arith.divui", "arith.divsi", "arith.floordivsi", "arith.ceildivui", "arith.ceildivsi")
 def _divide(em: Emitter, op: Operation) -> Value:
+    return fitted(em, _quotient(em, op), op.results[0].type)
+
+
+def _quotient(em: Emitter, op: Operation) -> Int:
     a, b = _operands(em, op)
     kind, name = op.results[0].type, op_name(op)
     if name.endswith("ui"):
@@ -142,11 +146,11 @@ def _remainder(em: Emitter, op: Operation) -> Value:
     safe = b.at_least(1)
     if a.at_least(0) and b.at_least(0):
         if a.known and b.known and b.const:
-            return Int(a.const % b.const)
+            return fitted(em, Int(a.const % b.const), kind)
         if b.low is not None and a.at_most(b.low - 1):
-            return a
+            return fitted(em, a, kind)
         high = b.high - 1 if b.high is not None else a.high
-        return em.named(f"{grouped(em, a)} % {em.name_of(b)}", scope, 0, high, safe=safe)
+        return fitted(em, em.named(f"{grouped(em, a)} % {em.name_of(b)}", scope, 0, high, safe=safe), kind)
     helper = em.constant(truncated_quotient, "quotient")
     x, y = em.name_of(a), em.name_of(b)
     return em.named(f"{x} - {helper}({x}, {y}) * {y}", scope, *bounds(kind), safe=safe)
@@ -161,14 +165,14 @@ def _extreme(em: Emitter, op: Operation) -> Value:
     smallest = "min" in name
     for one, other in ((a, b), (b, a)):
         if one.high is not None and other.low is not None and one.high <= other.low:
-            return one if smallest else other
+            return fitted(em, one if smallest else other, op.results[0].type)
     pick = min if smallest else max
     lows, highs = (a.low, b.low), (a.high, b.high)
     low = _bound(pick, lows, keep=not smallest)
     high = _bound(pick, highs, keep=smallest)
     x, y = em.name_of(a), em.name_of(b)
     text = f"{x} if {x} {'<' if smallest else '>'} {y} else {y}"
-    return em.named(text, deeper(em.scope_of(a), em.scope_of(b)), low, high)
+    return fitted(em, em.named(text, deeper(em.scope_of(a), em.scope_of(b)), low, high), op.results[0].type)
 
 
 def _bound(pick: Callable[..., int], values: tuple[int | None, int | None], *, keep: bool) -> int | None:
@@ -238,7 +242,8 @@ def _shift_right(em: Emitter, op: Operation) -> Value:
         low, high = low >> b.const, high >> b.const
     elif low is not None and high is not None:
         low, high = min(low, 0), max(high, 0)
-    return em.named(f"{grouped(em, a)} >> {em.name_of(b)}", deeper(em.scope_of(a), em.scope_of(b)), low, high)
+    shifted = em.named(f"{grouped(em, a)} >> {em.name_of(b)}", deeper(em.scope_of(a), em.scope_of(b)), low, high)
+    return fitted(em, shifted, op.results[0].type)
 
 
 _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")

@@ -1,0 +1,174 @@
+"""Names leave scope with their block; a load that gets a name is read there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilelang_npu.language as T
+
+
+def test_a_loop_variable_is_restored_behind_an_inner_loop_of_its_name(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for i in T.serial(8):
+                for i in T.serial(4):
+                    a[i] = 1
+                a[i] = 2
+
+    kernel = traced(main)
+    outer, inner = kernel.ops("scf.for")
+    first, second = kernel.ops("memref.store")
+    assert first.indices[0] is inner.body.block.args[0]
+    assert second.indices[0] is outer.body.block.args[0]
+
+
+def test_a_block_id_is_restored_behind_a_loop_of_its_name(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for cid in range(2):
+                a[cid] = 1
+            a[cid] = 2
+
+    kernel = traced(main)
+    assert kernel.ops("memref.store")[1].indices[0] is kernel.only("tile.launch").body.block.args[0]
+
+
+def test_rebinding_in_an_inner_block_does_not_reach_out(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            x = 10
+            for i in T.serial(8):
+                x = i + 1
+                a[x] = 1
+            a[x] = 2
+            if n > 3:
+                x = 20
+                a[x] = 3
+            a[x] = 4
+            with T.Scope("V"):
+                x = 30
+                a[x] = 5
+            a[x] = 6
+            if True:
+                x = 40
+                a[x] = 7
+            a[x] = 8
+
+    kernel = traced(main)
+    kernel.has("store %c1_i32, %a[%x]", "store %c2_i32, %a[%c10]", "store %c3_i32_1, %a[%c20]", "store %c4_i32, %a[%c10]",
+               "store %c5_i32, %a[%c30]", "store %c6_i32, %a[%c10]", "store %c7_i32, %a[%c40]", "store %c8_i32, %a[%c10]")
+
+
+def test_a_rebinding_from_its_own_value_in_a_loop_starts_anew_and_is_remarked(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for i in T.serial(8):
+                cid = i * 4 + cid
+                a[cid] = 1
+
+    kernel = traced(main)
+    kernel.has("%cid_1 = arith.addi %0, %cid")
+    (remark,) = kernel.traced.remarks
+    assert remark.location.source().strip() == "cid = i * 4 + cid"
+    assert "the next iteration reads the value bound at" in remark.message
+
+
+def test_an_alloc_inside_a_loop_shadows(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for _ in range(2):
+                a = T.alloc_ub((32,), "int32")
+                T.fill(a, 1)
+            T.fill(a, 2)
+
+    kernel = traced(main)
+    first, second = kernel.ops("tile.fill")
+    assert [tuple(fill.target.type.get_shape()) for fill in (first, second)] == [(32,), (64,)]
+
+
+def test_a_load_is_read_where_it_gets_its_name(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            old = a[3]
+            pair = (a[4], a[5])
+            a[3] = a[3] + 1
+            a[6] = old + pair[0] + pair[1]
+
+    names = [name for name in traced(main).names() if name.startswith("memref")]
+    assert names == ["memref.load"] * 4 + ["memref.store"] * 2
+
+
+def test_a_name_of_the_kernel_hides_one_of_the_module(traced: Any) -> None:
+    limit = 3
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            for i in T.serial(2):
+                a[i] = limit
+            for T_ in T.serial(2):
+                a[T_] = len("four")
+
+    traced(main).has("store %c3_i32", "store %c4_i32")
+
+
+def test_a_factory_value_that_comes_later_is_found(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            T.fill(a, later)
+
+    later = 7
+    traced(main).has("tile.fill %c7_i32")
+
+
+def test_a_factory_value_that_never_comes(source: Any, refused: Any) -> None:
+    from tilelang_npu.frontend import trace
+
+    module = source("""
+        import tilelang_npu.language as T
+
+        def factory():
+            @T.prim_func
+            def main(A: T.Tensor((64,), "int32")):
+                with T.Kernel(1, is_npu=True) as (cid, vid):
+                    x = later
+            if False:
+                later = 3
+            return main
+    """)
+    with refused("T140", at="later", message="its assignment in the factory has not run", line="x = later"):
+        trace(module.factory())
+
+
+def test_updates_of_names(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), n: T.int32):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            cid *= 2
+            steps = 3
+            steps += 1
+            a[cid] += steps
+            a[cid] <<= 2
+            for i in range(2):
+                inner = i
+                inner += 1
+                a[inner] = 0
+
+    traced(main).has("%cid_1 = arith.muli %cid, %c2", "memref.load %a[%cid_1]", "= arith.addi %0, %c4_i32", "memref.store",
+                     "= arith.shli %2, %c2_i32", "%inner = arith.addi %i, %c1")

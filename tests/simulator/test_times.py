@@ -1,0 +1,155 @@
+"""Cycles against published figures (hardware.md), and how they respond to what a kernel does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from simulator import texts
+from simulator.test_sync import GEMM, arguments, without
+
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator import Launch, simulate
+from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.events import Fact, Footprint
+from tilelang_npu.simulator.work import Mmad
+from tilelang_npu.target import chip
+
+
+def lone(body: Sequence[str], args: Sequence[str], given: Sequence[Any], core: str = "AIV", name: str = "910B1") -> Launch:
+    text = texts.module(texts.kernel(core, args, "\n".join(body)))
+    return simulate(parse_module(text), list(given), blocks=1, chip=name)
+
+
+def load_cycles(nbytes: int) -> float:
+    length = nbytes // 4
+    outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
+    launch = lone([texts.tile("t", 0, str(length), "f32"), f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})"],
+                  [f"%X: {outside}"], [np.zeros(length, np.float32)])
+    return launch.busy_cycles["AIV"]["MTE2"]
+
+
+@pytest.mark.parametrize(("nbytes", "cycles"), [(1024, 242), (8192, 330), (32768, 731), (131072, 2877)])
+def test_load_from_gm(nbytes: int, cycles: float) -> None:
+    """MSKPP, 910B1, single core; the fit's largest error is 10 %."""
+    assert load_cycles(nbytes) == pytest.approx(cycles, rel=0.1)
+
+
+@pytest.mark.parametrize(("nbytes", "cycles"), [(8192, 244), (32768, 521), (65536, 1020)])
+def test_store_to_gm(nbytes: int, cycles: float) -> None:
+    """MSKPP, 910B1, single core; the fit's largest error is 7.5 %."""
+    length = nbytes // 4
+    outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
+    launch = lone([texts.tile("t", 0, str(length), "f32"), f"    hivm.hir.store ins(%t : {inside}) outs(%X : {outside})"],
+                  [f"%X: {outside}"], [np.zeros(length, np.float32)])
+    assert launch.busy_cycles["AIV"]["MTE3"] == pytest.approx(cycles, rel=0.08)
+
+
+@pytest.mark.parametrize(("repeats", "second", "cycles"), [(32, 8192, 86.1), (128, 32768, 278.5), (127, 127 * 256, 149.6)])
+def test_add_and_its_bank_conflicts(repeats: int, second: int, cycles: float) -> None:
+    """DOC Add: sources in the same bank groups take two cycles a repeat, others one."""
+    length = repeats * 64
+    inside = f"memref<{length}xf32, {texts.UB}>"
+    body = [texts.tile("a", 0, str(length), "f32"), texts.tile("b", second, str(length), "f32"),
+            texts.tile("c", 2 * second, str(length), "f32"),
+            f"    hivm.hir.vadd ins(%a, %b : {inside}, {inside}) outs(%c : {inside})"]
+    assert lone(body, [], []).busy_cycles["AIV"]["V"] == pytest.approx(cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(("op", "cycles"), [
+    ("hivm.hir.vexp ins(%a : $w) outs(%c : $w)", 159), ("hivm.hir.vadd ins(%a, %a : $w, $w) outs(%c : $w)", 160),
+    ("hivm.hir.vreduce <sum> ins(%a : $w) outs(%r : $t) reduce_dims = [1]", 492),
+    ("hivm.hir.vreduce <max> ins(%a : $w) outs(%r : $t) reduce_dims = [1]", 480)])
+def test_published_tile_ops(op: str, cycles: float) -> None:
+    """Golden cycles of PTO-ISA's cost model for 64 x 64 f32 on 910B3."""
+    wide, thin = f"memref<64x64xf32, {texts.UB}>", f"memref<64x1xf32, {texts.UB}>"
+    body = [texts.tile("a", 0, "64x64", "f32"), texts.tile("c", 16384, "64x64", "f32"), texts.tile("r", 32768, "64x1", "f32"),
+            "    " + op.replace("$w", wide).replace("$t", thin)]
+    assert lone(body, [], [], name="910B3").busy_cycles["AIV"]["V"] == pytest.approx(cycles, rel=0.06)
+
+
+def matmul(element: str = "f16") -> Mmad:
+    none = (Fact(0), Fact(0))
+    return Mmad(element, False, 0, 0, 0, none, none, 0, none, False, False)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 16, 16), (128, 64, 256), (32, 16, 64)])
+def test_mmad(m: int, k: int, n: int) -> None:
+    """MSKPP, 910B3: 24 cycles and one per fractal of 16 x 16 x 16; PTO's golden 128 x 128 x 64 takes 262."""
+    cost = CostModel(chip("910B3")).multiply(matmul(), m, k, n)
+    assert cost.done == pytest.approx(24 + m * k * n / 4096, abs=1)
+
+
+def test_loads_of_a_real_gemm() -> None:
+    """DOC matmul: 429 cycles of MTE1 for 16 KB of A and 32 KB of B, 521 to 522 of M for the product."""
+    model = CostModel(chip("910B1"))
+    work = matmul()
+    assert model.load_a(work, 128, 64).busy + model.load_b(work, 64, 256).busy == pytest.approx(429, rel=0.01)
+    assert model.multiply(work, 128, 64, 256).busy == pytest.approx(521.5, abs=1)
+
+
+def test_chunks_fit_the_halves_of_l0() -> None:
+    model = CostModel(chip("910B1"))
+    assert model.chunks(matmul(), 128, 64, 256) == [64]
+    assert model.chunks(matmul(), 128, 512, 128) == [128] * 4
+    assert model.chunks(matmul(), 128, 200, 256) == [64, 64, 64, 8]
+    assert model.chunks(matmul("f32"), 16, 64, 1024) == [8] * 8
+
+
+def test_footprints_merge_axes_that_touch() -> None:
+    plain = Footprint(64, (4, 1, 8, 16), (1024, 7, 64, 4), 4).simplified()
+    assert plain == Footprint(64, (4,), (1024,), 512)
+    assert Footprint(0, (4, 8), (32, 4), 4).simplified() == Footprint(0, (), (), 128)
+    assert plain.end == 64 + 3 * 1024 + 512
+
+
+def gemm_cycles(text: str = GEMM, **options: Any) -> Launch:
+    args, blocks = arguments(GEMM)
+    return simulate(parse_module(text), args, blocks=blocks, **options)
+
+
+def test_double_buffering_pays() -> None:
+    """With all four slots waited for in turn the loads of the next step overlap the product; with a barrier they do not."""
+    slow = GEMM.replace("    %init = arith.cmpi eq, %kk, %c0 : index",
+                        "    %init = arith.cmpi eq, %kk, %c0 : index\n    hivm.hir.pipe_barrier[<PIPE_ALL>]")
+    assert slow != GEMM
+    assert gemm_cycles(slow).cycles > 1.2 * gemm_cycles().cycles
+
+
+def test_faster_chips_are_faster() -> None:
+    slow, fast = gemm_cycles(chip="910B4"), gemm_cycles(chip="910B1")
+    assert slow.chip.clock < fast.chip.clock
+    assert slow.time_us > fast.time_us
+
+
+def add_time(blocks: int, tile: int, count: int, name: str = "910B1") -> Launch:
+    n = blocks * tile * count
+    x = np.zeros(n, np.float16)
+    return simulate(parse_module(texts.add_tiles(tile, "f16")), [x, x.copy(), x.copy(), n], blocks=blocks * count, chip=name)
+
+
+def test_gm_is_shared() -> None:
+    """One core is bound by its own pipe; 48 of them wait for HBM, and a single one gets less than alone."""
+    alone, together = add_time(1, 16384, 1), add_time(48, 16384, 8)
+    per_block = together.groups[0].timing.cycles
+    assert per_block > 1.5 * alone.cycles
+    assert together.bound_by == "MTE2 (waiting for HBM)"
+    nbytes = 3 * 2 * 48 * 16384 * 8
+    achieved = nbytes / (together.groups[0].timing.cycles * 8 / together.chip.clock)
+    assert 1.0e12 < achieved < 1.7e12  # DOC: 1.56 TB/s double buffered, reads and writes
+
+
+def test_waves_and_launch_overhead() -> None:
+    one, two = add_time(48, 2048, 1), add_time(48, 2048, 2)
+    assert (one.waves, two.waves) == (1, 2)
+    gap = one.chip.launch.block_us * 1e-6 * one.chip.clock
+    assert two.cycles == pytest.approx(2 * one.cycles + gap, rel=0.05)
+    assert one.time_us == pytest.approx(one.chip.microseconds(one.cycles) + one.chip.launch.kernel_us)
+
+
+def test_leaving_out_a_wait_shortens_the_time() -> None:
+    lines = GEMM.splitlines()
+    wait = next(n for n, line in enumerate(lines) if "wait_flag[<PIPE_MTE1>, <PIPE_MTE2>, %ea]" in line)
+    assert gemm_cycles(without(GEMM, wait)).cycles < gemm_cycles().cycles

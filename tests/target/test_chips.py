@@ -1,0 +1,55 @@
+"""The chip tables: complete, consistent with what is published, found by any spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilelang_npu import ops
+from tilelang_npu.errors import TileError
+from tilelang_npu.target import Chip, chip, chips
+
+
+@pytest.mark.parametrize(("spelling", "name"), [
+    ("910B2", "Ascend910B2"), ("ascend910b2", "Ascend910B2"), (" Ascend910B2C ", "Ascend910B2C"), ("910b4-1", "Ascend910B4-1"),
+    ("Ascend910B4_1", "Ascend910B4-1"), ("910_9391", "Ascend910_9391"), ("910-9391", "Ascend910_9391"),
+    ("Ascend950", "Ascend910_95"), ("Ascend910_9589", "Ascend910_95")])
+def test_spellings(spelling: str, name: str) -> None:
+    assert chip(spelling).name == name
+    assert chip(chip(spelling)) is chip(name)
+
+
+def test_unknown() -> None:
+    with pytest.raises(TileError) as raised:
+        chip("910A")
+    assert raised.value.code == "T701"
+    assert all(known.name in raised.value.notes[0] for known in chips())
+
+
+@pytest.mark.parametrize(("name", "teraflops"), [
+    ("910B1", 363.7), ("910B2", 353.9), ("910B3", 294.9), ("910B4", 245.8), ("910_9391", 363.7), ("910_9372", 294.9),
+    ("910_95", 432.5)])
+def test_peaks_are_the_published_ones(name: str, teraflops: float) -> None:
+    """hardware.md 1.1: cores times MACs per cycle times clock."""
+    assert chip(name).peak_flops("f16") / 1e12 == pytest.approx(teraflops, abs=0.1)
+
+
+@pytest.mark.parametrize("one", chips(), ids=lambda one: one.name)
+def test_tables_are_complete(one: Chip) -> None:
+    costs = {op.cost for op in ops.operations().values() if op.pipe == "V"} | {"dup", "copy", "brcb", "nchwconv", "gather", "mrgsort4"}
+    assert costs <= set(one.vector)
+    assert {"gm_ub", "ub_gm", "gm_l1", "gm_l1_nd2nz", "l0c_gm", "l0c_gm_nz2nd", "l1_l0a", "l1_l0b", "l1_bt"} <= set(one.moves)
+    assert {"ub", "cbuf", "ca", "cb", "cc", "bt", "fb"} == set(one.memory)
+    assert {"f16", "bf16", "f32", "hf32", "i8"} <= set(one.cube.k_step)
+    assert all(move.source and move.rate > 0 and move.sustained > 0 for move in one.moves.values())
+    assert all(rate.slope16 > 0 and rate.slope32 > 0 and rate.fixed > 0 for rate in one.vector.values())
+    assert one.aiv == 2 * one.aic == one.aiv_per_aic * one.aic
+    assert set(one.sync.user_flag_ids) <= set(range(one.sync.flag_ids))
+
+
+def test_families_differ_where_the_hardware_does() -> None:
+    a2, a5 = chip("910B1"), chip("910_95")
+    assert (a2.memory["ub"].size, a5.memory["ub"].size) == (196608, 253952)
+    assert (a2.memory["cc"].size, a5.memory["cc"].size) == (131072, 262144)
+    assert "l0c_ub" in a5.moves
+    assert "l0c_ub" not in a2.moves
+    assert a2.microseconds(1850) == pytest.approx(1.0)

@@ -1,0 +1,102 @@
+"""No inserted wait is idle: take any one set or wait out of a dump, and what the machine reports changes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+from tilelang_npu import TileError, simulator
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu import language as T
+
+SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")
+
+
+def gemm(M: int, N: int, K: int) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(M // 32 * (N // 32), is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 16), "float16")
+            b = T.alloc_shared((16, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            for k in T.Pipelined(K // 16, num_stages=2):
+                T.copy(A[cid // (N // 32) * 32, k * 16], a)
+                T.copy(B[k * 16, cid % (N // 32) * 32], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C[cid // (N // 32) * 32, cid % (N // 32) * 32])
+
+    return main
+
+
+def row_sums(M: int, N: int) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            x = T.alloc_shared((4, N), "float32")
+            s = T.alloc_shared((4, 1), "float32")
+            for i in T.Pipelined(M // 8, num_stages=2):
+                T.copy(X[cid * (M // 2) + i * 4, 0], x)
+                T.reduce_sum(x, s, dim=-1)
+                T.vdiv(x, s, x)
+                T.copy(x, Y[cid * (M // 2) + i * 4, 0])
+
+    return main
+
+
+def both_cores(M: int, N: int, K: int) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((16, K), "float16")
+            b = T.alloc_shared((K, N), "float16")
+            c = T.alloc_fragment((16, N), "float32")
+            T.copy(B[0, 0], b)
+            for i in T.serial(M // 16):
+                T.copy(A[i * 16, 0], a)
+                T.gemm(a, b, c, initC=True)
+                T.vexp(c, c)
+                T.copy(c, C[i * 16, 0])
+
+    return main
+
+
+CASES = {
+    "gemm": (gemm, (64, 64, 80), [(64, 80), (80, 64)], np.float16),
+    "row_sums": (row_sums, (48, 96), [(48, 96)], np.float32),
+    "both_cores": (both_cores, (64, 32, 48), [(64, 48), (48, 32)], np.float32),
+}
+
+
+def _report(text: str, inputs: list[Any], out: Any, blocks: int) -> tuple[object, ...]:
+    try:
+        launch = simulator.simulate(parse_module(text), [*inputs, out], blocks=blocks, hazards=True)
+    except TileError as error:
+        return (error.code, str(error))
+    return (launch.cycles, tuple(map(str, launch.hazards)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_one_is_missed(name: str, rng: np.random.Generator) -> None:
+    make, sizes, shapes, kind = CASES[name]
+    kernel = tilelang.compile(make(*sizes), out_idx=[-1], target="npuir")
+    inputs = [rng.uniform(0.1, 1, shape).astype(np.float32 if kind == np.float32 and len(shapes) == 1 else np.float16)
+              for shape in shapes]
+    out = np.array(kernel(*inputs))
+    blocks = kernel.last_launch.blocks
+    text = kernel.mlir()
+    whole = _report(text, inputs, out, blocks)
+    assert whole[1] == (), "the kernel itself has no hazard"
+    lines = text.split("\n")
+    places = [index for index, line in enumerate(lines) if SYNC.search(line)]
+    assert len(places) >= 8
+    idle = []
+    for index in places:
+        without = "\n".join(lines[:index] + lines[index + 1:])
+        if _report(without, inputs, np.zeros_like(out), blocks) == whole:
+            idle.append(lines[index].strip())
+    # the barrier at the end of a kernel waits for nothing that its end would not wait for
+    assert [line for line in idle if "PIPE_ALL" not in line] == []

@@ -1,0 +1,27 @@
+"""Every example is a script that checks itself; the command line runs it and finds no hazard."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tilelang_npu.cli import main
+
+FILES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_as_a_script(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(file), run_name="__main__")
+    assert capsys.readouterr().out.splitlines()[-1] == "PASS"
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_under_the_sanitizer(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["run", str(file), "--sanitize"])
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert out.startswith("PASS\n\n")
+    assert "modelled" in out
