@@ -139,7 +139,7 @@ def test_while_and_variables(traced: Any) -> None:
                "memref.load %count", "scf.condition", "} do {", "memref.store", "arith.sitofp", "arith.addf", "memref.store",
                "scf.for", "memref.load %count", "memref.store", "scf.if", "memref.store %false, %flag", "scf.yield",
                "}",
-               "%copied = memref.load %count", "memref.store %c0_i32, %count", "memref.store %copied, %A")
+               "%copied = memref.load %count", "memref.store %c0_i32_1, %count", "memref.store %copied, %A")
     assert len(kernel.ops("memref.load")) == 8
 
 

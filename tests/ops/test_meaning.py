@@ -131,7 +131,8 @@ def test_unsigned_reading() -> None:
     x = np.array([-1, 5], np.int8)
     assert conversion(I8, F16, "rint", unsigned=True)(x).tolist() == [255, 5]
     made = np.zeros(2, np.int8)
-    kernel(operation("cast"), [F32], I8, {"cast": "cast_unsigned", "round_mode": "trunc"})(made, np.array([200.5, -3], np.float32))
+    to_unsigned = kernel(operation("cast"), [F32], I8, {"cast": "cast_unsigned", "round_mode": "trunc"})
+    to_unsigned(made, np.array([200.5, -3], np.float32))
     assert made.view(np.uint8).tolist() == [200, 0]
     kernel(operation("max"), [I8, I8], I8, {"is_signed": False})(made, x, np.array([1, 6], np.int8))
     assert made.tolist() == [-1, 6]

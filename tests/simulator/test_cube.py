@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from simulator import texts
 
+from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
@@ -38,7 +38,8 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, a_turned: bool = Fal
     bias_type, bias_name = f"memref<{bias}x{acc_kind}, {texts.L1}>", f"memref<{bias}x{acc_kind}, {texts.GM}>"
     more, more_type = (", %bias", f", {bias_type}") if bias else ("", "")
     lines = [f"    %{name} = arith.constant {value} : index" for name, value in (("m", m), ("k", k), ("n", n))]
-    lines += ["    %yes = arith.constant true", "    %no = arith.constant false", texts.tile("a", 0, shapes["a"], kind.mlir, texts.L1),
+    lines += ["    %yes = arith.constant true", "    %no = arith.constant false",
+              texts.tile("a", 0, shapes["a"], kind.mlir, texts.L1),
               texts.tile("b", 131072, shapes["b"], kind.mlir, texts.L1), texts.tile("c", 0, shapes["c"], acc_kind, texts.L0C),
               f"    hivm.hir.nd2nz {{dst_continuous}} ins(%A : {outside['A']}) outs(%a : {types['a']})",
               f"    hivm.hir.nd2nz {{dst_continuous}} ins(%B : {outside['B']}) outs(%b : {types['b']})"]
@@ -47,8 +48,9 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, a_turned: bool = Fal
                   f"    hivm.hir.load ins(%bias_in : {bias_name}) outs(%bias : {bias_type})"]
     lines.append(texts.sync("MTE2", "MTE1"))
     for number in range(times):
-        lines.append(f"    hivm.hir.mmadL1 {{{attributes}}} ins(%a, %b, {'%no' if number else '%yes'}, %m, %k, %n{more} : {types['a']}, "
-                     f"{types['b']}, i1, index, index, index{more_type}) outs(%c : {types['c']})")
+        init = "%no" if number else "%yes"
+        lines.append(f"    hivm.hir.mmadL1 {{{attributes}}} ins(%a, %b, {init}, %m, %k, %n{more} : {types['a']}, {types['b']}, "
+                     f"{texts.SIZES}{more_type}) outs(%c : {types['c']})")
     lines += [texts.sync("M", "FIX"), f"    hivm.hir.fixpipe {{dma_mode = #hivm.dma_mode<nz2nd>{out}}} ins(%c : {types['c']}) "
               f"outs(%C : {outside['C']})"]
     args = [f"%{name}: {value}" for name, value in outside.items()] + ([f"%bias_in: {bias_name}"] if bias else [])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulator import texts
 
+from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Program, simulate
@@ -93,8 +93,9 @@ def test_address_beyond_the_memory() -> None:
     text = texts.add_tiles().replace("%uC_at = arith.constant 16384", "%uC_at = arith.constant 188448")
     assert fault(text, [*arrays(64), 64]).message == "bytes 188448..196639 do not lie in UB, which has 196608 bytes"
     assert fault(text.replace("188448", "188417"), [*arrays(64), 64]).code == "T510"
-    static = texts.module(texts.kernel("AIV", [], texts.tile("t", 196608 - 32, "16", "f32") + "\n    %c = arith.constant 0.0 : f32\n"
-                                       f"    hivm.hir.vbrc ins(%c : f32) outs(%t : memref<16xf32, {texts.UB}>)"))
+    fill = (f"{texts.tile('t', 196608 - 32, '16', 'f32')}\n    %c = arith.constant 0.0 : f32\n"
+            f"    hivm.hir.vbrc ins(%c : f32) outs(%t : memref<16xf32, {texts.UB}>)")
+    static = texts.module(texts.kernel("AIV", [], fill))
     error = fault(static, [])
     assert error.message == "bytes 196576..196639 do not lie in UB, which has 196608 bytes"
 
@@ -114,8 +115,9 @@ def test_unplanned_buffer() -> None:
 
 def test_kernels_of_a_module() -> None:
     empty = texts.kernel("AIV", [], "", "one")
-    assert fault(texts.module(empty, texts.kernel("AIV", [], "", "two")), []).message == "one kernel is needed, the module has one, two"
-    Program(parse_module(texts.module(empty, texts.kernel("AIV", [], "", "two"))), entry="two")
+    two = texts.module(empty, texts.kernel("AIV", [], "", "two"))
+    assert fault(two, []).message == "one kernel is needed, the module has one, two"
+    assert Program(parse_module(two), entry="two").name == "two"
     assert fault(texts.module(texts.kernel("MIX", [], "")), []).code == "T508"
     no_entry = texts.module(empty).replace("hacc.entry, ", "")
     assert fault(no_entry, []).help == "mark the device function hacc.entry"

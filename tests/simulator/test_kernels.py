@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from simulator import texts
 
+from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.simulator import Launch, Program, simulate
 

@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
 from simulator import texts
 from simulator.test_vector import mlir, shape
-
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
@@ -141,11 +141,12 @@ def test_fractal_layout_is_the_real_one(rng: np.random.Generator) -> None:
     y = np.zeros((3, 2, 16, 16), np.float16)
     outside, kind = f"memref<32x48xf16, {texts.GM}>", f"memref<3x2x16x16xf16, {texts.L1}>"
     raw = f"memref<3x2x16x16xf16, {texts.GM}>"
+    flat = f"memref<96x16xf16, {texts.GM}>"
     # L1 as it lies: the buffer is read as rows of one block each
     body = "\n".join([texts.tile("t", 0, "3x2x16x16", "f16", texts.L1), texts.tile("r", 0, "1x6x16x16", "f16", texts.L1),
-                      f"    hivm.hir.nd2nz {{dst_continuous}} ins(%X : {outside}) outs(%t : {kind})", texts.sync("MTE2", "MTE3"),
-                      f"    %flat = memref.collapse_shape %Y [[0, 1, 2], [3]] : {raw} into memref<96x16xf16, {texts.GM}>",
-                      f"    hivm.hir.nz2nd ins(%r : memref<1x6x16x16xf16, {texts.L1}>) outs(%flat : memref<96x16xf16, {texts.GM}>)"])
+                      f"    hivm.hir.nd2nz {{dst_continuous}} ins(%X : {outside}) outs(%t : {kind})",
+                      texts.sync("MTE2", "MTE3"), f"    %flat = memref.collapse_shape %Y [[0, 1, 2], [3]] : {raw} into {flat}",
+                      f"    hivm.hir.nz2nd ins(%r : memref<1x6x16x16xf16, {texts.L1}>) outs(%flat : {flat})"])
     run(texts.module(texts.kernel("AIC", [f"%X: {outside}", f"%Y: {raw}"], body)), [x, y])
     for row, column in ((0, 0), (17, 5), (31, 47), (16, 16), (3, 33)):
         assert y[column // 16, row // 16, row % 16, column % 16] == x[row, column]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulator import texts
 
+from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program, simulate
@@ -98,8 +98,8 @@ def test_floats() -> None:
     %exp = math.exp %a : f32
     %bits = arith.bitcast %a : f32 to i32
     %sel = arith.select %less, %a, %b : f32"""
-    kinds = dict.fromkeys(("sum", "dif", "pro", "quo", "neg", "max"), "f32") | {"low": "f16", "up": "f32", "int": "i32", "flo": "f32",
-                          "less": "i1", "exp": "f32", "bits": "i32", "sel": "f32"}
+    kinds = dict.fromkeys(("sum", "dif", "pro", "quo", "neg", "max"), "f32")
+    kinds |= {"low": "f16", "up": "f32", "int": "i32", "flo": "f32", "less": "i1", "exp": "f32", "bits": "i32", "sel": "f32"}
     got = evaluate(kinds, body, ("%a: f32", "%b: f32"), (1.1, -2.7))
     want = [a + b, a - b, a * b, a / b, -a, a, np.float16(a), np.float32(np.float16(a)), -2, -2.0, True,
             np.float32(math.exp(float(a))), struct.unpack("i", struct.pack("f", a))[0], a]
@@ -108,7 +108,7 @@ def test_floats() -> None:
 
 def test_division_by_zero_is_an_error() -> None:
     with pytest.raises(TileError, match=r"T509.*divides by zero"):
-        evaluate({"q": "i32"}, "    %z = arith.constant 0 : i32\n    %q = arith.divsi %a, %b : i32", ("%a: i32", "%b: i32"), (1, 0))
+        evaluate({"q": "i32"}, "    %q = arith.divsi %a, %b : i32", ("%a: i32", "%b: i32"), (1, 0))
 
 
 def test_a_division_that_does_not_run_does_not_fail() -> None:
@@ -251,7 +251,8 @@ def test_invariant_arithmetic_runs_once() -> None:
 
 def run_scalar_loop(count: int) -> Launch:
     out = np.zeros(1, np.int64)
-    body = f"""    %one = arith.constant 1 : index
+    body = f"""    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
     %n = arith.constant {count} : index
     %k = arith.constant 1 : i64
     scf.for %i = %zero to %n step %one {{
@@ -259,7 +260,7 @@ def run_scalar_loop(count: int) -> Launch:
       %w = arith.addi %v, %k : i64
       memref.store %w, %O[%zero] : memref<1xi64, {texts.GM}>
     }}"""
-    text = texts.module(texts.kernel("AIV", [f"%O: memref<1xi64, {texts.GM}>"], "    %zero = arith.constant 0 : index\n" + body))
+    text = texts.module(texts.kernel("AIV", [f"%O: memref<1xi64, {texts.GM}>"], body))
     launch = simulate(parse_module(text), [out], blocks=1)
     assert out[0] == count
     return launch

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from simulator import texts
 from simulator.test_sync import GEMM, arguments, without
-
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, simulate
 from tilelang_npu.simulator.cost import CostModel

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from simulator import texts
 
+from simulator import texts
 from tilelang_npu import ops
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.ops import dtype
@@ -114,11 +114,11 @@ def test_scalar_operands(rng: np.random.Generator, element: Any, name: str, orde
     np.testing.assert_array_equal(out, function(a, scalar) if order else function(scalar, a))
 
 
-@pytest.mark.parametrize(("left", "right", "axes"), [((8, 1), (8, 32), [0, 1]), ((8, 32), (1, 32), [0]), ((1, 1), (8, 32), [0, 1])])
-def test_broadcast(rng: np.random.Generator, left: tuple[int, int], right: tuple[int, int], axes: list[int]) -> None:
+@pytest.mark.parametrize(("left", "right"), [((8, 1), (8, 32)), ((8, 32), (1, 32)), ((1, 1), (8, 32))])
+def test_broadcast(rng: np.random.Generator, left: tuple[int, int], right: tuple[int, int]) -> None:
     a, b = numbers(rng, left, np.float32), numbers(rng, right, np.float32)
     out = np.zeros((8, 32), np.float32)
-    used = [axis for axis in axes if left[axis] == 1 or right[axis] == 1]
+    used = [axis for axis in (0, 1) if left[axis] == 1 or right[axis] == 1]
     run([a, b], [out], f"    hivm.hir.vadd ins(%i0, %i1 : $i0, $i1) outs(%o0 : $o0) broadcast = {used}")
     np.testing.assert_array_equal(out, a + b)
 

@@ -47,6 +47,20 @@ def sync(source: str, target: str, event: int = 0) -> str:
     return flags("set", source, target, event) + "\n" + flags("wait", source, target, event)
 
 
+SIZES = "i1, index, index, index"
+"""Types of the scalar operands of mmadL1."""
+
+
+def related(values: str) -> str:
+    """The clause of the seven events and counters of mmadL1."""
+    return f"sync_related_args({values} : {', '.join(['i64'] * 7)})"
+
+
+def drain(kind: str, mode: str) -> str:
+    """The attributes of a fixpipe that writes rows."""
+    return f"{{dma_mode = #hivm.dma_mode<nz2nd>, pre_{kind} = #hivm.fixpipe_pre_{kind}_mode<{mode}>}}"
+
+
 BARRIER = "    hivm.hir.pipe_barrier[<PIPE_V>]"
 
 
@@ -140,6 +154,7 @@ def gemm(m: int, n: int, k: int, bm: int = 128, bn: int = 128, bk: int = 64, ele
             "B": f"memref<{bk}x{bn}x{element}, strided<[{n}, 1], offset: ?>, {GM}>",
             "C": f"memref<{bm}x{bn}x{element}, strided<[{n}, 1], offset: ?>, {GM}>"}
     size_a, size_b = 2 * bm * bk, 2 * bn * bk
+    loop_events = related("%e0, %e1, %ea, %eb, %turn, %e0, %e1")
     quant = {"f16": "F322F16", "bf16": "F322BF16"}[element]
     body = f"""    %c0 = arith.constant 0 : index
     %c2 = arith.constant 2 : index
@@ -183,13 +198,13 @@ def gemm(m: int, n: int, k: int, bm: int = 128, bn: int = 128, bk: int = 64, ele
     hivm.hir.nd2nz {{dst_continuous}} ins(%gb : {part["B"]}) outs(%l1b : {l1b})
 {flags("set", "MTE2", "MTE1", 1)}
     %init = arith.cmpi eq, %kk, %c0 : index
-    hivm.hir.mmadL1 ins(%l1a, %l1b, %init, %bm, %bk, %bn : {l1a}, {l1b}, i1, index, index, index) outs(%acc : {acc}) sync_related_args(%e0, %e1, %ea, %eb, %turn, %e0, %e1 : i64, i64, i64, i64, i64, i64, i64)
+    hivm.hir.mmadL1 ins(%l1a, %l1b, %init, %bm, %bk, %bn : {l1a}, {l1b}, {SIZES}) outs(%acc : {acc}) {loop_events}
     }}
 {flags("wait", "M", "MTE1", 0, 1)}
 {flags("wait", "MTE1", "MTE2", 0, 1, 2, 3)}
 {sync("M", "FIX")}
 {view("%gc", "%C", "%row, %col", f"{bm}, {bn}", whole["C"], part["C"])}
-    hivm.hir.fixpipe {{dma_mode = #hivm.dma_mode<nz2nd>, pre_quant = #hivm.fixpipe_pre_quant_mode<{quant}>}} ins(%acc : {acc}) outs(%gc : {part["C"]})
+    hivm.hir.fixpipe {drain("quant", quant)} ins(%acc : {acc}) outs(%gc : {part["C"]})
     hivm.hir.pipe_barrier[<PIPE_ALL>]"""
     args = [f"%{name}: {whole[name]}" for name in "ABC"]
     return module(kernel("AIC", args, body), chip=chip)
@@ -211,6 +226,7 @@ def scaled_product(side: int = 64) -> str:
     ring = f"memref<2x{side}x{side}xf32, {GM}>"
     ub = f"memref<{half}x{side}xf32, {UB}>"
     slot = side * side * 4
+    loop_events = related("%e0, %e1, %e0, %e1, %turn, %e0, %e1")
     shared = f"""    %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -245,11 +261,11 @@ def scaled_product(side: int = 64) -> str:
     hivm.hir.nd2nz {{dst_continuous}} ins(%gb : {one["A"]}) outs(%l1b : {l1})
 {flags("set", "MTE2", "MTE1", 1)}
 {flags("wait", "FIX", "M", 0)}
-    hivm.hir.mmadL1 ins(%l1a, %l1b, %true, %side, %side, %side : {l1}, {l1}, i1, index, index, index) outs(%acc : {acc}) sync_related_args(%e0, %e1, %e0, %e1, %turn, %e0, %e1 : i64, i64, i64, i64, i64, i64, i64)
+    hivm.hir.mmadL1 ins(%l1a, %l1b, %true, %side, %side, %side : {l1}, {l1}, {SIZES}) outs(%acc : {acc}) {loop_events}
 {sync("M", "FIX")}
 {view("%w", "%ring", "%s, 0, 0", f"1, {side}, {side}", ring, one["W"])}
     hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = 1
-    hivm.hir.fixpipe {{dma_mode = #hivm.dma_mode<nz2nd>, pre_relu = #hivm.fixpipe_pre_relu_mode<NORMAL_RELU>}} ins(%acc : {acc}) outs(%w : {one["W"]})
+    hivm.hir.fixpipe {drain("relu", "NORMAL_RELU")} ins(%acc : {acc}) outs(%w : {one["W"]})
     hivm.hir.sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = 0 ffts_base_addr = %ffts
 {flags("set", "FIX", "M", 0)}
     }}

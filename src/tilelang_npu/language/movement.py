@@ -16,7 +16,6 @@ from tilelang_npu.language.operands import (
     right_aligned,
     same_shape,
     scalar_operand,
-    seen_as,
     sizes_argument,
     squeezed_axes,
     view,
@@ -60,10 +59,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     if not transpose and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
-    left, right = (a.ssa(builder), b.ssa(builder)) if same_shape(a.extents, b.extents) else (
-        seen_as(builder, a, b.extents), b.ssa(builder))
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
-    builder.tile_op(tile.CopyOp(left, right, pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
+    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
 
 
 def _operand(role: str, value: Any) -> Memory | Element:
@@ -122,9 +119,7 @@ def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
 
 def _paired(builder: Builder, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
     """Two sides with extents of their own; a whole buffer shrinks to a slice of its rank."""
-    if transpose:
-        return a, b
-    if isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
+    if not transpose and isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
         whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
         shrunk = _shrunk(builder, whole, part)
         if shrunk is not None:

@@ -20,7 +20,7 @@ Kernel = Callable[..., None]
 
 
 def kernel(op: Operation, sources: Sequence[DType], target: DType,
-           clauses: Mapping[str, object] = {}) -> Kernel:  # noqa: B006  (never written)
+           clauses: Mapping[str, object] = {}) -> Kernel:
     """The function that executes an op of the tables on arrays.
 
     Args:
@@ -59,7 +59,7 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
     return _computed(op, target)
 
 
-def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:  # noqa: B006
+def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:
     """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, out=dst)``; None where a kernel is needed."""
     if not isinstance(op, Elementwise) or not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
         return None

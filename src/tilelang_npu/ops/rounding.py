@@ -72,12 +72,17 @@ def _float_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
     return np.asarray((step + sign).astype(unsigned).view(target)).reshape(values.shape)
 
 
+def _limits(target: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the greatest integer of a type."""
+    limits: Any = np.iinfo(target) if target.kind in "iu" else ml_dtypes.iinfo(target)  # type: ignore[no-untyped-call]
+    return int(limits.min), int(limits.max)
+
+
 def _to_integer(values: Array, target: np.dtype[Any], mode: str) -> Array:
     whole = integral(values, mode)
     if mode == "truncwithoverflow":
         return np.nan_to_num(whole, nan=0.0).astype(np.int64).astype(target)
-    limits = ml_dtypes.iinfo(target)
-    low, high = int(limits.min), int(limits.max)
+    low, high = _limits(target)
     wide = whole.astype(np.float64)
     inside = np.where((wide >= low) & (wide < float(high) + (1.0 if high < 2**52 else 0.0)), wide, 0.0)
     result = inside.astype(np.uint64 if high > 2**63 else np.int64)
@@ -90,9 +95,11 @@ def _integer_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
     if values.dtype.itemsize < 8 or target.itemsize < 4:
         return _float_to_float(values.astype(np.float64), target, mode)
     nearest = values.astype(target)
-    back = np.clip(nearest.astype(np.float64), -(2.0**63), 2.0**63 - 1024).astype(np.int64)
-    below = np.where(back > values, np.nextafter(nearest, target.type(-np.inf)), nearest)
-    above = np.where(back < values, np.nextafter(nearest, target.type(np.inf)), nearest)
+    over = nearest >= 2.0**63  # does not fit back into an int64
+    back = np.where(over, 0, nearest).astype(np.int64)
+    larger, smaller = over | (back > values), ~over & (back < values)
+    below = np.where(larger, np.nextafter(nearest, target.type(-np.inf)), nearest)
+    above = np.where(smaller, np.nextafter(nearest, target.type(np.inf)), nearest)
     if mode == "floor":
         return below
     if mode == "ceil":
@@ -101,17 +108,17 @@ def _integer_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
         return np.where(values >= 0, below, above)
     if mode == "odd":
         even = (nearest.view(np.uint32) & 1) == 0
-        return np.where((back != values) & even, np.where(back > values, below, above), nearest)
+        return np.where((larger | smaller) & even, np.where(larger, below, above), nearest)
     low, high = below.astype(np.float64), above.astype(np.float64)
-    half = (back != values) & (high - values == values - low)
+    middle = (low / 2 + high / 2).astype(np.int64)  # exact: both have 24 bits
+    half = (larger | smaller) & (middle == values)
     return np.where(half, np.where(values >= 0, above, below), nearest)
 
 
 def _integer_to_integer(values: Array, target: np.dtype[Any], mode: str) -> Array:
     if mode == "truncwithoverflow" or values.dtype.itemsize < target.itemsize:
         return values.astype(target)
-    limits = ml_dtypes.iinfo(target)
-    return np.clip(values, int(limits.min), int(limits.max)).astype(target)
+    return np.clip(values, *_limits(target)).astype(target)
 
 
 def _unsigned(element: DType) -> np.dtype[Any]:

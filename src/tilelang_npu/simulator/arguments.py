@@ -93,7 +93,9 @@ def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: in
     users = []
     rest = iter(args)
     for parameter in declared:
-        array, scalar, shape = None, 0, ()
+        array: NDArray[Any] | None = None
+        scalar: Any = 0
+        shape: tuple[int, ...] = ()
         if parameter.role == "user":
             users.append(parameter.index)
             given = next(rest)
@@ -138,7 +140,8 @@ def _scalar(parameter: Parameter, given: Any) -> Any:
         return bool(given) if parameter.element.is_bool else given
     if isinstance(given, (int, float)) and parameter.element.is_float:
         return float(parameter.element.numpy.type(given))
-    raise TileError(f"argument {parameter.spelled} got {given!r}", code="T405", help=f"give a number of type {parameter.element}")
+    raise TileError(f"argument {parameter.spelled} got {given!r}", code="T405",
+                    help=f"give a number of type {parameter.element}")
 
 
 def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
@@ -159,7 +162,7 @@ def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, 
 
 def _fitted(declared: tuple[int, ...], given: NDArray[Any]) -> tuple[int, ...] | None:
     """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit."""
-    if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape)):
+    if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape, strict=True)):
         return given.shape
     known = int(np.prod([size for size in declared if size >= 0], dtype=np.int64))
     dynamic = sum(size < 0 for size in declared)

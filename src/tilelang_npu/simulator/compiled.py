@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 
 _NUMBERS = itertools.count(1)
@@ -61,7 +61,7 @@ class CompiledFunction:
         self.source = self._assemble(emitter)
         scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
         code: CodeType = compile(self.source, self.filename, "exec")
-        exec(code, scope)  # noqa: S102  (the source is generated from the module above)
+        exec(code, scope)
         self.bind: Callable[..., Callable[..., Any]] = scope["bind"]
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
@@ -114,13 +114,13 @@ def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:
     match = _VIEW.fullmatch(line)
     if match is None:
         return None
-    shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})  # noqa: S307
+    shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})
     element = kind.itemsize
     name = _MEMORIES.get(match["memory"]) or match["memory"].partition("_")[2]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
                 "clamp the size of the last tile to zero, or let the block do nothing")
-    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides)) + element - 1
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + element - 1
     return (f"touches bytes {offset}..{last} of {name}, which has {memory.size}",
             "check the offset and the size against the shape")
 

@@ -168,5 +168,5 @@ def deadlock(left: Sequence[Running], waiting: dict[CoreId, tuple[int, int]], fl
     who = " and ".join(labels[:3]) + (" and others" if len(labels) > 3 else "")
     verb = "waits for a flag that nobody sets" if len(labels) == 1 else "wait for each other"
     first = left[0].records[waiting[left[0].core][0]]
-    return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {verb}", code="T301", location=first.location, notes=notes,
-                     help="every wait needs its set on the other core, and on both AIVs where the AIC waits")
+    return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {verb}", code="T301", location=first.location,
+                     notes=notes, help="every wait needs its set on the other core, and on both AIVs where the AIC waits")

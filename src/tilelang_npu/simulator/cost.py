@@ -71,7 +71,7 @@ class CostModel:
             return Cost(1, 1)
         rows = 1
         gm = []
-        for access, place in zip(accesses, prints):
+        for access, place in zip(accesses, prints, strict=True):
             if access.memory == "gm":
                 plain = place.simplified()
                 rows = max(rows, _count(plain.sizes))

@@ -239,13 +239,10 @@ def widen(values: Array, target: Array) -> None:
 
 def _exact(left: Array, right: Array, element: np.dtype[Any]) -> Array:
     """An integer product by f32, in slices of K short enough to be exact."""
-    depth = left.shape[1]
-    total = None
-    for start in range(0, depth, EXACT_DEPTH):
-        stop = min(depth, start + EXACT_DEPTH)
-        part = np.matmul(left[:, start:stop], right[:, start:stop]).astype(element)
-        total = part if total is None else total + part
-    assert total is not None
+    total: Array = np.matmul(left[:, :EXACT_DEPTH], right[:, :EXACT_DEPTH]).astype(element)
+    for start in range(EXACT_DEPTH, left.shape[1], EXACT_DEPTH):
+        stop = start + EXACT_DEPTH
+        total += np.matmul(left[:, start:stop], right[:, start:stop]).astype(element)
     return total
 
 

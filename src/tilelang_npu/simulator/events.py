@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from tilelang_npu.errors import Location
 
-Event = Union[int, tuple[int, ...]]
+Event = int | tuple[int, ...]
 Stream = tuple[Event, ...]
 
 
-class Fact(NamedTuple):
+@dataclass(frozen=True)
+class Fact:
     """A number that an event carries: the place behind the record's number."""
 
-    index: int
+    place: int
 
 
-Slot = Union[int, Fact]
+Slot = int | Fact
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Footprint(NamedTuple):
 
     def simplified(self) -> Footprint:
         """The same bytes with unit axes dropped and axes that touch merged, outermost first; ``element`` is the run."""
-        axes = sorted((stride, size) for size, stride in zip(self.sizes, self.strides) if size != 1)
+        axes = sorted((stride, size) for size, stride in zip(self.sizes, self.strides, strict=True) if size != 1)
         run = self.element
         rest: list[tuple[int, int]] = []
         for stride, size in axes:
@@ -93,7 +94,7 @@ class Footprint(NamedTuple):
     def end(self) -> int:
         """One past the last byte."""
         reach = self.offset + self.element
-        for size, stride in zip(self.sizes, self.strides):
+        for size, stride in zip(self.sizes, self.strides, strict=True):
             reach += (size - 1) * stride
         return reach
 
@@ -147,7 +148,7 @@ def value(slot: Slot, event: Event) -> int:
     if isinstance(slot, int):
         return slot
     assert isinstance(event, tuple)
-    return event[1 + slot.index]
+    return event[1 + slot.place]
 
 
 def footprint(access: Access, event: Event, gm_offset: int = 0) -> Footprint:

@@ -211,7 +211,7 @@ class _Walk:
         base = core * COUNT
         drained = [0] * len(self.ticks)
         for own in range(base, base + COUNT):
-            drained = [max(pair) for pair in zip(drained, self.clocks[own])]
+            drained = [max(pair) for pair in zip(drained, self.clocks[own], strict=True)]
             drained[own] = self.ticks[own]
         for own in range(base, base + COUNT):
             self.clocks[own] = drained.copy()
@@ -328,8 +328,9 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
     for core, key, first, second in order.doubled:
         if key[2] < INTERNAL:
             pipe = PIPES[key[0]]
-            faults.append(Hazard("flag", walk.site(core, second, pipe), walk.site(core, first, pipe), "", 0, 0,
-                                 f"EVENT_ID{key[2]} for {PIPES[key[1]]} is set again before it was waited for", cores[core].block))
+            what = f"EVENT_ID{key[2]} for {PIPES[key[1]]} is set again before it was waited for"
+            faults.append(Hazard("flag", walk.site(core, second, pipe), walk.site(core, first, pipe), "", 0, 0, what,
+                                 cores[core].block))
     for core, flag, place in order.overflowed:
         setter = order.steps[place]
         faults.append(Hazard("flag", walk.site(setter.core, setter.number, PIPES[setter.step[1]]), None, "", 0, 0,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator import report, trace
 from tilelang_npu.simulator.cost import CostModel
-from tilelang_npu.simulator.events import Stream, replay
+from tilelang_npu.simulator.coverage import written
+from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.hazards import Hazard, find_hazards
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.schedule import Order
@@ -110,7 +112,7 @@ class Launch:
         keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
         counts = Counter(keys)
         made: dict[Any, Group] = {}
-        for key, run in zip(keys, runs):
+        for key, run in zip(keys, runs, strict=True):
             if key not in made:
                 made[key] = self._timed([run], key[1], counts[key])
         return [made[key] for key in keys]
@@ -130,7 +132,7 @@ class Launch:
         program = self.recorded.program
         cores, streams, expansions, records = [], [], [], []
         for run in runs:
-            for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes):
+            for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes, strict=True):
                 cores.append(core)
                 streams.append(stream)
                 expansions.append(self.expansions[index])
@@ -182,7 +184,7 @@ class Launch:
         counts = Counter(self._key(run) for run in self.recorded.blocks)
         total: Bytes = Counter()
         for run in self.distinct_blocks:
-            for stream, (index, _) in zip(run.streams, self.recorded.program.lanes):
+            for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, nbytes in bytes_of(stream, self.expansions[index]).items():
                     total[key] += nbytes * counts[self._key(run)]
         return total
@@ -190,7 +192,8 @@ class Launch:
     @cached_property
     def _seconds(self) -> dict[tuple[int, bool], float]:
         bound = self.recorded.bound
-        sizes = {parameter.index: array.nbytes for parameter, array in zip(bound.parameters, bound.arrays) if array is not None}
+        sizes = {parameter.index: array.nbytes
+                 for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
         produced = frozenset(parameter.index for parameter in bound.parameters if parameter.role == "workspace")
         return seconds_per_byte(self.moved, sizes, produced, self.chip)
 
@@ -201,10 +204,10 @@ class Launch:
         """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
         total: dict[str, dict[str, float]] = {}
         for group in self.groups:
-            for (index, _), busy in zip(self._lanes(group), group.timing.busy):
+            for (index, _), busy in zip(self._lanes(group), group.timing.busy, strict=True):
                 kind = self.recorded.program.functions[index].core
                 row = total.setdefault(kind, dict.fromkeys(PIPES, 0.0))
-                for pipe, cycles in zip(PIPES, busy):
+                for pipe, cycles in zip(PIPES, busy, strict=True):
                     row[pipe] += cycles * group.count
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
@@ -274,18 +277,7 @@ class Launch:
             argument: position among the user's arguments.
         """
         bound = self.recorded.bound
-        array = bound.given[argument]
-        index = bound.users[argument]
-        covered = np.zeros(array.nbytes, np.bool_)
-        for run in self.recorded.blocks:
-            for stream, gm, (number, _) in zip(run.streams, run.gm, self.recorded.program.lanes):
-                for executed in replay(self.recorded.program.functions[number].records, stream, gm):
-                    for access, place in executed.footprints():
-                        if access.writes and access.memory == "gm" and access.buffer == index and not place.empty:
-                            np.ndarray((*place.sizes, place.element), np.bool_, covered, place.offset,  # type: ignore[call-overload]
-                                       (*place.strides, 1))[...] = True
-        flat = covered.reshape(-1, array.itemsize).all(axis=1)
-        return np.asarray(flat.reshape(array.shape))
+        return written(self.recorded, bound.users[argument], bound.given[argument])
 
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
@@ -293,8 +285,7 @@ class Launch:
 
     def save_trace(self, path: str) -> None:
         """Write ``trace()`` as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.trace(), file)
+        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
 
     def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
         """The times of a block with its slices; cores, streams and records beside them."""

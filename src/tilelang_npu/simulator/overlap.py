@@ -45,7 +45,7 @@ def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
 def _runs(place: Footprint) -> tuple[NDArray[Any], NDArray[Any]]:
     """First bytes and ends of the contiguous runs, sorted."""
     starts = np.asarray([place.offset], np.int64)
-    for size, stride in zip(place.sizes, place.strides):
+    for size, stride in zip(place.sizes, place.strides, strict=True):
         starts = (starts[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
     starts.sort()
     return starts, starts + place.element

@@ -123,8 +123,8 @@ class Program:
         if not 0 < blocks <= MAX_BLOCKS:
             raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
         if self.global_sync and blocks > self.cores:
-            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} side "
-                            "by side", code="T301", help="launch no more blocks than cores, and loop over the rest inside")
+            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
+                            "side by side", code="T301", help="launch no more blocks than cores, and loop over the rest inside")
         bound = bind(self.entry, args, blocks, self.workspace)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
@@ -220,10 +220,10 @@ def _together(lanes: Sequence[_Lane], blocks: Sequence[int], program: Program) -
     """Run the cores of one block, or of all blocks."""
     per_block = len(program.lanes)
     numbers = list(blocks) if len(blocks) == len(lanes) else [blocks[0]] * len(lanes)
-    cores = [CoreId(block, lane.function.core, lane.sub) for block, lane in zip(numbers, lanes)]
+    cores = [CoreId(block, lane.function.core, lane.sub) for block, lane in zip(numbers, lanes, strict=True)]
     flags = Flags(cores)
     running = []
-    for lane, core in zip(lanes, cores):
+    for lane, core in zip(lanes, cores, strict=True):
         lane.start()
         running.append(Running(core, lane.coroutine(core.block, flags, core), lane.function.records, lane.events))  # type: ignore[arg-type]
     assert len(lanes) % per_block == 0
@@ -272,7 +272,7 @@ def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, 
         raise TileError(f"one kernel is needed, the module has {names}", code="T508",
                         help="mark the device function hacc.entry" if not found else "name the kernel to run")
     name, functions = next(iter(found.items()))
-    for core, function in functions:
+    for core, _ in functions:
         if core not in ("AIC", "AIV"):
             raise TileError(f"{name} is one {core} function: Cube and Vector work are not split", code="T508",
                             help="run the passes up to the stage hivm first")

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
     """``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``"""
     total = np.asarray(offset, np.int64)
-    for axis, (size, stride) in enumerate(zip(dst.shape, strides)):
+    for axis, (size, stride) in enumerate(zip(dst.shape, strides, strict=True)):
         shape = [1] * dst.ndim
         shape[axis] = size
         total = total + (np.arange(size, dtype=np.int64) * stride).reshape(shape)
@@ -25,7 +25,7 @@ def pad(dst: Array, src: Array, low: Sequence[int], value: Any) -> None:
     """``src`` at position ``low`` of ``dst``, which has ``value`` elsewhere."""
     inside = src.copy()
     dst[...] = value
-    dst[tuple(slice(start, start + size) for start, size in zip(low, src.shape))] = inside
+    dst[tuple(slice(start, start + size) for start, size in zip(low, src.shape, strict=True))] = inside
 
 
 def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:

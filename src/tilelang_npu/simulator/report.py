@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
 """Pipes in the order in which a summary names them."""
+BUSY = 0.8
+"""Share of the time from which on a pipe counts as busy all the time."""
 _MEMORIES = {"AIC": ("cbuf", "ca", "cb", "cc"), "AIV": ("ub",)}
 
 
@@ -29,13 +31,14 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
         if not any(isinstance(record.work, Mmad) for record in function.records):
             continue
         loads = [0, 0]
-        for event in {event for run in blocks for stream, (lane, _) in zip(run.streams, program.lanes) if lane == index
-                      for event in stream}:
+        streams = [stream for run in blocks
+                   for stream, (lane, _) in zip(run.streams, program.lanes, strict=True) if lane == index]
+        for event in {event for stream in streams for event in stream}:
             if isinstance(function.records[number_of(event)].work, Mmad):
                 for step in expansions[index].of(event):
                     if step[0] == RUN and step[1] == PIPE["MTE1"] and step[5][0] < 2:
                         loads[step[5][0]] = max(loads[step[5][0]], step[4].nbytes)
-        for memory, size in zip(("ca", "cb"), loads):
+        for memory, size in zip(("ca", "cb"), loads, strict=True):
             room = program.chip.memory[memory].size
             use[SPOKEN[memory]] = max(use.get(SPOKEN[memory], 0), min(room, 2 * size))
     return use
@@ -46,7 +49,7 @@ def flops(launch: Launch) -> float:
     program = launch.recorded.program
     total = 0.0
     for group in launch.groups:
-        for stream, (index, _) in zip(group.run.streams, program.lanes):
+        for stream, (index, _) in zip(group.run.streams, program.lanes, strict=True):
             expansion = launch.expansions[index]
             for event in stream:
                 total += group.count * sum(step[4].nbytes for step in expansion.of(event)
@@ -73,7 +76,7 @@ def summary(launch: Launch, name: str) -> str:
         if row:
             shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
             lines.append(f"  {core:<9} {shares}")
-    parts = []
+    parts: list[str] = []
     for core in ("AIC", "AIV"):
         for memory in _MEMORIES[core]:
             used = launch.memory.get(SPOKEN[memory])
@@ -82,7 +85,24 @@ def summary(launch: Launch, name: str) -> str:
                 parts.append(f"{SPOKEN[memory]} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
     if parts:
         lines.append(f"  memory    {'   '.join(parts)}")
+    advice = _advice(launch)
+    if advice:
+        lines.append(f"  next      {advice}")
     return "\n".join(lines)
+
+
+def _advice(launch: Launch) -> str:
+    """The largest loss that the figures show, in one line; empty where nothing stands out."""
+    pipe, share = max(((pipe, share) for row in launch.pipes.values() for pipe, share in row.items()),
+                      key=lambda item: item[1], default=("", 1.0))
+    unused = launch.waves * launch.cores - launch.blocks
+    if launch.waves > 1 and unused > launch.cores * launch.waves * 0.15:
+        last = launch.blocks - (launch.waves - 1) * launch.cores
+        return f"the last wave uses {last} of {launch.cores} cores: change the number of blocks or loop inside {launch.cores} of them"
+    if share < BUSY:
+        idle = launch.chip.microseconds(launch.cycles) * (1 - share)
+        return f"no pipe is busy all the time: overlapping loads, work and stores hides up to {idle:.1f} us behind {pipe}"
+    return ""
 
 
 def _kib(size: int) -> str:

@@ -92,7 +92,7 @@ class Order:
         self.doubled: list[tuple[int, Any, int, int]] = []
         self.overflowed: list[tuple[int, int, int]] = []
         self._limit = limit
-        self._cores = [_Core(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions))]
+        self._cores = [_Core(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions, strict=True))]
         self._place = {core.identity: core for core in self._cores}
         self._rendezvous = Rendezvous(cores)
         self._run()
@@ -207,8 +207,8 @@ class Order:
                 record = core.record(number)
                 location = location or record.location
                 iteration = sum(number_of(event) == record.number for event in core.stream[:number])
-                notes.append(f"{core.identity.label}  {record.location or record.name}  {self._what(step)}   iteration {iteration}"
-                             f"   {self._why(core, step)}")
+                notes.append(f"{core.identity.label}  {record.location or record.name}  {self._what(step)}   "
+                             f"iteration {iteration}   {self._why(core, step)}")
         blocks = sorted({core.identity.block for core in self._cores})
         who = " and ".join(labels)
         what = "wait for each other" if len(labels) > 1 else "waits for what is never set"

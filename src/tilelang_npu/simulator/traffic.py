@@ -31,7 +31,8 @@ def bytes_of(stream: Sequence[Any], expansion: Expansion) -> Bytes:
     return total
 
 
-def seconds_per_byte(moved: Bytes, sizes: Mapping[int, int], produced: frozenset[int], chip: Chip) -> dict[tuple[int, bool], float]:
+def seconds_per_byte(moved: Bytes, sizes: Mapping[int, int], produced: frozenset[int],
+                     chip: Chip) -> dict[tuple[int, bool], float]:
     """Mean time that the chip needs for a byte of each tensor.
 
     Args:

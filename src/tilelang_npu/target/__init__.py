@@ -11,8 +11,7 @@ _CHIPS = {chip.name: chip for chip in (*a2.CHIPS, *a3.CHIPS, *a5.CHIPS)}
 
 def _key(name: str) -> str:
     """The spelling that lookups compare: lower case, no prefix, underscores for hyphens and spaces."""
-    key = name.strip().lower().replace("-", "_").replace(" ", "_").removeprefix("ascend").lstrip("_")
-    return key
+    return name.strip().lower().replace("-", "_").replace(" ", "_").removeprefix("ascend").lstrip("_")
 
 
 _BY_KEY = {_key(spelling): chip for chip in _CHIPS.values() for spelling in (chip.name, chip.hivm_target, *chip.aliases)}

@@ -48,7 +48,7 @@ def space_of(value: SSAValue) -> Space:
     kind = value.type
     assert isinstance(kind, MemRefType)
     if isinstance(kind.memory_space, tile.ScopeAttr):
-        return kind.memory_space.data.value  # type: ignore[return-value]
+        return kind.memory_space.data.value
     return hivm.space_of(kind) or "gm"  # type: ignore[return-value]
 
 

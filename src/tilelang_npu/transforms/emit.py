@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, LocationAttr, UnknownLoc, i64
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, LocationAttr, UnknownLoc, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -18,6 +18,12 @@ from tilelang_npu.transforms.ranges import Ranges
 OpT = TypeVar("OpT", bound=Operation)
 Value = SSAValue | int
 INDEX = IndexType()
+
+
+def float_type(kind: Attribute) -> AnyFloat:
+    """A type that is known to be a float."""
+    assert isinstance(kind, AnyFloat)
+    return kind
 
 
 class Emitter:
@@ -75,7 +81,7 @@ class Emitter:
                 suffix = "" if isinstance(kind, IndexType) else f"_{kind}"
                 found.result.name_hint = name + suffix if str(kind) != "i1" else ("true" if value else "false")
             else:
-                found = arith.ConstantOp(FloatAttr(float(value), kind))  # type: ignore[arg-type]
+                found = arith.ConstantOp(FloatAttr(float(value), float_type(kind)))
                 found.result.name_hint = "cst"
             first = self.entry.first_op
             if self._last_constant is not None:

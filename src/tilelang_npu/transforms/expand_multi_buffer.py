@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import MemRefType, ModuleOp, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -25,6 +25,8 @@ def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
     addresses, loop = list(cast.addrs), cast.parent_op()
     if not isinstance(loop, scf.ForOp):
         raise refuse(cast, f"a buffer with {len(addresses)} slots stands outside of a loop", "T295")
+    kind = cast.results[0].type
+    assert isinstance(kind, MemRefType)
     turn = iteration_modulo(emit, loop, len(addresses))
     name = cast.results[0].name_hint
     slots: list[SSAValue] = []
@@ -33,7 +35,7 @@ def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
     with emit.before(outermost):
         emit.location = cast.location
         for position, address in enumerate(addresses):
-            made = emit.insert(hivm.PointerCastOp([address], cast.results[0].type)).results[0]
+            made = emit.insert(hivm.PointerCastOp([address], kind)).results[0]
             made.name_hint = f"{name}_{position}" if name else None
             slots.append(made)
     with emit.before(cast):

@@ -92,8 +92,7 @@ def _both(a: SSAValue, b: SSAValue, before: Operation, source: Operation) -> SSA
 
 
 def _drop(fill: tile.FillOp) -> None:
-    fill.detach()
-    fill.erase()
+    Rewriter.erase_op(fill)
 
 
 @dataclass(frozen=True)

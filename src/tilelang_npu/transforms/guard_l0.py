@@ -14,6 +14,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.transforms.emit import Emitter
@@ -53,8 +54,7 @@ def _pass_on(emit: Emitter, macro: hivm.MmadL1Op) -> None:
             b_transpose=macro.b_transpose is not None,
             sync_related_args=[unused, unused, unused, unused, counter, *halves]))
     made.attributes.update(macro.attributes)
-    macro.detach()
-    macro.erase()
+    Rewriter.erase_op(macro)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IndexType, IntegerAttr, i8
-from xdsl.ir import Attribute, Block, Region
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i8
+from xdsl.ir import Block, Region
 
 from tilelang_npu.dialects import hacc
 
 TASK_TYPES = {"AIV": 10, "AIC": 20}  # MIX with one Vector core per Cube core is 31, with two 32
 
 
-def _host_function(name: str, kind: str, result: Attribute, value: int) -> func.FuncOp:
+def _host_function(name: str, kind: str, result: IndexType | IntegerType, value: int) -> func.FuncOp:
     block = Block()
-    constant = arith.ConstantOp(IntegerAttr(value, result))  # type: ignore[arg-type]
+    constant = arith.ConstantOp(IntegerAttr(value, result))
     block.add_ops([constant, func.ReturnOp(constant.result)])
     made = func.FuncOp(name, ([], [result]), Region(block))
     made.attributes["hacc.function_kind"] = hacc.FunctionKindAttr("HOST")

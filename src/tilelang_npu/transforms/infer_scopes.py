@@ -239,7 +239,8 @@ class InferScopes(ModulePass):
                 uses.setdefault(root_of(use.value), []).append(use)
         homes: dict[SSAValue, _Homes] = {}
         for allocation in allocations:
-            buffer, space = allocation.result, space_of(allocation.result)
+            buffer: SSAValue = allocation.result
+            space = space_of(buffer)
             if space not in _OPEN:
                 _check_fixed(buffer, space, uses.get(buffer, ()))
                 continue
@@ -279,5 +280,4 @@ def _erase(buffer: SSAValue) -> None:
             _erase(use.results[0])
     owner = buffer.owner
     assert isinstance(owner, Operation)
-    owner.detach()
-    owner.erase()
+    Rewriter.erase_op(owner)

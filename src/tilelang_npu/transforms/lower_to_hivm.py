@@ -123,7 +123,7 @@ class Lowering:
         if isinstance(element, IntegerType):
             return emit.insert(arith.FPToSIOp(value, element)).result
         wider = dtype(str(element)).bits > dtype(str(kind)).bits
-        return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result  # type: ignore[arg-type]
+        return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result
 
     def scratch(self, like: View, element: Attribute) -> View:
         """A temporary tile in UB with the shape of a view and another element type."""

@@ -140,8 +140,7 @@ def _rewrite(emit: Emitter, life: Life, addresses: list[int]) -> None:
     made.results[0].name_hint = life.op.memref.name_hint
     for use in list(life.op.memref.uses):
         if isinstance(use.operation, annotation.MarkOp):
-            use.operation.detach()
-            use.operation.erase()
+            Rewriter.erase_op(use.operation)
     Rewriter().replace_op(life.op, [], list(made.results))
 
 

@@ -88,13 +88,13 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         views = [user for user in _users(buffer) if isinstance(user, (tile.RegionOp, tile.ViewOp))]
         if home is None or not users:
             return
-        loop = _loop_of_all(users + views, home)
+        loop = _loop_of_all([*users, *views], home)
         if loop is None or not _defines_first(loop.body.block, buffer, ranges):
             return
         depth = tile.stages_of(loop) if multi_buffer else 1
         head = loop.body.block.first_op
         assert head is not None
-        allocation.detach()
+        home.detach_op(allocation)
         Rewriter().insert_op(allocation, InsertPoint.before(head))
         if depth > 1 and space_of(buffer) in _ON_CHIP and _crosses_memories(users, buffer):
             allocation.properties["slots"] = IntegerAttr(depth, i64)

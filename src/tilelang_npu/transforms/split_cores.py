@@ -161,7 +161,7 @@ def _use_slot(emit: Emitter, channel: Channel, ring: SSAValue) -> None:
         layout = StridedLayoutAttr(strides, offset if isinstance(offset, int) else None)
         slot_type = MemRefType(kind.element_type, kind.get_shape(), layout, kind.memory_space)
         slot = emit.insert(memref.ReinterpretCastOp.from_dynamic(
-            ring, [offset], list(kind.get_shape()), strides, slot_type)).result
+            ring, [offset], list(kind.get_shape()), [step or 1 for step in strides], slot_type)).result
     _retype_users(channel.ring.results[0], slot)
     Rewriter().erase_op(channel.ring)
 
@@ -181,8 +181,7 @@ def _retype_users(old: SSAValue, new: SSAValue) -> None:
             made.location = user.location
             Rewriter().insert_op(made, InsertPoint.before(user))
             user.result.replace_all_uses_with(made.result)
-            user.detach()
-            user.erase()
+            Rewriter.erase_op(user)
         else:
             user.operands[use.index] = new
 
@@ -209,8 +208,7 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     made.attributes["hivm.part_of_mix"] = UnitAttr()
     for op in reversed(list(made.walk())):
         if op is not made and core_of(op) not in (core, "either"):
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
     tidy_function(made)
     return made
 

@@ -13,6 +13,7 @@ from xdsl.dialects import arith, func, math, memref, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm, memref_ext
 
@@ -47,8 +48,7 @@ def _merge(block: Block, known: dict[tuple[object, ...], Operation]) -> None:
             continue
         for old, new in zip(op.results, first.results, strict=True):
             old.replace_all_uses_with(new)
-        op.detach()
-        op.erase()
+        Rewriter.erase_op(op)
 
 
 def _removable(op: Operation) -> bool:
@@ -71,8 +71,7 @@ def _sweep(block: Block) -> None:
             for inner in region.blocks:
                 _sweep(inner)
         if _removable(op):
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.locations import refuse
@@ -42,8 +43,7 @@ def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
                 block.insert_op_before(op.clone(value_mapper=mapping), loop)
     for result, final in zip(loop.results, carried, strict=True):
         result.replace_all_uses_with(final)
-    loop.detach()
-    loop.erase()
+    Rewriter.erase_op(loop)
 
 
 @dataclass(frozen=True)

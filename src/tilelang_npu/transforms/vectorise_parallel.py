@@ -17,6 +17,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import root_of
@@ -151,8 +152,7 @@ class VectoriseParallel(ModulePass):
             except NotVector:
                 _undo(block, last, loop)
                 _serialise(loop)
-            loop.detach()
-            loop.erase()
+            Rewriter.erase_op(loop)
 
 
 def _undo(block: Block, last: Operation | None, loop: tile.ParallelOp) -> None:
@@ -160,6 +160,5 @@ def _undo(block: Block, last: Operation | None, loop: tile.ParallelOp) -> None:
     current = loop.prev_op
     while current is not None and current is not last:
         previous = current.prev_op
-        current.detach()
-        current.erase()
+        Rewriter.erase_op(current)
         current = previous

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import panels
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, alternatives
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.events import Slot
 from tilelang_npu.simulator.work import Mmad
 

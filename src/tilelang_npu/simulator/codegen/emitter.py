@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
@@ -12,16 +12,16 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
 from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
 from tilelang_npu.target import Chip
 
-Value = Union[Int, Expr, View, Choice, Local]
-Pure = Callable[["Emitter", Any], Union[Value, Sequence[Value]]]
+Value = Int | Expr | View | Choice | Local
+Pure = Callable[["Emitter", Any], Value | Sequence[Value]]
 Effect = Callable[["Emitter", Any], None]
 
 PURE: dict[str, Pure] = {}
@@ -370,7 +370,7 @@ class Emitter:
         """Whether a view surely lies in its memory; one that surely does not is an error."""
         base = view.base
         reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
-        for size, stride in zip(view.sizes, view.strides):
+        for size, stride in zip(view.sizes, view.strides, strict=True):
             if not stride.known:
                 return False
             reach = reach + (size - 1).scaled(stride.const)
@@ -398,8 +398,8 @@ class Emitter:
         if not view.offset.known:
             return
         if view.offset.const % memory.align:
-            raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}", code="T510",
-                            location=location_of(self._owner_now()))
+            raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}",
+                            code="T510", location=location_of(self._owner_now()))
         if view.shape is not None:
             self._checked(view, None)
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, Inte
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
 from tilelang_npu.simulator.codegen.emitter import (
@@ -26,14 +27,14 @@ from tilelang_npu.simulator.codegen.emitter import (
 from tilelang_npu.simulator.codegen.scalars import is_truth
 from tilelang_npu.simulator.codegen.scope import Expr, Int
 from tilelang_npu.simulator.codegen.views import Choice, Local, View, mapped
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.work import ScalarAccess
 
 
-def _mixed(em: Emitter, static: DenseArrayBase, dynamic: Sequence[SSAValue]) -> list[Int]:
+def _mixed(em: Emitter, static: DenseArrayBase[Any], dynamic: Sequence[SSAValue]) -> list[Int]:
     """A list of which the static part stands in an attribute and the rest in operands."""
     rest = iter(dynamic)
-    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(int(number)) for number in static.get_values()]
+    numbers: Any = static.get_values()
+    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(int(number)) for number in numbers]
 
 
 def _type(op: Operation) -> MemRefType:
@@ -51,9 +52,9 @@ def _subview(em: Emitter, op: memref.SubviewOp) -> Value:
 
     def cut(view: View) -> View:
         start = view.offset
-        for offset, stride in zip(offsets, view.strides):
+        for offset, stride in zip(offsets, view.strides, strict=True):
             start = start + em.multiplied(offset, stride)
-        strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides)]
+        strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides, strict=True)]
         return View(view.base, view.element, view.origin, start, tuple(sizes[axis] for axis in kept),
                     tuple(strides[axis] for axis in kept))
 
@@ -130,7 +131,7 @@ def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
             size = Int(1)
             for axis in group:
                 size = em.multiplied(size, view.sizes[axis])
-            for outer, inner in zip(group, group[1:]):
+            for outer, inner in zip(group, group[1:], strict=False):
                 fits = view.strides[outer] == em.multiplied(view.strides[inner], view.sizes[inner])
                 if view.strides[outer].known and view.strides[inner].known and not fits and view.sizes[outer] != Int(1):
                     raise unsupported(op, "the axes that it merges do not lie without gaps")
@@ -223,7 +224,7 @@ def _alloc(em: Emitter, op: Operation) -> None:
 
 def _place(em: Emitter, shape: Sequence[int], indices: Sequence[SSAValue]) -> str:
     total = Int(0)
-    for size, index in zip(shape, indices):
+    for size, index in zip(shape, indices, strict=True):
         total = em.multiplied(total, Int(size)) + em.integer(index)
     return em.spelled(total)
 
@@ -233,7 +234,7 @@ def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequenc
 
     def pick(view: View) -> View:
         start = view.offset
-        for number, stride in zip(numbers, view.strides):
+        for number, stride in zip(numbers, view.strides, strict=True):
             start = start + em.multiplied(number, stride)
         return View(view.base, view.element, view.origin, start, (), ())
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
@@ -15,7 +16,6 @@ from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, Emitter, Operand, effect, unsupported
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.work import Lanes, Transfer
 
 _PLACE = {"gm": "gm", "ub": "ub", "cbuf": "l1", "cc": "l0c", "ca": "l0a", "cb": "l0b", "bt": "bt", "fb": "fb"}
@@ -115,7 +115,7 @@ def _store(em: Emitter, op: Any) -> None:
 @effect("hivm.hir.copy", "memref.copy")
 def _copy(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
-    spaces = tuple(alternatives(buffer)[0].base.memory for buffer in (source, target))
+    spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
     pipes = {("ub", "ub"): "V", ("gm", "cbuf"): "MTE2", ("gm", "ub"): "MTE2", ("ub", "gm"): "MTE3", ("ub", "cbuf"): "MTE3"}
     pipe = pipes.get(spaces)
     if pipe is None:

@@ -8,7 +8,7 @@ with equal text in one scope are computed once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Optional
+from typing import Literal
 
 from xdsl.ir import Operation
 
@@ -36,7 +36,7 @@ class Scope:
     """
 
     kind: Kind
-    parent: Optional[Scope]
+    parent: Scope | None
     indent: int
     certain: bool = False
     lines: list[Line] = field(default_factory=list)

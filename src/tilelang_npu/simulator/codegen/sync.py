@@ -10,10 +10,10 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
 
 PIPES = {"AIC": ("S", "M", "MTE1", "MTE2", "MTE3", "FIX"), "AIV": ("S", "V", "MTE2", "MTE3")}

@@ -4,7 +4,7 @@ Cube.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, StringAttr
 from xdsl.ir import SSAValue
@@ -55,7 +55,7 @@ def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
             names = ", ".join(entry.dtypes)
             raise refuse(op, f"{entry.name} does not work on {kind}", "T110", notes=(f"it works on {names}",),
                          help="cast the operands first")
-    clauses: dict[str, object] = {
+    clauses: dict[str, Any] = {
         name: value.data if isinstance(value, StringAttr) else bool(value.value.data)
         for name, value in op.attributes.items() if isinstance(value, (StringAttr, IntegerAttr))
     }

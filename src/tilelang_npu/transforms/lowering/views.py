@@ -41,7 +41,8 @@ class Buffer:
     def element(self) -> Attribute:
         kind = self.value.type
         assert isinstance(kind, MemRefType)
-        return kind.element_type
+        element: Attribute = kind.element_type
+        return element
 
     @property
     def dtype(self) -> DType:
@@ -146,7 +147,8 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     kind = MemRefType(source.type.element_type, shape, layout, source.type.memory_space)
     made = memref.ReinterpretCastOp.from_dynamic(source, [offset], sizes, steps, kind)
-    return emit.insert(made).result
+    result: SSAValue = emit.insert(made).result
+    return result
 
 
 def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:

@@ -10,6 +10,7 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.buffers import space_of
+from tilelang_npu.transforms.emit import float_type
 from tilelang_npu.transforms.parallel.indices import Invariants, NotVector, region_of
 
 _FUNCTIONS: dict[type[Operation], str] = {
@@ -127,7 +128,7 @@ class Vectoriser:
                 raise NotVector(msg)
             self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
         elif isinstance(owner, arith.NegfOp):
-            minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, owner.operand.type))).results[0]  # type: ignore[arg-type]
+            minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
             source = self.operand(owner.operand)
             self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
         elif isinstance(owner, Operation) and type(owner) in _CASTS:

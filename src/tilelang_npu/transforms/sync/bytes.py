@@ -91,8 +91,8 @@ def _constant(value: SSAValue) -> int:
     return int(owner.value.value.data)
 
 
-def _size(kind: MemRefType) -> int:  # type: ignore[type-arg]
-    total = dtype(str(kind.element_type)).nbytes
+def _size(kind: MemRefType) -> int:
+    total: int = dtype(str(kind.element_type)).nbytes
     for size in kind.get_shape():
         total *= size if size != DYNAMIC_INDEX else 1 << 40
     return total

@@ -110,7 +110,8 @@ class Order:
     def _steps(self, pipe: str, position: Position, goal: Position,
                *, start: bool) -> list[tuple[Event | Fence | None, str, Position]]:
         """Where one event, barrier or macro leads from work of ``pipe`` at ``position``."""
-        count, steps = self.count, []
+        count = self.count
+        steps: list[tuple[Event | Fence | None, str, Position]] = []
         for event in self.events:
             if event.source == pipe:
                 copy = max(0, -(-(position - event.set_after) // count))
@@ -129,4 +130,4 @@ class Order:
                 if a == pipe:
                     copy = max(0, -(-(position - index) // count))
                     steps.append((None, b, copy * count + index))
-        return steps  # type: ignore[return-value]
+        return steps

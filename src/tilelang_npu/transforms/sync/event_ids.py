@@ -62,7 +62,7 @@ def _colour(group: Sequence[Placed], first: int) -> list[Placed]:
     failed: list[Placed] = []
     for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
         low, high = placed.interval
-        taken = set()
+        taken: set[int] = set()
         for other in done:
             a, b = other.interval
             if a <= high and low <= b:

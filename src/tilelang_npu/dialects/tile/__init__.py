@@ -1,0 +1,75 @@
+"""The tile dialect: what a kernel says, before anything is decided about cores, memories, addresses or waits.
+
+Buffers are memrefs. A buffer whose memory the user fixed has the HIVM address space (``#hivm.address_space<ub>``,
+``gm`` for arguments); one that is still open has ``#tile.scope<shared>`` (L1 or UB) or ``#tile.scope<fragment>`` (L0C
+or UB); ``#tile.scope<local>`` is scalar storage. Loops and branches are ``scf``, scalars ``arith`` and ``index``,
+element accesses ``memref.load`` and ``memref.store``; flags and barriers that the user wrote are the ``hivm`` ops
+themselves.
+
+A region of a global tensor may reach beyond it: ``tile.copy`` moves what lies inside, pads what it loads and drops
+the rest of what it stores.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from tilelang_npu.dialects.tile.buffers import (
+    AllocOp,
+    RegionOp,
+    Scope,
+    ScopeAttr,
+    TensorOp,
+    ViewOp,
+    region_type,
+    shape_of,
+)
+from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
+from tilelang_npu.dialects.tile.structure import DIALECT, NUM_STAGES, UNROLL, LaunchOp, OnCoreOp, ParallelOp, YieldOp, stages_of
+
+Tile = Dialect(
+    "tile",
+    [
+        LaunchOp,
+        OnCoreOp,
+        AllocOp,
+        TensorOp,
+        RegionOp,
+        ViewOp,
+        CopyOp,
+        GemmOp,
+        ElementwiseOp,
+        ReduceOp,
+        FillOp,
+        BroadcastOp,
+        ParallelOp,
+        YieldOp,
+    ],
+    [ScopeAttr],
+)
+
+__all__ = [
+    "DIALECT",
+    "NUM_STAGES",
+    "UNROLL",
+    "AllocOp",
+    "BroadcastOp",
+    "CopyOp",
+    "ElementwiseOp",
+    "FillOp",
+    "GemmOp",
+    "LaunchOp",
+    "OnCoreOp",
+    "ParallelOp",
+    "ReduceOp",
+    "RegionOp",
+    "Scope",
+    "ScopeAttr",
+    "TensorOp",
+    "Tile",
+    "ViewOp",
+    "YieldOp",
+    "region_type",
+    "shape_of",
+    "stages_of",
+]

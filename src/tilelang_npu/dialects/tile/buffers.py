@@ -1,0 +1,241 @@
+"""Buffers of the tile dialect: where they are, and the rectangles and shapes in which operations see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StridedLayoutAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.dialects.utils import DynamicIndexList, EnumAttribute, split_dynamic_index_list, verify_dynamic_index_list
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+
+class Scope(StrEnum):
+    """A memory that the user left open."""
+
+    SHARED = "shared"
+    FRAGMENT = "fragment"
+    LOCAL = "local"
+
+
+@irdl_attr_definition
+class ScopeAttr(EnumAttribute[Scope]):
+    """``#tile.scope<shared>``: the memory space of a buffer whose place is still to be inferred."""
+
+    name = "tile.scope"
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.data.value)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Scope:
+        with parser.in_angle_brackets():
+            return parser.parse_str_enum(Scope)
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """Shape of a memref value, with -1 for a dimension known only at run time."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    return tuple(-1 if dim == DYNAMIC_INDEX else dim for dim in kind.get_shape())
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape as messages show it: ``[?, 64]``."""
+    return "[" + ", ".join("?" if dim < 0 else str(dim) for dim in shape) + "]"
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """An on-chip buffer of static shape.
+
+    ``label`` is the user's name for it; ``address`` a byte address that the user fixed; ``slots`` the number of
+    copies that the iterations of the loop around it take in turn.
+    """
+
+    name = "tile.alloc"
+    label = prop_def(StringAttr)
+    address = opt_prop_def(IntegerAttr)
+    slots = opt_prop_def(IntegerAttr)
+    result = result_def(MemRefType)
+    assembly_format = "$label (`at` $address^)? (`slots` $slots^)? attr-dict `:` type($result)"
+
+    def __init__(self, label: str, result_type: MemRefType[Attribute], address: int | None = None):
+        properties: dict[str, Attribute | None] = {"label": StringAttr(label)}
+        if address is not None:
+            properties["address"] = IntegerAttr(address, i64)
+        super().__init__(properties=properties, result_types=[result_type])
+        self.result.name_hint = label if label.isidentifier() else None
+
+    def verify_(self) -> None:
+        shape = shape_of(self.result)
+        if any(dim <= 0 for dim in shape):
+            msg = f"buffer {self.label.data!r} has shape {shape_text(shape)}; on-chip shapes are positive constants"
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class TensorOp(IRDLOperation):
+    """A kernel argument whose shape is known only at run time, in its shape: rows without gaps behind a flat argument."""
+
+    name = "tile.tensor"
+    source = operand_def(MemRefType)
+    sizes = var_operand_def(IndexType)
+    static_sizes = prop_def(DenseArrayBase.constr(i64))
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source custom<DynamicIndexList>($sizes, $static_sizes) attr-dict `:` type($source) `to` type($result)"
+    )
+    custom_directives = (DynamicIndexList,)
+
+    def __init__(self, source: SSAValue, sizes: Sequence[SSAValue | int]):
+        static, dynamic = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+        super().__init__(
+            operands=[source, dynamic],
+            properties={"static_sizes": DenseArrayBase.from_list(i64, static)},
+            result_types=[MemRefType(kind.element_type, shape, memory_space=kind.memory_space)],
+        )
+
+    def mixed_sizes(self) -> list[SSAValue | int]:
+        """Sizes per axis, constants as ints."""
+        return mixed_values(self.static_sizes, self.sizes)
+
+    def verify_(self) -> None:
+        if len(shape_of(self.source)) != 1:
+            msg = "the argument must be flat"
+            raise VerifyException(msg)
+        verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
+
+
+@irdl_op_definition
+class RegionOp(IRDLOperation):
+    """A rectangle of a buffer: offsets and sizes per axis; unit axes may be missing from the result type.
+
+    Unlike ``memref.subview`` it may reach beyond a global tensor (see the module's text).
+    """
+
+    name = "tile.region"
+    source = operand_def(MemRefType)
+    offsets = var_operand_def(IndexType)
+    sizes = var_operand_def(IndexType)
+    static_offsets = prop_def(DenseArrayBase.constr(i64))
+    static_sizes = prop_def(DenseArrayBase.constr(i64))
+    kept = prop_def(DenseArrayBase.constr(i64))
+    result = result_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source `` custom<DynamicIndexList>($offsets, $static_offsets)"
+        " custom<DynamicIndexList>($sizes, $static_sizes)"
+        " `keep` $kept attr-dict `:` type($source) `to` type($result)"
+    )
+    custom_directives = (DynamicIndexList,)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        offsets: Sequence[SSAValue | int],
+        sizes: Sequence[SSAValue | int],
+        kept: Sequence[int] | None = None,
+    ):
+        """``kept`` lists the source axes that the result has; the others must have size 1. By default all are kept."""
+        static_offsets, dynamic_offsets = split_dynamic_index_list(offsets, DYNAMIC_INDEX)
+        static_sizes, dynamic_sizes = split_dynamic_index_list(sizes, DYNAMIC_INDEX)
+        axes = tuple(range(len(offsets))) if kept is None else tuple(kept)
+        super().__init__(
+            operands=[source, dynamic_offsets, dynamic_sizes],
+            properties={
+                "static_offsets": DenseArrayBase.from_list(i64, static_offsets),
+                "static_sizes": DenseArrayBase.from_list(i64, static_sizes),
+                "kept": DenseArrayBase.from_list(i64, axes),
+            },
+            result_types=[region_type(source, offsets, sizes, axes)],
+        )
+
+    def mixed_offsets(self) -> list[SSAValue | int]:
+        """Offsets per source axis, constants as ints."""
+        return mixed_values(self.static_offsets, self.offsets)
+
+    def mixed_sizes(self) -> list[SSAValue | int]:
+        """Sizes per source axis, constants as ints."""
+        return mixed_values(self.static_sizes, self.sizes)
+
+    def verify_(self) -> None:
+        rank = len(shape_of(self.source))
+        offsets, sizes = self.static_offsets.get_values(), self.static_sizes.get_values()
+        if not len(offsets) == len(sizes) == rank:
+            msg = f"{len(offsets)} offsets and {len(sizes)} sizes for a buffer of rank {rank}"
+            raise VerifyException(msg)
+        verify_dynamic_index_list(offsets, self.offsets, DYNAMIC_INDEX, " in the offsets")
+        verify_dynamic_index_list(sizes, self.sizes, DYNAMIC_INDEX, " in the sizes")
+        if self.result.type != region_type(self.source, self.mixed_offsets(), self.mixed_sizes(), self.kept.get_values()):
+            msg = f"result type {self.result.type} does not follow from the offsets and sizes"
+            raise VerifyException(msg)
+
+
+def mixed_values(static: DenseArrayBase, dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
+    """A list of which the constants stand in an attribute and the rest in operands."""
+    values = iter(dynamic)
+    return [next(values) if value == DYNAMIC_INDEX else int(value) for value in static.get_values()]
+
+
+def region_type(
+    source: SSAValue, offsets: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], kept: Sequence[int]
+) -> MemRefType[Attribute]:
+    """Type of the rectangle ``offsets``/``sizes`` of ``source`` with the axes ``kept``."""
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    strides = kind.get_strides() or [None] * len(sizes)
+    offset: int | None = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
+    for position, stride in zip(offsets, strides, strict=True):
+        known = offset is not None and stride is not None and isinstance(position, int)
+        offset = offset + position * stride if known else (offset if position == 0 else None)  # type: ignore[operator]
+    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    layout = StridedLayoutAttr([strides[axis] for axis in kept], offset)
+    return MemRefType(kind.element_type, [shape[axis] for axis in kept], layout, kind.memory_space)
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same elements in the same order under another shape, with no data moved; both sides are dense or differ in
+    unit axes.
+    """
+
+    name = "tile.view"
+    source = operand_def(MemRefType)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+    def __init__(self, source: SSAValue, result_type: MemRefType[Attribute]):
+        super().__init__(operands=[source], result_types=[result_type])

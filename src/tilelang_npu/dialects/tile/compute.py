@@ -1,0 +1,262 @@
+"""What the tile dialect does with tiles: copies, gemm, elementwise work, reductions, fills, broadcasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu import ops
+from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
+
+
+def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(source) == len(target) and all(
+        s in (1, t) or -1 in (s, t) for s, t in zip(source, target, strict=True)
+    )
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """Move a tile; another element type at the destination is a cast (``round_mode``), ``transpose`` swaps the last
+    two axes.
+
+    Source and destination have equal shapes (run-time sizes are equal by construction). What of a global source lies
+    beyond the tensor arrives as ``pad`` (zero without it); what of a global destination lies beyond it is not
+    written.
+    """
+
+    name = "tile.copy"
+    source = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    pad = opt_operand_def(AnyAttr())
+    transpose = opt_prop_def(UnitAttr)
+    relu = opt_prop_def(UnitAttr)
+    round_mode = opt_prop_def(StringAttr)
+    assembly_format = (
+        "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
+        " (`round` $round_mode^)? attr-dict `:` type($source) `to` type($target)"
+    )
+
+    def __init__(
+        self,
+        source: SSAValue,
+        target: SSAValue,
+        pad: SSAValue | None = None,
+        *,
+        transpose: bool = False,
+        relu: bool = False,
+        round_mode: str | None = None,
+    ):
+        super().__init__(
+            operands=[source, target, [pad] if pad is not None else []],
+            properties={
+                "transpose": UnitAttr() if transpose else None,
+                "relu": UnitAttr() if relu else None,
+                "round_mode": StringAttr(round_mode) if round_mode else None,
+            },
+        )
+
+    def verify_(self) -> None:
+        source, target = shape_of(self.source), shape_of(self.target)
+        if self.transpose is not None:
+            source = (*source[:-2], source[-1], source[-2])
+        if len(source) != len(target) or any(s != t and -1 not in (s, t) for s, t in zip(source, target, strict=True)):
+            msg = f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}"
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class GemmOp(IRDLOperation):
+    """``C (+)= A @ B`` on the Cube core; ``init`` true overwrites C. A is M x K (K x M if transposed), B is K x N (N
+    x K).
+    """
+
+    name = "tile.gemm"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    init = operand_def(i1)
+    transpose_a = opt_prop_def(UnitAttr)
+    transpose_b = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$a `,` $b `into` $c `init` $init (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict"
+        " `:` type($a) `,` type($b) `into` type($c)"
+    )
+
+    def __init__(
+        self, a: SSAValue, b: SSAValue, c: SSAValue, init: SSAValue, *, transpose_a: bool = False, transpose_b: bool = False
+    ):
+        super().__init__(
+            operands=[a, b, c, init],
+            properties={
+                "transpose_a": UnitAttr() if transpose_a else None,
+                "transpose_b": UnitAttr() if transpose_b else None,
+            },
+        )
+
+    def sizes(self) -> tuple[int, int, int]:
+        """M, K and N as the shapes give them, with -1 where only run time knows."""
+        a, b = shape_of(self.a), shape_of(self.b)
+        m, k = (a[1], a[0]) if self.transpose_a is not None else (a[0], a[1])
+        n = b[0] if self.transpose_b is not None else b[1]
+        return m, k, n
+
+    def verify_(self) -> None:
+        a, b, c = shape_of(self.a), shape_of(self.b), shape_of(self.c)
+        if not len(a) == len(b) == len(c) == 2:
+            msg = f"gemm takes matrices; A is {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)}"
+            raise VerifyException(msg)
+        m, k, n = self.sizes()
+        other = b[1] if self.transpose_b is not None else b[0]
+        for what, left, right in (("K of A and B", k, other), ("M of A and C", m, c[0]), ("N of B and C", n, c[1])):
+            if left != right and -1 not in (left, right):
+                msg = f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})"
+                raise VerifyException(msg)
+
+
+@irdl_op_definition
+class ElementwiseOp(IRDLOperation):
+    """An elementwise entry of the op tables: ``target = fn(inputs)``. An input is a memref of the target's rank,
+    whose axes are the target's or 1, or a scalar where the entry allows one. ``clauses`` are the entry's attributes
+    that differ from default.
+    """
+
+    name = "tile.elementwise"
+    fn = prop_def(StringAttr)
+    inputs = var_operand_def(AnyAttr())
+    target = operand_def(MemRefType)
+    assembly_format = (
+        "$fn `ins` `(` $inputs `:` type($inputs) `)` `outs` `(` $target `:` type($target) `)` attr-dict"
+    )
+
+    def __init__(self, fn: str, inputs: Sequence[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool] | None = None):
+        attributes: dict[str, Attribute] = {
+            name: BoolAttr.from_bool(value) if isinstance(value, bool) else StringAttr(value)
+            for name, value in (clauses or {}).items()
+        }
+        super().__init__(
+            operands=[inputs, target], properties={"fn": StringAttr(fn)}, attributes=attributes
+        )
+
+    def entry(self) -> ops.Elementwise:
+        """The op table's entry."""
+        found = ops.operations().get(self.fn.data)
+        if not isinstance(found, ops.Elementwise):
+            msg = f"{self.fn.data!r} is not an elementwise operation"
+            raise VerifyException(msg)
+        return found
+
+    def verify_(self) -> None:
+        entry, target = self.entry(), shape_of(self.target)
+        if len(self.inputs) != entry.inputs:
+            msg = f"{entry.name} takes {entry.inputs} inputs, not {len(self.inputs)}"
+            raise VerifyException(msg)
+        for position, value in enumerate(self.inputs):
+            if not isinstance(value.type, MemRefType):
+                continue
+            if not _broadcasts(shape_of(value), target):
+                found = shape_text(shape_of(value))
+                msg = f"{entry.name}: input {position} has shape {found}, destination {shape_text(target)}"
+                raise VerifyException(msg)
+        known = {clause.name for clause in entry.clauses}
+        for name in self.attributes:
+            if name not in known:
+                msg = f"{entry.name} has no clause {name!r}"
+                raise VerifyException(msg)
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """A reduction entry of the op tables along ``dims``; the target has the source's rank with size 1 there. Without
+    ``clear`` the result is combined with what the target holds.
+    """
+
+    name = "tile.reduce"
+    fn = prop_def(StringAttr)
+    source = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    dims = prop_def(DenseArrayBase.constr(i64))
+    accumulate = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$fn (`accumulate` $accumulate^)? `ins` `(` $source `:` type($source) `)` `outs` `(` $target `:` type($target) `)`"
+        " `dims` `=` $dims attr-dict"
+    )
+
+    def __init__(self, fn: str, source: SSAValue, target: SSAValue, dims: Sequence[int], *, clear: bool = True):
+        super().__init__(
+            operands=[source, target],
+            properties={
+                "fn": StringAttr(fn),
+                "dims": DenseArrayBase.from_list(i64, list(dims)),
+                "accumulate": None if clear else UnitAttr(),
+            },
+        )
+
+    def entry(self) -> ops.Reduce:
+        """The op table's entry."""
+        found = ops.operations().get(self.fn.data)
+        if not isinstance(found, ops.Reduce):
+            msg = f"{self.fn.data!r} is not a reduction"
+            raise VerifyException(msg)
+        return found
+
+    def verify_(self) -> None:
+        self.entry()
+        source, target, dims = shape_of(self.source), shape_of(self.target), self.dims.get_values()
+        expected = tuple(1 if axis in dims else size for axis, size in enumerate(source))
+        if len(source) != len(target) or any(e != t and -1 not in (e, t) for e, t in zip(expected, target, strict=True)):
+            msg = (f"source {shape_text(source)} reduced along {list(dims)} gives {shape_text(expected)}, "
+                   f"destination is {shape_text(target)}")
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class FillOp(IRDLOperation):
+    """Write one scalar to every element of a buffer."""
+
+    name = "tile.fill"
+    value = operand_def(AnyAttr())
+    target = operand_def(MemRefType)
+    assembly_format = "$value `into` $target attr-dict `:` type($value) `into` type($target)"
+
+    def __init__(self, value: SSAValue, target: SSAValue):
+        super().__init__(operands=[value, target])
+
+
+@irdl_op_definition
+class BroadcastOp(IRDLOperation):
+    """Repeat the source along its unit axes until it has the target's shape; the ranks are equal."""
+
+    name = "tile.broadcast"
+    source = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    assembly_format = "$source `to` $target attr-dict `:` type($source) `to` type($target)"
+
+    def __init__(self, source: SSAValue, target: SSAValue):
+        super().__init__(operands=[source, target])
+
+    def verify_(self) -> None:
+        if not _broadcasts(shape_of(self.source), shape_of(self.target)):
+            msg = f"source {shape_text(shape_of(self.source))} does not broadcast to {shape_text(shape_of(self.target))}"
+            raise VerifyException(msg)

@@ -1,0 +1,143 @@
+"""The frame of a kernel in the tile dialect: the launch, cores, parallel loops, and what loops are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.tile.buffers import mixed_values
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """The kernel body, run once per block of the grid: one ``index`` argument per grid axis, then the sub-block if
+    asked for.
+
+    ``sub_blocks`` is the number of Vector cores that execute the body side by side (1 or 2); with
+    ``explicit_sub_block`` the user wrote the sub-block index (``vid``) and it is the last block argument.
+    """
+
+    name = "tile.launch"
+    grid = var_operand_def(IndexType)
+    sub_blocks = prop_def(IntegerAttr)
+    explicit_sub_block = opt_prop_def(UnitAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+    assembly_format = (
+        "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? attr-dict-with-keyword $body"
+    )
+
+    def __init__(self, grid: Sequence[SSAValue], sub_blocks: int, explicit_sub_block: bool, body: Region | None = None):
+        count = len(grid) + explicit_sub_block
+        super().__init__(
+            operands=[grid],
+            properties={
+                "sub_blocks": IntegerAttr(sub_blocks, i64),
+                "explicit_sub_block": UnitAttr() if explicit_sub_block else None,
+            },
+            regions=[body or Region(Block(arg_types=[IndexType()] * count))],
+        )
+
+    def verify_(self) -> None:
+        expected = len(self.grid) + (self.explicit_sub_block is not None)
+        if len(self.body.block.args) != expected:
+            msg = f"the body takes {len(self.body.block.args)} indices, the grid gives {expected}"
+            raise VerifyException(msg)
+        if self.sub_blocks.value.data not in (1, 2):
+            msg = f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores"
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class OnCoreOp(IRDLOperation):
+    """``T.Scope``: the body belongs to one core, whatever its operations are. ``core`` is ``cube`` or ``vector``."""
+
+    name = "tile.on_core"
+    core = prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+    assembly_format = "$core attr-dict-with-keyword $body"
+
+    def __init__(self, core: str, body: Region | None = None):
+        super().__init__(properties={"core": StringAttr(core)}, regions=[body or Region(Block())])
+
+    def verify_(self) -> None:
+        if self.core.data not in ("cube", "vector"):
+            msg = f"core is {self.core.data!r}; it must be 'cube' or 'vector'"
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class ParallelOp(IRDLOperation):
+    """``T.Parallel``: the body once for each point of a box, statement by statement over all points; one index per
+    axis.
+
+    The body holds scalar operations, ``memref.load`` and ``memref.store``, and ``scf.if``.
+    """
+
+    name = "tile.parallel"
+    extents = var_operand_def(IndexType)
+    static_extents = prop_def(DenseArrayBase.constr(i64))
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+    assembly_format = "custom<DynamicIndexList>($extents, $static_extents) attr-dict-with-keyword $body"
+    custom_directives = (DynamicIndexList,)
+
+    def __init__(self, extents: Sequence[SSAValue | int], body: Region | None = None):
+        static, dynamic = split_dynamic_index_list(extents, DYNAMIC_INDEX)
+        super().__init__(
+            operands=[dynamic],
+            properties={"static_extents": DenseArrayBase.from_list(i64, static)},
+            regions=[body or Region(Block(arg_types=[IndexType()] * len(extents)))],
+        )
+
+    def mixed_extents(self) -> list[SSAValue | int]:
+        """Extents per axis, constants as ints."""
+        return mixed_values(self.static_extents, self.extents)
+
+    def verify_(self) -> None:
+        if len(self.body.block.args) != len(self.static_extents.get_values()):
+            msg = "one body argument per extent"
+            raise VerifyException(msg)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Optional end of a tile region."""
+
+    name = "tile.yield"
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict"
+
+
+NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
+UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
+DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
+
+
+def stages_of(loop: Operation) -> int:
+    """Pipeline depth that the user asked for at ``loop``; 1 where none was asked for."""
+    value = loop.attributes.get(NUM_STAGES)
+    return value.value.data if isinstance(value, IntegerAttr) else 1

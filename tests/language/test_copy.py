@@ -1,0 +1,120 @@
+"""``T.copy``: how both sides get their extents, in both dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+A = "#hivm.address_space<gm>"
+
+
+@pytest.mark.parametrize("dialect", ["npuir", "ascendc"])
+@pytest.mark.parametrize(("statement", "expected"), [
+    # whole buffers
+    ("T.copy(a, b)", ["tile.copy %a to %b"]),
+    ("T.copy(V, T.alloc_ub((256,), 'float32'))", ["tile.copy %V to %"]),
+    # the start of a tile takes the other side's extents
+    ("T.copy(A[8, 0], a)", ["%0 = tile.region %A[8, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    ("T.copy(a, A[cid * 8, 0])", ["%0 = arith.muli %cid, %c8", "%1 = tile.region %A[%0, 0] [8, 128] keep [0, 1]", "tile.copy %a to %1"]),
+    ("T.copy(A[cid, 0], line)", ["%0 = tile.region %A[%cid, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
+    ("T.copy(W[1, cid, 0], a)", ["%0 = tile.region %W[1, %cid, 0] [1, 8, 128] keep [1, 2]", "tile.copy %0 to %a"]),
+    ("T.copy(V[cid], row)", ["%0 = tile.region %V[%cid] [128] keep [0]", "%1 = tile.region %row[0, 0] [1, 128] keep [1]",
+                             "tile.copy %0 to %1"]),
+    ("T.copy(A[3, 4], a[2:4, 0:16])", ["%0 = tile.region %A[3, 4] [2, 16] keep [0, 1]", "%1 = tile.region %a[2, 0] [2, 16] keep [0, 1]",
+                                       "tile.copy %0 to %1"]),
+    ("T.copy(a[3, 0], line)", ["%0 = tile.region %a[3, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
+    ("T.copy(S[cid, 0], a)", ["%0 = tile.region %S_1[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    # slices
+    ("T.copy(A[0:8, :], a)", ["%0 = tile.region %A[0, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    ("T.copy(A[5, :], a[2, :])", ["%0 = tile.region %A[5, 0] [1, 128] keep [1]", "%1 = tile.region %a[2, 0] [1, 128] keep [1]",
+                                  "tile.copy %0 to %1"]),
+    ("T.copy(V[0:8], a[:, 3])", ["%0 = tile.region %V[0] [8] keep [0]", "%1 = tile.region %a[0, 3] [8, 1] keep [0]",
+                                 "tile.copy %0 to %1"]),
+    ("T.copy(V[8:16], a[:, 3:4])", ["%0 = tile.region %V[8] [8] keep [0]", "%1 = tile.region %a[0, 3] [8, 1] keep [0]",
+                                    "tile.copy %0 to %1"]),
+    ("T.copy(W[0, 0:8, 0:128], a)", ["%0 = tile.region %W[0, 0, 0] [1, 8, 128] keep [1, 2]", "tile.copy %0 to %a"]),
+    ("T.copy(W[1:2, 0:8, :], a)", ["%0 = tile.region %W[1, 0, 0] [1, 8, 128] keep [1, 2]", "tile.copy %0 to %a"]),
+    ("T.copy(col, eight)", ["%0 = tile.region %col[0, 0] [8, 1] keep [0]", "tile.copy %0 to %eight"]),
+    ("T.copy(V[3:4], one)", ["%0 = tile.region %V[3] [1] keep [0]", "tile.copy %0 to %one"]),
+    ("T.copy(V[3], a[0, 0:1])", ["%0 = tile.region %V[3] [1] keep [0]", "%1 = tile.region %a[0, 0] [1, 1] keep [1]",
+                                 "tile.copy %0 to %1"]),
+    # a whole buffer beside a run-time extent is cut to it
+    ("T.copy(A[0:n, :], a)", ["%0 = arith.index_cast %n", "%1 = tile.region %A[0, 0] [%0, 128] keep [0, 1]",
+                              "%2 = tile.region %a[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
+    ("T.copy(a, A[0:n, :])", ["%0 = arith.index_cast %n", "%1 = tile.region %a[0, 0] [%0, 128] keep [0, 1]",
+                              "%2 = tile.region %A[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
+    # sizes
+    ("T.copy(A[8, 0], a, [8, 128])", ["%0 = tile.region %A[8, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    ("T.copy(A[8, 0], a, size=[4, 64])", ["%0 = tile.region %A[8, 0] [4, 64] keep [0, 1]", "%1 = tile.region %a[0, 0] [4, 64] keep [0, 1]",
+                                          "tile.copy %0 to %1"]),
+    ("T.copy(A[8, 0], a[2, 0], [128])", ["%0 = tile.region %A[8, 0] [1, 128] keep [0, 1]",
+                                         "%1 = tile.region %a[2, 0] [1, 128] keep [0, 1]", "tile.copy %0 to %1"]),
+    ("T.copy(A[8, 0], line, [1, 128])", ["%0 = tile.region %A[8, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
+    ("T.copy(A[8, 0], a, None, [n, 128])", ["%0 = arith.index_cast %n", "%1 = tile.region %A[8, 0] [%0, 128] keep [0, 1]",
+                                            "%2 = tile.region %a[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
+    # another type is a cast; options
+    ("T.copy(a, h)", ["tile.copy %a to %h"]),
+    ("T.copy(H[0, 0], a)", ["%0 = tile.region %H[0, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    ("T.copy(A[60, 0], a, pad_value=1.5)", ["%0 = tile.region %A[60, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a pad %cst"]),
+    ("T.copy(l0c, A, enable_relu=True)", ["tile.copy %l0c to %A relu"]),
+    ("T.copy(l0c, A, True)", ["tile.copy %l0c to %A relu"]),
+    ("T.copy(l1bt, T.alloc_L0B((32, 128), 'float16'), transpose=True)", ["tile.copy %l1bt to %buffer transpose"]),
+    ("T.copy(l1bt[0, 0], T.alloc_L0B((32, 128), 'float16'), transpose=True)", ["tile.copy %l1bt to %buffer transpose"]),
+    ("T.copy(A[0, 0], a, coalesced_width=4)", ["%0 = tile.region %A[0, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    # a loaded name still names its place
+    ("start = A[cid, 0]\nT.copy(start, a)", ["%0 = tile.region %A[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+])
+def test_extents(lines: Any, dialect: str, statement: str, expected: list[str]) -> None:
+    found = [line.replace(", %", ", %") for line in lines(statement, dialect)]
+    assert len(found) == len(expected), found
+    for have, want in zip(found, expected, strict=True):
+        assert have.startswith(want), found
+
+
+def test_a_buffer_shrinks_to_a_constant_slice_in_npuir_only(lines: Any, source: Any, refused: Any) -> None:
+    assert lines("T.copy(a, A[0:4, 0:64])", "npuir") == [
+        "%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]", "%1 = tile.region %A[0, 0] [4, 64] keep [0, 1]", "tile.copy %0 to %1"]
+    with refused("T131", at="T.copy(a, A[0:4, 0:64])", message=r"source a \[8, 128\] float32 and destination A \[4, 64\] float32"):
+        lines("T.copy(a, A[0:4, 0:64])", "ascendc")
+
+
+@pytest.mark.parametrize("dialect", ["npuir", "ascendc"])
+@pytest.mark.parametrize(("statement", "code", "message"), [
+    ("T.copy(A[0:16, :], a)", "T131", "different shapes"),
+    ("T.copy(stack, a)", "T131", r"source stack \[2, 8, 128\] float32 and destination a \[8, 128\] float32"),
+    ("T.copy(V[0], a)", "T131", r"V \[256\] has 1 axes; the tile of a \[8, 128\] float32 has 2"),
+    ("T.copy(A[0, 0], a, [2, 8, 128])", "T131", "3 sizes for"),
+    ("T.copy(A[0, 0], a, [16, 128])", "T130", "elements 0 to 15 are outside axis 0 of a"),
+    ("T.copy(A[0, 0], a, 'x', [8, 128], 3)", "T145", "takes at most 4 positional arguments here, not 5"),
+    ("T.copy(i, i)", "T112", "source i .* and destination i .* share elements"),
+    ("T.copy(A, S)", "T132", "from global A to global S"),
+    ("T.copy(l1bt, l1a, transpose=True)", "T131", r"source l1bt \[128, 32\] float16 and destination l1a \[64, 32\] float16"),
+    ("T.copy(A[0, 0], W[0, 0:8, :])", "T132", "global"),
+    ("T.copy(A[0, 0], i, pad_value=0.5)\nT.copy(i, a, pad_value=0.5)", "T110", "pad_value is 0.5, which is no value of int32"),
+    ("T.copy('A', a)", "T110", "the source must be a buffer, a slice or the start of a tile, not 'A'"),
+])
+def test_copies_that_do_not_fit(kernel: Any, refused: Any, dialect: str, statement: str, code: str, message: str) -> None:
+    with refused(code, at=statement.splitlines()[-1], message=message):
+        kernel(statement, dialect)
+
+
+def test_reshape_and_view(lines: Any) -> None:
+    assert lines("v = T.view(a, (1024,))\nT.copy(v, flat)") == ["%v = tile.view %a", "tile.copy %v to %flat"]
+    assert lines("v = T.reshape(flat, (8, 128))\nT.vadd(v, a, b)", "npuir") == [
+        "%v = tile.view %flat", 'tile.elementwise "add" ins(%v, %a']
+    assert lines("T.reshape(flat, a)", "npuir") == ["%0 = tile.view %flat", "tile.copy %0 to %a"]
+    assert lines("T.reshape(stack[1, :, :], flat)", "npuir") == [
+        "%0 = tile.region %stack[1, 0, 0] [1, 8, 128] keep [1, 2]", "%1 = tile.view %0", "tile.copy %1 to %flat"]
+
+
+@pytest.mark.parametrize(("statement", "code", "message"), [
+    ("T.reshape(a, (9, 128))", "T111", r"a \[8, 128\] float32 has 1024 elements; \[9, 128\] has 1152"),
+    ("T.view(a[:, 0:64], (512,))", "T111", "has gaps between its rows"),
+    ("T.reshape(a, (8, cid))", "T111", "is not a positive constant"),
+    ("T.reshape(3, (8,))", "T110", "the source must be a buffer"),
+    ("T.reshape(a, h)", "T110", "differ in type"),
+])
+def test_shapes_that_cannot_be_seen(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
+    with refused(code, at=statement, message=message):
+        kernel(statement)

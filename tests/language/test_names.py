@@ -1,0 +1,98 @@
+"""Every name of the language: where it comes from, what a wrong one says, what importing costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tilelang_npu.language as T
+from tilelang_npu import TileError, ops
+
+
+def test_importing_the_language_does_not_import_the_framework() -> None:
+    code = ("import sys, tilelang_npu.language as T; T.symbolic('M') * 2; T.ceildiv(5, 2); T.Tensor((3,), 'int8')\n"
+            "@T.prim_func\ndef main(n: T.int32): pass\n"
+            "assert not [name for name in sys.modules if name.split('.')[0] in ('xdsl', 'torch')], sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("entry", list(ops.elementwise()), ids=lambda entry: entry.name)
+def test_every_name_of_the_table_is_a_function(entry: ops.Elementwise) -> None:
+    for name in (entry.name, *entry.aliases):
+        found = getattr(T.tile, name.removeprefix("tile.")) if name.startswith("tile.") else getattr(T, name)
+        assert callable(found)
+
+
+def test_functions_say_how_they_are_called() -> None:
+    import inspect
+
+    assert str(inspect.signature(T.tile.add)) == "(dst, src0, src1)"
+    assert str(inspect.signature(T.vadd)) == "(src0, src1, dst)"
+    assert str(inspect.signature(T.npuir_exp)) == "(src, dst)"
+    assert str(inspect.signature(T.vselect)) == "(cond, src0, src1, dst)"
+    assert str(inspect.signature(T.vexp2)) == "(src, dst, tmp=None)"
+    assert T.tile.add.__doc__ == "Sum. Element types: int8, int16, int32, int64, float16, float32."
+    assert T.tile.add.__qualname__ == "T.tile.add"
+    assert T.npuir_brc is T.vbrc
+    assert T.tile.log is not None
+
+
+@pytest.mark.parametrize(("name", "suggestion"), [
+    ("cpoy", "T.copy"), ("gem_v0", "T.gemm_v0"), ("alloc_UB", "T.alloc_ub"), ("tile.reciprocl", "T.tile.reciprocal"),
+    ("npuir_addd", "T.npuir_add"),
+])
+def test_a_wrong_name_gets_a_suggestion(name: str, suggestion: str) -> None:
+    place = T.tile if name.startswith("tile.") else T
+    with pytest.raises(TileError) as caught:
+        getattr(place, name.removeprefix("tile."))
+    assert caught.value.code == "T140"
+    assert caught.value.help == f"did you mean {suggestion}?"
+    assert isinstance(caught.value, AttributeError)
+    assert not hasattr(place, name.removeprefix("tile."))
+
+
+def test_a_name_like_no_other() -> None:
+    with pytest.raises(AttributeError) as caught:
+        T.zzzzzz  # noqa: B018
+    assert isinstance(caught.value, TileError)
+    assert caught.value.help == "dir(T) lists what there is"
+
+
+@pytest.mark.parametrize("name", [
+    "Persistent", "mma", "sync_block_set", "set_cross_flag", "atomic_add", "npuir_atomic_add", "vclamp", "printf", "load_nd2nz",
+    "npuir_transpose", "vmulext", "If",
+])
+def test_what_is_not_there_yet_says_so_when_it_is_used(name: str) -> None:
+    found = getattr(T, name)
+    with pytest.raises(TileError, match=rf"T\.{name} is not supported yet") as caught:
+        found(1, 2)
+    assert caught.value.code == "T190"
+    with pytest.raises(TileError, match="not supported yet"), found:
+        pass
+
+
+def test_the_directory_lists_what_can_be_used() -> None:
+    names = dir(T)
+    assert {"copy", "gemm", "vadd", "npuir_add", "exp", "Tensor", "float16", "Parallel"} <= set(names)
+    assert {"add", "fill", "cast", "exp"} <= set(dir(T.tile))
+    for name in [name for name in names if not name.startswith("_") and name not in ("TYPE_CHECKING",)]:
+        getattr(T, name)
+
+
+def test_types_are_strings_casts_and_annotations() -> None:
+    assert T.float16 == "float16"
+    assert {T.int32: 1}["int32"] == 1
+    assert T.float32(2) == 2.0
+    assert T.int32(2.9) == 2
+    assert T.bool(3) is True
+    assert T.float16(0.1) == 0.0999755859375
+    assert T.float16.bits == 16
+    assert T.Buffer is T.Tensor
+    assert T.Tensor((4, 8), T.int8).dtype == "int8"
+    assert T.Tensor[(4, 8), "int8"].shape == T.Tensor[4, 8, "int8"].shape == (4, 8)
+    assert T.Tensor(5).shape == (5,)
+    assert T.Tensor[(5,)].dtype == "float32"
+    with pytest.raises(TileError, match=r"argument 'scope' is not supported yet"):
+        T.Tensor((4,), "int8", scope="global")

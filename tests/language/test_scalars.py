@@ -1,0 +1,118 @@
+"""Functions of scalars and symbolic dimensions on the host."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilelang_npu.language as T
+from tilelang_npu import TileError
+from tilelang_npu.language.symbols import Sym
+
+
+def test_python_numbers_are_computed_at_once() -> None:
+    assert T.ceildiv(1000, 128) == 8
+    assert T.ceildiv(0, 4) == 0
+    assert T.floordiv(-7, 2) == -4
+    assert T.floormod(-7, 2) == 1
+    assert T.truncdiv(-7, 2) == -3
+    assert T.truncmod(-7, 2) == -1
+    assert (T.min(3, 4), T.max(3, 4), T.abs(-3)) == (3, 4, 3)
+    assert T.exp(0.0) == 1.0
+    assert T.sigmoid(0.0) == 0.5
+    assert T.rsqrt(4.0) == 0.5
+    assert T.exp2(3) == 8.0
+    assert T.if_then_else(True, 1, 2) == 1
+    assert T.Select(False, 1, 2) == 2
+    assert T.And(True, 1) is True
+    assert T.Or(False, 0) is False
+    assert T.Not(True) is False
+    assert T.infinity("float16") == math.inf
+    assert T.infinity("int8") == 127
+    assert T.infinity("uint8") == 255
+    assert T.cast(2.9, "int32") == 2
+    assert T.Cast("float16", 0.1) == 0.0999755859375
+    assert T.pow(2, 5) == 32
+
+
+def test_wrong_calls_on_the_host() -> None:
+    for use, message in ((lambda: T.min(1), "takes two scalars"), (lambda: T.exp(), "takes one scalar"),
+                         (lambda: T.cast(1, "int3"), "unknown element type 'int3'")):
+        with pytest.raises(TileError, match=message):
+            use()
+
+
+SIZES = st.integers(-50, 50)
+OPERATIONS = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "min": T.min, "max": T.max, "ceildiv": T.ceildiv,
+}
+
+
+@st.composite
+def expressions(draw: Any, depth: int = 3) -> Any:
+    """A function of M and N built from the operations, as a closure over both kinds of operand."""
+    if depth == 0 or draw(st.booleans()):
+        leaf = draw(st.one_of(st.sampled_from(["M", "N"]), SIZES))
+        return lambda env: env[leaf] if isinstance(leaf, str) else leaf
+    operation = OPERATIONS[draw(st.sampled_from(sorted(OPERATIONS)))]
+    left, right = draw(expressions(depth=depth - 1)), draw(expressions(depth=depth - 1))
+    return lambda env: operation(left(env), right(env))
+
+
+@given(expressions(), st.integers(-20, 20), st.integers(-20, 20))
+def test_an_expression_of_dimensions_evaluates_as_its_numbers_do(expression: Any, m: int, n: int) -> None:
+    try:
+        expected = expression({"M": m, "N": n})
+    except ZeroDivisionError:
+        return
+    try:
+        made = expression({"M": T.symbolic("M"), "N": T.symbolic("N")})
+    except ZeroDivisionError:
+        return
+    value = made.evaluate({"M": m, "N": n}) if isinstance(made, Sym) else made
+    assert value == expected
+
+
+def test_text_and_equality_of_dimensions() -> None:
+    M, N = T.dynamic("M N")
+    assert str(T.ceildiv(M, 128) * (N - 1)) == "(M + 127) // 128 * (N + -1)" or str(T.ceildiv(M, 128) * (N - 1)) == (
+        "(M + 127) // 128 * (N - 1)")
+    assert str(T.min(M, 4) // (N + 1)) == "min(M, 4) // (N + 1)"
+    assert str(M - (N - M)) == "M - (N - M)"
+    assert M + 0 is M
+    assert M * 1 is M
+    assert M // 1 is M
+    assert M * 0 == 0
+    assert (M + 3) + 4 == M + 7
+    assert (M + 3) - 3 is M
+    assert T.symbolic("M") == M
+    assert M != N
+    assert M != 3
+    assert len({M, T.symbolic("M"), N}) == 2
+    assert (M + N).symbols() == ("M", "N")
+    assert T.dynamic("K") == T.symbolic("K")
+    assert np.int64(3) + M == 3 + M
+    assert (-M).evaluate({"M": 4}) == -4
+    with pytest.raises(KeyError, match="no value for the symbolic dimension 'N'"):
+        (M + N).evaluate({"M": 1})
+
+
+@pytest.mark.parametrize("use", [
+    lambda M: bool(M), lambda M: int(M), lambda M: float(M), lambda M: list(range(M)), lambda M: M < 3, lambda M: M / 2,
+])
+def test_a_dimension_has_no_number_on_the_host(use: Any) -> None:
+    with pytest.raises(TileError, match="the symbolic dimension M has no Python") as caught:
+        use(T.symbolic("M"))
+    assert caught.value.code == "T144"
+    assert caught.value.location.file == __file__
+
+
+def test_names_of_dimensions() -> None:
+    with pytest.raises(TileError, match="takes an identifier as its name, not 'a b'"):
+        T.symbolic("a b")
