@@ -77,4 +77,5 @@ def test_shapes_and_types_that_a_kernel_asks_for(source: Any, traced: Any) -> No
         "T.fill(c, S.shape[0])",
         "T.fill(c[0], k)",
     ]))
-    traced(source(text).main).has("%cst = arith.constant 1.950000e+02", "tile.fill %cst into %a", "arith.index_cast %M", "tile.fill")
+    traced(source(text).main).has("%cst = arith.constant 1.950000e+02", "tile.fill %cst into %a", "arith.index_cast %M",
+                                  "tile.fill")

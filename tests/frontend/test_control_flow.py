@@ -31,7 +31,8 @@ def test_loops(traced: Any) -> None:
                 a[r] = 6
 
     kernel = traced(main)
-    kernel.has("scf.for %i = %c0 to %c8 step %c1", "arith.index_cast %n", "scf.for %j = %c2 to", "scf.for %k = %c1_1 to %c9 step %c2",
+    kernel.has("scf.for %i = %c0 to %c8 step %c1", "arith.index_cast %n", "scf.for %j = %c2 to",
+               "scf.for %k = %c1_1 to %c9 step %c2",
                "scf.for %p = ", "tile.num_stages = 3", "scf.for %q", "scf.for %u", "tile.unroll", "memref.load %a[%c0]",
                "scf.for %r = %c0 to")
     serial, _, _, piped, plain, unrolled, _ = kernel.ops("scf.for")

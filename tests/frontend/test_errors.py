@@ -26,13 +26,15 @@ MISTAKES = [
     ("x = ~b[0, 0]", "T110", "~b[0, 0]", "operator ~ does not take float32"),
     ("T.reduce_sum(b, a)", "T110", "T.reduce_sum(b, a)", "no reduction of float32 into float16"),
     # shapes
-    ("T.tile.add(b, b, b[0:4, :])", "T111", "T.tile.add(b, b, b[0:4, :])", r"input 1 has shape \[4, 128\], the destination \[8, 128\]"),
+    ("T.tile.add(b, b, b[0:4, :])", "T111", "T.tile.add(b, b, b[0:4, :])",
+     r"input 1 has shape \[4, 128\], the destination \[8, 128\]"),
     ("x = b[0, 0, 0]", "T111", "b[0, 0, 0]", r"b \[8, 128\] float32 has 2 axes, 3 indices are given"),
     ("x = b[0, 0][1]", "T111", "b[0, 0][1]", "is a scalar and has no elements"),
     ("c = T.alloc_ub((n, 8), 'int32')", "T111", "T.alloc_ub((n, 8), 'int32')", "size .* of axis 0 is not a constant"),
     ("c = T.alloc_ub((M, 8), 'int32')", "T111", "T.alloc_ub((M, 8), 'int32')", "size M of axis 0 is not a constant"),
     ("c = T.alloc_ub((8 / 2,), 'int32')", "T111", "T.alloc_ub((8 / 2,), 'int32')", r"size 4\.0 of axis 0 is not an integer"),
-    ("T.reduce_sum(b[0:4, 0:8], b[4:8, 8:10])", "T111", "T.reduce_sum(b[0:4, 0:8], b[4:8, 8:10])", r"\[4, 2\], the result \[4, 1\]"),
+    ("T.reduce_sum(b[0:4, 0:8], b[4:8, 8:10])", "T111", "T.reduce_sum(b[0:4, 0:8], b[4:8, 8:10])",
+     r"\[4, 2\], the result \[4, 1\]"),
     ("T.reduce_max(b, b, dim=2)", "T111", "T.reduce_max(b, b, dim=2)", "axis 2 of b"),
     # shared elements
     ("T.tile.sub(b, b, b[:, 0:1])", "T112", "T.tile.sub(b, b, b[:, 0:1])", "input 1 shares elements with the destination"),
@@ -47,10 +49,12 @@ MISTAKES = [
     ("T.copy(B[-8:0, :], b)", "T130", "B[-8:0, :]", "slice start -8"),
     ("T.copy(B[8:8, :], b)", "T130", "B[8:8, :]", "slice of axis 0 of .* is empty"),
     ("T.copy(b[4:12, :], B[0, 0])", "T130", "b[4:12, :]", r"slice end 12 is outside axis 0 of b .*: valid are 1 to 8"),
-    ("T.copy(B[0, 0], b[4, 0], [8, 128])", "T130", "T.copy(B[0, 0], b[4, 0], [8, 128])", "elements 4 to 11 are outside axis 0 of b"),
+    ("T.copy(B[0, 0], b[4, 0], [8, 128])", "T130", "T.copy(B[0, 0], b[4, 0], [8, 128])",
+     "elements 4 to 11 are outside axis 0 of b"),
     # copies
     ("T.copy(B[0, 0], b[0, 0])", "T131", "T.copy(B[0, 0], b[0, 0])", "neither side says how much"),
-    ("T.copy(B[0:4, :], b)", "T131", "T.copy(B[0:4, :], b)", r"source B \[4, 128\] float32 and destination b \[8, 128\] float32"),
+    ("T.copy(B[0:4, :], b)", "T131", "T.copy(B[0:4, :], b)",
+     r"source B \[4, 128\] float32 and destination b \[8, 128\] float32"),
     ("T.copy(B[0:8, :], b, [8, 128])", "T131", "T.copy(B[0:8, :], b, [8, 128])", "size beside the slice B"),
     ("T.copy(B, S)", "T131", "T.copy(B, S)", "different shapes"),
     ("T.copy(B[0, 0], S[0:8, :])", "T132", "T.copy(B[0, 0], S[0:8, :])", "from global B to global S"),
@@ -80,7 +84,8 @@ MISTAKES = [
     ("for i in T.Parallel(8, 128):\n    b[i, 0] = 0", "T141", "i", "T.Parallel over 2 extents has 2 loop variables"),
     ("for i, j in T.serial(8):\n    pass", "T141", "i, j", "one loop variable"),
     ("for i in T.Parallel(8):\n    T.copy(B[0, 0], b)", "T141", "T.copy(B[0, 0], b)", "inside T.Parallel"),
-    ("for i in T.Parallel(8):\n    for j in range(8):\n        b[i, j] = 0", "T141", "for j in range(8):", "a loop inside T.Parallel"),
+    ("for i in T.Parallel(8):\n    for j in range(8):\n        b[i, j] = 0", "T141", "for j in range(8):",
+     "a loop inside T.Parallel"),
     ("while True:\n    pass", "T141", "True", "never ends"),
     ("b[0:4, 0] = 1", "T141", "b[0:4, 0]", "assignment to the slice"),
     ("table['key'] = 4", "T141", "table['key']", "assignment to an item of a dict"),
@@ -132,7 +137,8 @@ MISTAKES = [
     ("for i in T.Parallel(0):\n    pass", "T150", "T.Parallel(0)", "extent 0"),
     ("for i in range(4, 0, -1):\n    pass", "T150", "for i in range(4, 0, -1):", "step -1 is not positive"),
     ("with T.Scope('X'):\n    pass", "T150", "T.Scope('X')", "not 'X'"),
-    ("with T.Scope('C'):\n    with T.Scope('V'):\n        pass", "T150", "T.Scope('V')", "vector core inside one of the cube core"),
+    ("with T.Scope('C'):\n    with T.Scope('V'):\n        pass", "T150", "T.Scope('V')",
+     "vector core inside one of the cube core"),
     # flags
     ("T.set_flag('mte2', 'v', 8)", "T161", "T.set_flag('mte2', 'v', 8)", "there is no event 8"),
     ("T.set_flag('mte2', 'vv', 0)", "T161", "T.set_flag('mte2', 'vv', 0)", "there is no pipe 'vv'"),
@@ -147,11 +153,13 @@ MISTAKES = [
     ("for i in T.Persistent([2], 2, cid):\n    pass", "T190", "T.Persistent([2], 2, cid)", "not supported yet"),
     ("x = T.view(b, dtype='int32')", "T190", "T.view(b, dtype='int32')", "another element type is not supported yet"),
     ("T.reduce(b, b, -1, 'prod')", "T190", "T.reduce(b, b, -1, 'prod')", "mode 'prod' is not supported yet"),
-    ("for i in T.Pipelined(8, num_stages=2, order=[0]):\n    pass", "T190", "T.Pipelined(8, num_stages=2, order=[0])", "'order'"),
+    ("for i in T.Pipelined(8, num_stages=2, order=[0]):\n    pass", "T190", "T.Pipelined(8, num_stages=2, order=[0])",
+     "'order'"),
 ]
 
 
-@pytest.mark.parametrize(("statements", "code", "caret", "message"), MISTAKES, ids=[f"{m[1]}-{m[0].splitlines()[0]}" for m in MISTAKES])
+@pytest.mark.parametrize(("statements", "code", "caret", "message"), MISTAKES,
+                         ids=[f"{m[1]}-{m[0].splitlines()[0]}" for m in MISTAKES])
 def test_a_mistake_in_the_body(body: Callable[[str], Any], refused: Any, statements: str, code: str, caret: str,
                                message: str) -> None:
     kernel = body(statements)

@@ -48,7 +48,8 @@ def names(source: Any, traced: Any) -> Any:
             if op.name in ("arith.cmpi", "arith.cmpf"):
                 predicates = {
                     "arith.cmpi": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
-                    "arith.cmpf": ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une")}
+                    "arith.cmpf": ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult",
+                                   "ule", "une")}
                 found.append(f"{op.name.split('.')[1]}:{predicates[op.name][op.predicate.value.data]}")
             elif op.name == "builtin.unrealized_conversion_cast":
                 found.append("sign")
@@ -133,6 +134,8 @@ def names(source: Any, traced: Any) -> Any:
     ("i[cid * 0] = 0", ["store"]),
     ("i[cid - cid] = 0", ["store"]),
     ("i[(cid * 16 + 32) % 16] = 0", ["store"]),
+    ("i[0] = n * 16 % 16", ["store"]),
+    ("i[0] = n * 7 % 7", ["muli", "floordivsi", "muli", "subi", "store"]),
     ("i[T.int32(3) + T.int32(4)] = 0", ["store"]),
     # functions of scalars
     ("f[0] = T.exp(x)", ["exp", "store"]),
@@ -212,7 +215,8 @@ def test_traces_of_one_kernel_are_equal(source: Any) -> None:
 
 @pytest.mark.parametrize(("expression", "value"), [
     ("T.int8(127) + T.int8(1)", -128), ("T.uint8(3) - T.uint8(4)", 255), ("T.int32(7) // T.int32(-2)", -4),
-    ("T.int32(-7) % T.int32(3)", 2), ("T.float16(0.1)", float(np.float16(0.1))), ("T.int32(2.9)", 2), ("T.cast(300, 'uint8')", 44),
+    ("T.int32(-7) % T.int32(3)", 2), ("T.float16(0.1)", float(np.float16(0.1))), ("T.int32(2.9)", 2),
+    ("T.cast(300, 'uint8')", 44),
     ("T.float32(2) ** 3", 8.0), ("T.bool(3)", True), ("-T.infinity('float16')", float("-inf")),
     ("T.truncdiv(T.int32(-7), T.int32(2))", -3), ("T.bfloat16(1.00390625)", 1.0), ("T.float16(1e6)", float("inf")),
 ])

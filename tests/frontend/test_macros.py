@@ -196,6 +196,6 @@ def test_bad_calls(source: Any, call: str, code: str, message: str) -> None:
 
 
 def test_a_macro_on_the_host() -> None:
-    with pytest.raises(TileError, match="the macro 'faulty' is only usable inside a @T.prim_func") as caught:
+    with pytest.raises(TileError, match=r"the macro 'faulty' is only usable inside a @T\.prim_func") as caught:
         elsewhere.faulty(3)
     assert caught.value.location.source().strip() == "elsewhere.faulty(3)"

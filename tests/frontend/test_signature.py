@@ -12,8 +12,10 @@ from tilelang_npu.frontend import trace
 
 
 def test_parameters_and_module(traced: Any) -> None:
+    byte = "uint8"
+
     @T.prim_func
-    def main(A: T.Tensor((16, 8), "float16"), B: T.Tensor[(16, 8), "uint8"], n: T.int32, x: T.float32, flag: T.bool):
+    def main(A: T.Tensor((16, 8), "float16"), B: T.Tensor[(16, 8), byte], n: T.int32, x: T.float32, flag: T.bool):
         with T.Kernel(2, is_npu=True) as (cid, vid):
             T.func_attr({"x": 1})
 

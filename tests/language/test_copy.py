@@ -16,12 +16,14 @@ A = "#hivm.address_space<gm>"
     ("T.copy(V, T.alloc_ub((256,), 'float32'))", ["tile.copy %V to %"]),
     # the start of a tile takes the other side's extents
     ("T.copy(A[8, 0], a)", ["%0 = tile.region %A[8, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
-    ("T.copy(a, A[cid * 8, 0])", ["%0 = arith.muli %cid, %c8", "%1 = tile.region %A[%0, 0] [8, 128] keep [0, 1]", "tile.copy %a to %1"]),
+    ("T.copy(a, A[cid * 8, 0])", ["%0 = arith.muli %cid, %c8", "%1 = tile.region %A[%0, 0] [8, 128] keep [0, 1]",
+                                  "tile.copy %a to %1"]),
     ("T.copy(A[cid, 0], line)", ["%0 = tile.region %A[%cid, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
     ("T.copy(W[1, cid, 0], a)", ["%0 = tile.region %W[1, %cid, 0] [1, 8, 128] keep [1, 2]", "tile.copy %0 to %a"]),
     ("T.copy(V[cid], row)", ["%0 = tile.region %V[%cid] [128] keep [0]", "%1 = tile.region %row[0, 0] [1, 128] keep [1]",
                              "tile.copy %0 to %1"]),
-    ("T.copy(A[3, 4], a[2:4, 0:16])", ["%0 = tile.region %A[3, 4] [2, 16] keep [0, 1]", "%1 = tile.region %a[2, 0] [2, 16] keep [0, 1]",
+    ("T.copy(A[3, 4], a[2:4, 0:16])", ["%0 = tile.region %A[3, 4] [2, 16] keep [0, 1]",
+                                       "%1 = tile.region %a[2, 0] [2, 16] keep [0, 1]",
                                        "tile.copy %0 to %1"]),
     ("T.copy(a[3, 0], line)", ["%0 = tile.region %a[3, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
     ("T.copy(S[cid, 0], a)", ["%0 = tile.region %S_1[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
@@ -46,7 +48,8 @@ A = "#hivm.address_space<gm>"
                               "%2 = tile.region %A[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
     # sizes
     ("T.copy(A[8, 0], a, [8, 128])", ["%0 = tile.region %A[8, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
-    ("T.copy(A[8, 0], a, size=[4, 64])", ["%0 = tile.region %A[8, 0] [4, 64] keep [0, 1]", "%1 = tile.region %a[0, 0] [4, 64] keep [0, 1]",
+    ("T.copy(A[8, 0], a, size=[4, 64])", ["%0 = tile.region %A[8, 0] [4, 64] keep [0, 1]",
+                                          "%1 = tile.region %a[0, 0] [4, 64] keep [0, 1]",
                                           "tile.copy %0 to %1"]),
     ("T.copy(A[8, 0], a[2, 0], [128])", ["%0 = tile.region %A[8, 0] [1, 128] keep [0, 1]",
                                          "%1 = tile.region %a[2, 0] [1, 128] keep [0, 1]", "tile.copy %0 to %1"]),
@@ -75,7 +78,8 @@ def test_extents(lines: Any, dialect: str, statement: str, expected: list[str]) 
 def test_a_buffer_shrinks_to_a_constant_slice_in_npuir_only(lines: Any, source: Any, refused: Any) -> None:
     assert lines("T.copy(a, A[0:4, 0:64])", "npuir") == [
         "%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]", "%1 = tile.region %A[0, 0] [4, 64] keep [0, 1]", "tile.copy %0 to %1"]
-    with refused("T131", at="T.copy(a, A[0:4, 0:64])", message=r"source a \[8, 128\] float32 and destination A \[4, 64\] float32"):
+    with refused("T131", at="T.copy(a, A[0:4, 0:64])",
+                 message=r"source a \[8, 128\] float32 and destination A \[4, 64\] float32"):
         lines("T.copy(a, A[0:4, 0:64])", "ascendc")
 
 

@@ -77,7 +77,7 @@ def test_the_directory_lists_what_can_be_used() -> None:
     names = dir(T)
     assert {"copy", "gemm", "vadd", "npuir_add", "exp", "Tensor", "float16", "Parallel"} <= set(names)
     assert {"add", "fill", "cast", "exp"} <= set(dir(T.tile))
-    for name in [name for name in names if not name.startswith("_") and name not in ("TYPE_CHECKING",)]:
+    for name in [name for name in names if not name.startswith("_") and name != "TYPE_CHECKING"]:
         getattr(T, name)
 
 

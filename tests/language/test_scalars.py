@@ -49,7 +49,8 @@ def test_wrong_calls_on_the_host() -> None:
 
 SIZES = st.integers(-50, 50)
 OPERATIONS = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b, "%": lambda a,
+    b: a % b,
     "min": T.min, "max": T.max, "ceildiv": T.ceildiv,
 }
 

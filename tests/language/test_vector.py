@@ -57,18 +57,22 @@ def test_every_alias_emits_its_entry(source: Any, traced: Any, entry: ops.Elemen
     ("T.vadd(i, n, i)", ['tile.elementwise "add" ins(%i, %n']),
     ("T.vmul(h, x, h)", ["%0 = arith.truncf %x", 'tile.elementwise "mul" ins(%h, %0']),
     # unit axes do not count
-    ("T.vexp(stack[1, :, :], a)", ["%0 = tile.region %stack[1, 0, 0] [1, 8, 128] keep [1, 2]", 'tile.elementwise "exp" ins(%0']),
-    ("T.vexp(stack[1:2, :, :], a)", ["%0 = tile.region %stack[1, 0, 0] [1, 8, 128] keep [1, 2]", 'tile.elementwise "exp" ins(%0']),
+    ("T.vexp(stack[1, :, :], a)", ["%0 = tile.region %stack[1, 0, 0] [1, 8, 128] keep [1, 2]",
+                                   'tile.elementwise "exp" ins(%0']),
+    ("T.vexp(stack[1:2, :, :], a)", ["%0 = tile.region %stack[1, 0, 0] [1, 8, 128] keep [1, 2]",
+                                     'tile.elementwise "exp" ins(%0']),
     ("T.vexp(line, row)", ["%0 = tile.view %line", 'tile.elementwise "exp" ins(%0']),
     ("T.vexp(row, line)", ["%0 = tile.region %row[0, 0] [1, 128] keep [1]", 'tile.elementwise "exp" ins(%0']),
     ("T.vexp(a[3, :], a[4, :])", ["%0 = tile.region %a[3, 0] [1, 128] keep [1]", "%1 = tile.region %a[4, 0] [1, 128] keep [1]",
                                   'tile.elementwise "exp" ins(%0']),
-    ("T.vexp(a[3, 4], b[5, 6])", ["%0 = tile.region %a[3, 4] [1, 1] keep [0, 1]", "%1 = tile.region %b[5, 6] [1, 1] keep [0, 1]",
+    ("T.vexp(a[3, 4], b[5, 6])", ["%0 = tile.region %a[3, 4] [1, 1] keep [0, 1]",
+                                  "%1 = tile.region %b[5, 6] [1, 1] keep [0, 1]",
                                   'tile.elementwise "exp" ins(%0']),
     # the ascendc dialect counts elements only
     ("T.tile.exp(flat, a)", ["%0 = tile.view %a", 'tile.elementwise "exp" ins(%0']),
     ("T.tile.add(a, flat, flat)", ["%0 = tile.view %flat", "%1 = tile.view %flat", 'tile.elementwise "add" ins(%0, %1']),
-    ("T.tile.exp(col, a[:, 3])", ["%0 = tile.region %a[0, 3] [8, 1] keep [0]", "%1 = tile.view %0", 'tile.elementwise "exp" ins(%1']),
+    ("T.tile.exp(col, a[:, 3])", ["%0 = tile.region %a[0, 3] [8, 1] keep [0]", "%1 = tile.view %0",
+                                  'tile.elementwise "exp" ins(%1']),
     # comparison, choice, shifts
     ("T.vcmp(a, b, mask, 'eq')", ['tile.elementwise "compare" ins(%a, %b']),
     ("T.vcmp(a, 1, mask, 'GE')", ['tile.elementwise "compare" ins(%a, %cst']),
@@ -78,11 +82,13 @@ def test_every_alias_emits_its_entry(source: Any, traced: Any, entry: ops.Elemen
     # casts
     ("T.vcast(a, h)", ['tile.elementwise "cast" ins(%a']),
     ("T.vcast(a, i, 'floor')", ['tile.elementwise "cast" ins(%a']),
-    ("T.vcast(a, h, size=[4, 64])", ["%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]", "%1 = tile.region %h[0, 0] [4, 64] keep [0, 1]",
+    ("T.vcast(a, h, size=[4, 64])", ["%0 = tile.region %a[0, 0] [4, 64] keep [0, 1]",
+                                     "%1 = tile.region %h[0, 0] [4, 64] keep [0, 1]",
                                      'tile.elementwise "cast" ins(%0']),
     ("T.tile.cast(h, a, 'CAST_RINT', 1024)", ['tile.elementwise "cast" ins(%a']),
     ("T.tile.cast(h, a, 'CAST_NONE', 256)", ["%0 = tile.region %a[0, 0] [2, 128] keep [0, 1]",
-                                             "%1 = tile.region %h[0, 0] [2, 128] keep [0, 1]", 'tile.elementwise "cast" ins(%0']),
+                                             "%1 = tile.region %h[0, 0] [2, 128] keep [0, 1]",
+                                             'tile.elementwise "cast" ins(%0']),
     ("T.tile.cast(h, a, 'CAST_NONE', 100)", ["%0 = tile.view %a", "%1 = tile.view %h", "%2 = tile.region %0[0] [100] keep [0]",
                                              "%3 = tile.region %1[0] [100] keep [0]", 'tile.elementwise "cast" ins(%2']),
     # fills and broadcasts
@@ -141,7 +147,8 @@ def test_clauses(kernel: Any, statement: str, clauses: dict[str, object]) -> Non
 
 
 @pytest.mark.parametrize(("statement", "code", "message", "help_text"), [
-    ("T.vadd(a, line, c)", "T111", r"input 1 has shape \[128\], the destination \[8, 128\]", r"shape \[128, 1\] .* or \[1, 128\]"),
+    ("T.vadd(a, line, c)", "T111", r"input 1 has shape \[128\], the destination \[8, 128\]",
+     r"shape \[128, 1\] .* or \[1, 128\]"),
     ("T.vadd(a, flat, c)", "T111", r"input 1 has shape \[1024\]", "shape"),
     ("T.vcmp(a, col, mask, 'lt')", "T111", "input 1 has shape", "shapes are equal"),
     ("T.vadd(a, b, col)", "T111", r"input 0 has shape \[8, 128\], the destination \[8, 1\]", "."),
@@ -151,7 +158,8 @@ def test_clauses(kernel: Any, statement: str, clauses: dict[str, object]) -> Non
     ("T.vadd(i, 0.5, i)", "T110", "input 1 is 0.5, which is no value of int32", "."),
     ("T.vadd(i, 2**40, i)", "T110", "which is no value of int32", "."),
     ("T.vand(i, 3, i)", "T110", "input 1 must be a buffer, not 3", "."),
-    ("T.vcast(a, a)", "T112", "the input shares elements with the destination, and the operation does not work in place", "another"),
+    ("T.vcast(a, a)", "T112", "the input shares elements with the destination, and the operation does not work in place",
+     "another"),
     ("T.vadd(a[0:4, :], b[0:4, :], a[2:6, :])", "T112", "read while it is written", "another buffer"),
     ("T.vbrc(col, i)", "T110", "differ in element type", "."),
     ("T.vbrc(a[:, 0:1], a)", "T112", "shares elements", "."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +12,7 @@ import pytest
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.simulator import Launch, Program, simulate
+from tilelang_npu.simulator.events import replay
 
 
 def run(text: str, args: list[Any], blocks: int, **options: Any) -> Launch:
@@ -133,8 +135,9 @@ def test_summary(rng: np.random.Generator) -> None:
     assert "Ascend910B2, modelled" in lines[0]
     assert "TFLOP/s" in lines[1]
     assert "bound by" in lines[1]
-    assert [line.split()[0] for line in lines[2:]] == ["AIC", "AIV", "memory"]
+    assert [line.split()[0] for line in lines[2:]] == ["AIC", "AIV", "memory", "next"]
     assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[4].replace(" KB", "")
+    assert re.fullmatch(r"  next      no pipe is busy all the time: .* hides up to \d+\.\d us behind MTE2", lines[5])
     assert launch.memory == {"L1": 16384, "L0C": 16384, "L0A": 16384, "L0B": 16384, "UB": 16384}
 
 
@@ -154,3 +157,24 @@ def test_trace(rng: np.random.Generator) -> None:
     load = next(event for event in slices if event["name"].startswith("nd2nz"))
     assert load["args"]["bytes"] == 64 * 64 * 2
     assert any("waited for" in event["args"] for event in slices)
+
+
+def test_events_tell_every_access(rng: np.random.Generator) -> None:
+    """From the two lists of a core: pipe, memory, bytes, direction, line and iteration of each access."""
+    x = rng.standard_normal((24, 256)).astype(np.float32)
+    text = texts.row_softmax(256, 8, 3)
+    recorded = Program(parse_module(text, "kernel.mlir")).run([x, np.zeros_like(x)], blocks=1)
+    (block,), (function,) = recorded.blocks, recorded.program.functions
+    executed = list(replay(function.records, block.streams[0], block.gm[0]))
+    loads = [one for one in executed if one.record.mnemonic == "load"]
+    assert [one.iteration for one in loads] == [0, 1, 2]
+    size = 8 * 256 * 4
+    for turn, one in enumerate(loads):
+        (source, there), (target, here) = one.footprints()
+        assert (source.memory, source.buffer, source.reads, source.writes, source.pipe) == ("gm", 0, True, False, "MTE2")
+        assert (there.offset, there.sizes, there.strides, there.nbytes) == (turn * size, (8, 256), (1024, 4), size)
+        assert (target.memory, target.reads, target.writes, here.offset, here.nbytes) == ("ub", False, True, 0, size)
+        assert one.record.location is not None
+        assert "hivm.hir.load" in text.splitlines()[one.record.location.line - 1]
+    stores = [one for one in executed if one.record.mnemonic == "store"]
+    assert [one.footprints()[1][1].offset for one in stores] == [0, size, 2 * size]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulator import texts
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import simulate
 
@@ -59,7 +59,8 @@ class Writer:
 
     def branch(self, values: list[str], depth: int) -> str:
         name, test = self.fresh(), self.fresh()
-        self.lines.append(f"{test} = arith.cmpi {self.pick(['slt', 'eq', 'uge'])}, {self.pick(values)}, {self.pick(values)} : i32")
+        relation, left, right = self.pick(["slt", "eq", "uge"]), self.pick(values), self.pick(values)
+        self.lines.append(f"{test} = arith.cmpi {relation}, {left}, {right} : i32")
         self.lines.append(f"{name} = scf.if {test} -> (i32) {{")
         self.lines.append(f"scf.yield {self.pick(self.block(values, depth - 1, 3))} : i32")
         self.lines.append("} else {")
@@ -84,7 +85,8 @@ class Writer:
     def store(self, values: list[str]) -> None:
         at = self.pick(["%zero", "%one", "%two"])
         old, new = self.fresh(), self.fresh()
-        self.lines += [f"{old} = memref.load %box[{at}] : memref<3xi32>", f"{new} = arith.addi {old}, {self.pick(values)} : i32",
+        self.lines += [f"{old} = memref.load %box[{at}] : memref<3xi32>",
+                       f"{new} = arith.addi {old}, {self.pick(values)} : i32",
                        f"memref.store {new}, %box[{at}] : memref<3xi32>"]
 
 
@@ -109,7 +111,7 @@ def wrap(value: int) -> int:
 BINARY: dict[str, Any] = {
     "arith.addi": lambda x, y: x + y, "arith.subi": lambda x, y: x - y, "arith.muli": lambda x, y: x * y, "arith.minsi": min,
     "arith.maxsi": max, "arith.andi": lambda x, y: x & y, "arith.xori": lambda x, y: x ^ y, "arith.shrsi": lambda x, y: x >> y,
-    "arith.divsi": lambda x, y: abs(x) // y * (1 if x >= 0 else -1), "arith.remsi": lambda x, y: x - abs(x) // y * y * (1 if x >= 0 else -1),
+    "arith.divsi": lambda x, y: int(x / y), "arith.remsi": lambda x, y: x - int(x / y) * y,
     "arith.divui": lambda x, y: x % 2**32 // y, "arith.remui": lambda x, y: x % 2**32 % y}
 
 

@@ -196,3 +196,27 @@ def test_interleaved_rows_are_apart() -> None:
     clash = text.replace("%at = arith.constant 32", "%at = arith.constant 31")
     hazards = simulate(parse_module(clash), [result], blocks=1, hazards=True).hazards
     assert {hazard.kind for hazard in hazards} == {"WAW", "RAW"}
+
+
+def test_the_two_vector_cores_of_a_block_meet() -> None:
+    """FFTS mode 1: each stores its number, both meet, each reads the other's."""
+    kind = f"memref<?x2xi64, {texts.GM}>"
+    mode = "sync_instr_mode = <INTER_SUBBLOCK_SYNCHRONIZATION>"
+    body = f"""    %one = arith.constant 1 : index
+    %ten = arith.constant 10 : i64
+    %b = hivm.hir.get_block_idx -> i64
+    %bi = arith.index_cast %b : i64 to index
+    %s = hivm.hir.get_sub_block_idx -> i64
+    %si = arith.index_cast %s : i64 to index
+    %other = arith.subi %one, %si : index
+    %mine = arith.addi %s, %ten : i64
+    memref.store %mine, %A[%bi, %si] : {kind}
+    hivm.hir.sync_block_set[<VECTOR>, <PIPE_S>, <PIPE_S>] flag = 3 {mode}
+    hivm.hir.sync_block_wait[<VECTOR>, <PIPE_S>, <PIPE_S>] flag = 3
+    %theirs = memref.load %A[%bi, %other] : {kind}
+    memref.store %theirs, %B[%bi, %si] : {kind}"""
+    args = [f"%A: {kind}", f"%B: {kind}"]
+    text = texts.module(texts.kernel("AIC", args, "", "k_mix_aic"), texts.kernel("AIV", args, body, "k_mix_aiv"))
+    a, b = np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64)
+    assert simulate(parse_module(text), [a, b], blocks=3, hazards=True).hazards == []
+    assert b.tolist() == [[11, 10]] * 3

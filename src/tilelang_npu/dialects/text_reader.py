@@ -57,9 +57,9 @@ _KINDS = (
 _PUNCTUATION = 3
 
 # A type's angle brackets with at most three more levels inside, arrows aside.
-_LEVEL3 = r"<(?:[^<>]|->)*>"
-_LEVEL2 = rf"<(?:[^<>]|->|{_LEVEL3})*>"
-_SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>]|->|{_LEVEL2})*>")
+_LEVEL3 = r"<(?:[^<>-]|->|-(?!>))*>"
+_LEVEL2 = rf"<(?:[^<>-]|->|-(?!>)|{_LEVEL3})*>"
+_SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>-]|->|-(?!>)|{_LEVEL2})*>")
 _LOCATION_ALIAS = re.compile(r"^(#loc[0-9]*) = (loc\(.*\))[ \t]*$", re.MULTILINE)
 _SIMPLE_TYPES: dict[str, TypeAttribute] = {
     "i1": i1, "i8": i8, "i16": i16, "i32": i32, "i64": i64, "f16": f16, "bf16": bf16, "f32": f32, "index": IndexType(),
@@ -89,6 +89,10 @@ class _Token:
 
 class _Lexer(MLIRLexer):
     """xDSL's lexer, by one regular expression; what that does not know goes the slow way."""
+
+    # xDSL's own takes exponential time on a string that is not closed.
+    _unescaped_characters_regex = re.compile(
+        r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"')
 
     def lex(self) -> Any:
         match = _TOKEN.match(self.input.content, self.pos)

@@ -174,7 +174,9 @@ def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Form:
     if name == "lshift" and not b.form.terms and 0 <= b.form.constant < 32:
         return a.form.times(1 << b.form.constant)
     if name == "mod" and not b.form.terms and b.form.constant > 0 and a.form.divisible(b.form.constant):
-        return Form(0)
+        divisor = b.form.constant
+        if a.kind is INDEX or divisor & (divisor - 1) == 0:  # a product that wrapped keeps its factors of two only
+            return Form(0)
     return builder.atoms.of((name, a.form.key, b.form.key))
 
 

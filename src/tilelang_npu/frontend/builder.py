@@ -230,7 +230,7 @@ class Builder:
         mine, theirs = self._constants.setdefault(self.block, {}), self._constants.pop(block, {})
         known = {op: key for key, op in theirs.items()}
         for op in list(block.ops):
-            op.detach()  # type: ignore[no-untyped-call]
+            op.detach()
             key = known.get(op)
             if key is not None and key in mine:
                 op.results[0].replace_all_uses_with(mine[key].results[0])
@@ -248,7 +248,7 @@ class Builder:
         """Erase the discardable ops that nothing uses."""
         for op in reversed(self._discardable):
             if op.parent is not None and all(result.first_use is None for result in op.results):
-                op.detach()  # type: ignore[no-untyped-call]
+                op.detach()
                 op.erase()
         self._discardable.clear()
 

@@ -140,7 +140,8 @@ class Expressions:
             close = difflib.get_close_matches(node.attr, dir(base), n=1)
             what = base.describe() if isinstance(base, (Memory, Element)) else str(problem)
             text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Memory, Element)) else what
-            raise TileError(text, code="T140", help=f"did you mean {close[0]!r}?" if close else "dir() in Python lists its attributes") from None
+            raise TileError(text, code="T140",
+                            help=f"did you mean {close[0]!r}?" if close else "dir() in Python lists its attributes") from None
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)

@@ -138,8 +138,9 @@ def _unsupported_entries() -> frozenset[str]:
 def _unknown(name: str, known: list[str]) -> UnknownName:
     last = name.rsplit(".", 1)[-1]
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known, n=1)
+    prefix = "T.tile." if name.startswith("tile.") else "T."
     return UnknownName(f"T.{name} does not exist", code="T140", location=tracing.user_location(),
-                       help=f"did you mean T.{'tile.' if name.startswith('tile.') else ''}{close[0]}?" if close else "dir(T) lists what there is")
+                       help=f"did you mean {prefix}{close[0]}?" if close else "dir(T) lists what there is")
 
 
 class _TileNamespace:

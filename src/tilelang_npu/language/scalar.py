@@ -128,9 +128,14 @@ def sigmoid(value: Any) -> Any:
     return 1.0 / (1.0 + exp(-value))
 
 
-def pow(base: Any, exponent: Any) -> Any:  # noqa: A001  (the language's name)
-    """``base ** exponent`` of scalars."""
-    return base**exponent
+def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name)
+    """``base ** exponent`` of scalars, or of each two elements of buffers."""
+    if len(operands) == 3 and _traced(*operands):
+        return _vector("pow")(*operands)
+    if len(operands) != 2:
+        raise TileError(f"T.pow takes two scalars, or two inputs and a destination; {len(operands)} are given", code="T145",
+                        help="T.pow(base, exponent) is a scalar")
+    return operands[0] ** operands[1]
 
 
 def if_then_else(condition: Any, chosen: Any, other: Any) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend.builder import Builder
 
 _ACTIVE: ContextVar[Builder | None] = ContextVar("tilelang_npu_trace", default=None)
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = str(Path(__file__).parent.parent)  # as code objects spell it
 _WALKERS = tuple(str(Path(_PACKAGE, "frontend", name)) for name in ("expressions.py", "calls.py", "statements.py"))
 
 

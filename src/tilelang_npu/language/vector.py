@@ -147,7 +147,7 @@ def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Me
 
 def _without_units(memory: Memory) -> list[Any]:
     shape = with_axes(memory, squeezed_axes(memory)).extents
-    return [size if isinstance(size, int) else size.form.key for size in shape]
+    return [size if isinstance(size, int) or size.form is None else size.form.key for size in shape]
 
 
 def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
@@ -292,7 +292,8 @@ def _first(builder: Builder, what: str, memory: Memory, count: Any) -> Memory:
         axis = memory.kept[0]
         sizes = [length if position == axis else size for position, size in enumerate(memory.sizes)]
         return Region(memory.buffer, memory.offsets, sizes, memory.kept)
-    row = have // memory.extents[0]
+    rows = memory.extents[0]
+    row = have // rows if isinstance(rows, int) else have
     if isinstance(length, int) and length % row == 0:
         axis = memory.kept[0]
         sizes = [length // row if position == axis else size for position, size in enumerate(memory.sizes)]
@@ -346,7 +347,8 @@ def vbrc(src: Any, dst: Any) -> None:
         _fill("T.vbrc", dst, src)
         return
     builder = tracing.builder("T.vbrc")
-    _broadcast(builder, "T.vbrc", as_memory("T.vbrc", "the input", src), as_memory("T.vbrc", "the destination", dst), None)
+    source, target = as_memory("T.vbrc", "the input", src), as_memory("T.vbrc", "the destination", dst)
+    _broadcast(builder, "T.vbrc", source, target, source.extents)
 
 
 def tile_broadcast(dst: Any, src: Any, axis: int | None = None) -> None:
@@ -362,16 +364,7 @@ def tile_broadcast(dst: Any, src: Any, axis: int | None = None) -> None:
     if is_scalar(src):
         _fill(what, dst, src)
         return
-    _broadcast(builder, what, as_memory(what, "the input", src), as_memory(what, "the destination", dst), axis)
-
-
-def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, axis: int | None) -> None:
-    if source.dtype != target.dtype:
-        raise TileError(f"{what}: input {source.describe()} and destination {target.describe()} differ in element type",
-                        code="T110", help="cast one side first (T.tile.cast or T.vcast)")
-    if overlap(source, target) in ("same", "partial"):
-        raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
-                        help="broadcast into another buffer")
+    source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     shape: Sequence[Extent] = source.extents
     if len(shape) == 1 and len(target.extents) == 2:
         length = shape[0]
@@ -380,6 +373,16 @@ def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, axis
         shape = next((candidate for candidate in tried if broadcasts(candidate, target.extents)), shape)
     if axis is not None and len(shape) == len(target.extents) and same_extent(shape[axis], 1) is not True:
         shape = ()
+    _broadcast(builder, what, source, target, shape)
+
+
+def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, shape: Sequence[Extent]) -> None:
+    if source.dtype != target.dtype:
+        raise TileError(f"{what}: input {source.describe()} and destination {target.describe()} differ in element type",
+                        code="T110", help="cast one side first (T.tile.cast or T.vcast)")
+    if overlap(source, target) in ("same", "partial"):
+        raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
+                        help="broadcast into another buffer")
     if not broadcasts(shape, target.extents):
         raise TileError(f"{what}: input {source.describe()} does not repeat to {target.describe()}", code="T111",
                         help="the shapes have as many axes, and the input has size 1 where they differ")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -282,10 +280,6 @@ class Launch:
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
         return trace.chrome_trace(self)
-
-    def save_trace(self, path: str) -> None:
-        """Write ``trace()`` as JSON."""
-        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
 
     def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
         """The times of a block with its slices; cores, streams and records beside them."""

@@ -98,7 +98,7 @@ def _advice(launch: Launch) -> str:
     unused = launch.waves * launch.cores - launch.blocks
     if launch.waves > 1 and unused > launch.cores * launch.waves * 0.15:
         last = launch.blocks - (launch.waves - 1) * launch.cores
-        return f"the last wave uses {last} of {launch.cores} cores: change the number of blocks or loop inside {launch.cores} of them"
+        return f"the last wave uses {last} of {launch.cores} cores: launch {launch.cores} blocks and loop inside them"
     if share < BUSY:
         idle = launch.chip.microseconds(launch.cycles) * (1 - share)
         return f"no pipe is busy all the time: overlapping loads, work and stores hides up to {idle:.1f} us behind {pipe}"

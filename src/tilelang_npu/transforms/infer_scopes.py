@@ -2,8 +2,9 @@
 
 A gemm reads L1 and accumulates in L0C; vector work happens in UB; a buffer that is only copied lives in UB. A buffer
 that needs several memories gets one allocation in each, and a copy is placed where a reader finds its memory out of
-date: those copies are the hand-overs between the cores. A memory that the user fixed is kept; a use that it cannot
-serve is an error.
+date. What passes between the cores has no direct path (hardware.md 1.2), so such a buffer has a home in GM too, a
+workspace: the writing core leaves it there, as late as the first reader asks, and the reading core fetches it. A memory
+that the user fixed is kept; a use that it cannot serve is an error.
 
 Runs on the tile dialect, before lowering. Sound because a reader is redirected only to an allocation that holds the
 newest value on every path: at joins the valid allocations are intersected, around loops until nothing changes.
@@ -29,6 +30,8 @@ _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", 
 _WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
          "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
 _OPEN = ("shared", "fragment")
+DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf")}
+"""Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
 
 Valid = dict[SSAValue, frozenset[str]]
 
@@ -37,23 +40,30 @@ Valid = dict[SSAValue, frozenset[str]]
 class _Homes:
     """The allocations of one user buffer, by memory."""
 
-    original: SSAValue
+    label: str
     by_space: dict[str, SSAValue]
 
 
-def _needed(buffer: SSAValue, uses: Iterable[Use]) -> dict[str, Use]:
-    """The memories that the uses of an open buffer call for, with the first use that calls for each."""
-    needed: dict[str, Use] = {}
-    for use in uses:
-        space = _NEEDS.get(use.role)
-        if space is not None:
-            needed.setdefault(space, use)
-    if not needed:
-        for use in uses:
-            if use.role == "fill" or use.role.startswith("copy"):
-                needed.setdefault("ub", use)
-                break
-    return needed
+def _needed(uses: Iterable[Use]) -> list[str]:
+    """The memories that the uses of a buffer call for."""
+    return list(dict.fromkeys(_NEEDS[use.role] for use in uses if use.role in _NEEDS))
+
+
+def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> None:
+    """Add the home in GM to the buffers through which values pass between the cores."""
+    for found in spaces.values():
+        if "ub" in found and ("cc" in found or "cbuf" in found):
+            found.append("gm")
+    for op in module.walk():
+        if isinstance(op, tile.CopyOp):
+            source, target = root_of(op.source), root_of(op.target)
+            if source in spaces and target in spaces:
+                if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
+                    continue
+                if "cc" in spaces[source]:
+                    spaces[source].append("gm")
+                elif "cbuf" in spaces[target]:
+                    spaces[target].append("gm")
 
 
 def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
@@ -128,38 +138,50 @@ class _Coherence:
 
     def _operation(self, op: Operation, state: Valid, *, place: bool) -> None:
         uses = [use for use in uses_of(op) if root_of(use.value) in self.homes]
+        chosen = self._route(op, state) if isinstance(op, tile.CopyOp) else {}
         for use in sorted(uses, key=lambda use: use.writes):
             buffer = root_of(use.value)
             homes, held = self.homes[buffer], state.get(buffer, frozenset())
-            home = self._home(use, homes, held)
+            home = chosen.get(use.index) or _NEEDS.get(use.role) or ("cc" if "cc" in homes.by_space else "ub")
             merges = use.writes and not covers_root(use.value) and bool(held)
             if (use.reads or merges) and home not in held:
                 if held:
-                    if place:
-                        self._copy(op, homes, min(held), home)
-                    held = held | {home}
+                    held = held | self._bring(op, homes, held, home, place=place)
                 elif use.reads and place and use.role != "accumulator":  # its init may be true at run time
-                    label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "?"
-                    raise refuse(op, f"{label} is read here before anything is written to it", "T203",
+                    raise refuse(op, f"{homes.label} is read here before anything is written to it", "T203",
                                  help="write the buffer (T.copy, T.fill) before this line")
             state[buffer] = frozenset({home}) if use.writes else held | {home} if held else held
             if place:
                 _redirect(op, use.index, homes.by_space[home])
 
-    def _home(self, use: Use, homes: _Homes, held: frozenset[str]) -> str:
-        wanted = _NEEDS.get(use.role)
-        if wanted is not None:
-            return wanted
-        if use.role == "fill":
-            return "cc" if "cc" in homes.by_space else "ub"
-        if use.role == "copy-source":
-            other = space_of(use.op.operands[1])
-            preferred = ("ub", "cc", "cbuf") if other == "ub" else ("cc", "cbuf", "ub")
-            return next((s for s in preferred if s in held), next(iter(homes.by_space)))
-        reader = _next_reader(use, homes.original)
-        if reader in homes.by_space:
-            return reader
-        return "ub" if "ub" in homes.by_space else next(iter(homes.by_space))
+    def _route(self, op: tile.CopyOp, state: Valid) -> dict[int, str]:
+        """The memories that a copy goes from and to: where the value is, and where it is wanted next."""
+        source, target = root_of(op.source), root_of(op.target)
+        held = sorted(state.get(source, frozenset()), key=_PREFERENCE.index) if source in self.homes else [space_of(source)]
+        have = list(self.homes[source].by_space) if source in self.homes else held
+        want = [space_of(target)]
+        if target in self.homes:
+            reader = _next_reader(op, target)
+            want = sorted(self.homes[target].by_space, key=lambda space: (space != reader, _PREFERENCE.index(space)))
+        pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
+        pair = next((pair for pair in pairs if pair in DIRECT), None)
+        if pair is None:
+            return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
+        return {0: pair[0], 1: pair[1]}
+
+    def _bring(self, before: Operation, homes: _Homes, held: frozenset[str], wanted: str, *, place: bool) -> frozenset[str]:
+        """Copy the value to another home of its buffer, step by step; returns the homes that then hold it."""
+        paths = [[space] for space in sorted(held, key=_PREFERENCE.index)]
+        for path in paths:
+            if path[-1] == wanted:
+                if place:
+                    for a, b in zip(path, path[1:], strict=False):
+                        self._copy(before, homes, a, b)
+                return frozenset(path)
+            paths += [[*path, space] for space in homes.by_space if (path[-1], space) in DIRECT and space not in path]
+        raise refuse(before, f"{homes.label} is needed in {NAMES[wanted]} here, and there is no path from "
+                     + " or ".join(NAMES[space] for space in sorted(held)), "T230",
+                     help="load it from GM into a buffer of its own for this use")
 
     def _copy(self, before: Operation, homes: _Homes, source: str, target: str) -> None:
         copy = tile.CopyOp(homes.by_space[source], homes.by_space[target])
@@ -168,18 +190,21 @@ class _Coherence:
         self.placed.append(copy)
 
 
-def _next_reader(use: Use, buffer: SSAValue) -> str:
-    """The memory in which the next reader, in program order, wants what a copy writes."""
-    block = use.op.parent_block()
+_PREFERENCE = ["cc", "ub", "cbuf", "gm"]
+
+
+def _next_reader(op: Operation, buffer: SSAValue) -> str:
+    """The memory in which the next reader, in program order, wants what an operation writes."""
+    block = op.parent_block()
     assert block is not None
     seen = False
-    for op in walk(block):
-        if op is use.op:
+    for other in walk(block):
+        if other is op:
             seen = True
         elif seen:
-            for other in uses_of(op):
-                if other.reads and root_of(other.value) is buffer and other.role in _NEEDS:
-                    return _NEEDS[other.role]
+            for use in uses_of(other):
+                if use.reads and root_of(use.value) is buffer and use.role in _NEEDS:
+                    return _NEEDS[use.role]
     return "ub"
 
 
@@ -237,21 +262,30 @@ class InferScopes(ModulePass):
                 allocations.append(inner)
             for use in uses_of(inner):
                 uses.setdefault(root_of(use.value), []).append(use)
-        homes: dict[SSAValue, _Homes] = {}
+        spaces: dict[SSAValue, list[str]] = {}
         for allocation in allocations:
             buffer: SSAValue = allocation.result
             space = space_of(buffer)
-            if space not in _OPEN:
-                _check_fixed(buffer, space, uses.get(buffer, ()))
+            if space == "local":
                 continue
-            needed = _needed(buffer, uses.get(buffer, ()))
-            if len(needed) <= 1:
-                _retype(buffer, next(iter(needed), "ub"))
+            if space in _OPEN:
+                spaces[buffer] = _needed(uses.get(buffer, ())) or ["ub"]
             else:
-                homes[buffer] = _split(allocation, list(needed))
+                _check_fixed(buffer, space, uses.get(buffer, ()))
+                spaces[buffer] = [space]
         for buffer, found in uses.items():
             if space_of(buffer) == "gm":
                 _check_fixed(buffer, "gm", found)
+        _with_workspaces(spaces, op)
+        homes: dict[SSAValue, _Homes] = {}
+        for buffer, wanted in spaces.items():
+            if len(wanted) == 1:
+                if space_of(buffer) in _OPEN:
+                    _retype(buffer, wanted[0])
+            else:
+                owner = buffer.owner
+                assert isinstance(owner, tile.AllocOp)
+                homes[buffer] = _split(owner, wanted)
         if homes:
             coherence = _Coherence(homes)
             for region in op.regions:
@@ -262,15 +296,18 @@ class InferScopes(ModulePass):
 
 
 def _split(allocation: tile.AllocOp, spaces: list[str]) -> _Homes:
+    """One allocation per memory; the one in GM is the workspace of the hand-over."""
     made: dict[str, SSAValue] = {}
+    name, kind = allocation.label.data, allocation.result.type
+    assert isinstance(kind, MemRefType)
     for space in spaces:
-        assert isinstance(allocation.result.type, MemRefType)
-        label = f"{allocation.label.data}_{NAMES[space].lower()}"
-        home = tile.AllocOp(label, with_space(allocation.result.type, space))
+        label = f"{name}_workspace" if space == "gm" else f"{name}_{NAMES[space].lower()}"
+        pinned = allocation.address if space == space_of(allocation.result) else None
+        home = tile.AllocOp(label, with_space(kind, space), pinned.value.data if pinned is not None else None)
         stand_in(allocation, home)
         Rewriter().insert_op(home, InsertPoint.before(allocation))
         made[space] = home.result
-    return _Homes(allocation.result, made)
+    return _Homes(name, made)
 
 
 def _erase(buffer: SSAValue) -> None:

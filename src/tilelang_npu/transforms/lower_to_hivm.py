@@ -33,7 +33,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
-from tilelang_npu.dialects import annotation, hacc, hivm, tile
+from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -61,12 +61,12 @@ UB_BLOCK = 32  # bytes; rows of a tile that a DMA touches row by row start at mu
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
 
 
-def _allocation(value: SSAValue) -> memref.AllocOp:
+def _allocation(value: SSAValue) -> Operation:
     """The allocation behind the narrowed view that the code of a kernel sees."""
     owner = value.owner
     if isinstance(owner, memref.SubviewOp):
         owner = owner.source.owner
-    assert isinstance(owner, memref.AllocOp)
+    assert isinstance(owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp))
     return owner
 
 
@@ -141,6 +141,10 @@ class Lowering:
         """
         emit, memory = self.emit, hivm.address_space(space)
         kind = dtype(str(element))
+        if space == "gm":
+            ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
+            ring.results[0].name_hint = label if label.isidentifier() else None
+            return Buffer(ring.results[0], space, tuple(shape), label)
         if space in ("cbuf", "cc") and len(shape) >= 2:
             physical = fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
@@ -246,7 +250,7 @@ class Lowering:
         if op.address is not None:
             owner.attributes[ADDRESS] = op.address
         if op.slots is not None:
-            mark = self.emit.insert(annotation.MarkOp(owner.memref))
+            mark = self.emit.insert(annotation.MarkOp(owner.results[0]))
             mark.attributes["hivm.multi_buffer"] = IntegerAttr(op.slots.value.data, 32)
         self.views[op.result] = whole(buffer)
 

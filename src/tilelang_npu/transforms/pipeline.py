@@ -19,6 +19,7 @@ from tilelang_npu.errors import InternalError
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
+from tilelang_npu.transforms.cross_sync import CrossSync
 from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
 from tilelang_npu.transforms.fold_accumulator_clear import FoldAccumulatorClear
 from tilelang_npu.transforms.guard_l0 import GuardL0
@@ -26,6 +27,7 @@ from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.plan_memory import PlanMemory
+from tilelang_npu.transforms.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.tidy import Tidy
@@ -43,6 +45,8 @@ class Options:
         chip: the chip.
         dialect: ``npuir``, ``ascendc`` or ``gpu``: whose rules the source follows.
         synchronise: insert the waits inside a core; off where the user writes them.
+        cross_synchronise: insert the flags between the cores around the user's own tensors; those around workspaces that
+            the compiler made are always there.
         reuse: let buffers whose lives do not meet share bytes.
         multi_buffer: give pipelined loops several slots per buffer.
     """
@@ -50,6 +54,7 @@ class Options:
     chip: Chip = field(default_factory=lambda: chips.chip("Ascend910B2"))
     dialect: str = "npuir"
     synchronise: bool = True
+    cross_synchronise: bool = True
     reuse: bool = True
     multi_buffer: bool = True
 
@@ -62,6 +67,7 @@ class Options:
         """
         if dialect == "ascendc":
             return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
+                       cross_synchronise=bool(switches.get("tl.ascend_auto_cross_core_sync")),
                        reuse=bool(switches.get("tl.ascend_memory_planning")))
         return cls(chip=chip, dialect=dialect,
                    synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
@@ -77,7 +83,9 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
     yield "lower-to-hivm", LowerToHivm(chip=chip)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler
-    yield "split-cores", SplitCores(chip=chip)  # before planning: each core has its own memories
+    yield "cross-sync", CrossSync(chip=chip, arguments=options.cross_synchronise)  # while workspaces are still buffers
+    yield "plan-workspace", PlanWorkspace()  # before the split: both cores see the same addresses
+    yield "split-cores", SplitCores()  # before planning: each core has its own memories
     yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
     yield "plan-memory", PlanMemory(chip=chip, reuse=options.reuse)  # before synchronisation, which works on bytes
     yield "guard-l0", GuardL0()  # the macro's own events, in every mode

@@ -5,8 +5,8 @@ can reuse its bytes elsewhere, and with N slots the loads of later iterations ru
 used. A buffer that carries anything from one iteration to the next stays where it is.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
-that a copy fills from, or drains to, another memory get them (L0C has no room for two, and needs none: its
-accumulator is carried).
+that a copy fills from, or drains to, another memory get them (L0C has no room for two, and needs none: its accumulator
+is carried). The workspace of a hand-over between the cores gets two in any loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import Use, covers_root, root_of, space_of, uses_of
 from tilelang_npu.transforms.ranges import Ranges
 
-_ON_CHIP = ("ub", "cbuf")
+_ALTERNATING = ("ub", "cbuf")
+WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
@@ -55,6 +56,8 @@ def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
     """Whether the first thing that a block does with a buffer is to write all of it."""
     for op in block.ops:
         if isinstance(op, scf.ForOp) and any(_touches(inner, buffer) for inner in op.walk()):
+            if _fills_by_slices(op, buffer, ranges):
+                return True
             return ranges.trip_count(op).low >= 1 and _defines_first(op.body.block, buffer, ranges)
         if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
             return False
@@ -62,6 +65,37 @@ def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
         if uses:
             return all(_overwrites(use) for use in uses)
     return False
+
+
+def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether a loop writes every slice of a buffer, one in each iteration, before anything in it reads the buffer."""
+    if ranges.constant(loop.lb) != 0 or ranges.constant(loop.step) != 1:
+        return False
+    for op in loop.body.block.ops:
+        uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
+        if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
+            return False
+        if uses:
+            return all(use.writes and not use.reads and _is_slice(use.value, loop, ranges) for use in uses)
+    return False
+
+
+def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
+    region = value.owner
+    while isinstance(region, tile.ViewOp):
+        region = region.source.owner
+    if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
+        return False
+    along = False
+    whole = tile.shape_of(region.source)
+    for offset, size, extent in zip(region.mixed_offsets(), region.mixed_sizes(), whole, strict=True):
+        if offset is loop.body.block.args[0]:
+            if along or size != 1 or ranges.constant(loop.ub) != extent:
+                return False
+            along = True
+        elif offset != 0 or size != extent:
+            return False
+    return along
 
 
 def _overwrites(use: Use) -> bool:
@@ -96,7 +130,10 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         assert head is not None
         home.detach_op(allocation)
         Rewriter().insert_op(allocation, InsertPoint.before(head))
-        if depth > 1 and space_of(buffer) in _ON_CHIP and _crosses_memories(users, buffer):
+        if space_of(buffer) == "gm":
+            allocation.properties["slots"] = IntegerAttr(max(depth, WORKSPACE_SLOTS), i64)
+            return
+        if depth > 1 and space_of(buffer) in _ALTERNATING and _crosses_memories(users, buffer):
             allocation.properties["slots"] = IntegerAttr(depth, i64)
             return
 

@@ -63,17 +63,6 @@ class View:
             return tuple(size.const for size in self.sizes)
         return None
 
-    def contiguous_from(self, axis: int) -> bool:
-        """Whether the axes from ``axis`` on are known to lie without gaps, the last with unit stride."""
-        run = self.element.nbytes
-        for size, stride in zip(reversed(self.sizes[axis:]), reversed(self.strides[axis:]), strict=True):
-            if stride != Int(run) and size != Int(1):
-                return False
-            if not size.known:
-                return size is self.sizes[axis]
-            run *= size.const
-        return True
-
 
 @dataclass(frozen=True)
 class Choice:

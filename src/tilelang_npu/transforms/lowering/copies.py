@@ -1,8 +1,6 @@
 """Lowering of ``tile.copy``: one hardware path per pair of memories, tiles clipped against the tensor they are in.
 
-Paths (hardware.md 1.2): GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM or L1 fixpipe, UB -> UB copy or
-vcast. A hand-over between the cores (L0C -> UB, UB -> L1) has no path on A2 and A3: it goes through a GM workspace,
-written by one core and read by the other.
+Paths (hardware.md 1.2): GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM or L1 fixpipe, UB -> UB copy or vcast.
 """
 
 from __future__ import annotations
@@ -13,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
-from tilelang_npu.dialects import hivm, memref_ext, tile
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.casts import cast_path
-from tilelang_npu.transforms.lowering.views import Buffer, View, materialise, whole
+from tilelang_npu.transforms.lowering.views import View, materialise
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
@@ -195,32 +193,6 @@ def convert(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> 
     emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, target, op)], round_mode=path[-1][1]))
 
 
-def _hand_over(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
-    """L0C -> UB and UB -> L1: through a workspace in GM, written by the producer and read by the consumer."""
-    emit = lowering.emit
-    shape = [size if isinstance(size, int) else None for size in source.shape]
-    if None in shape or len(shape) != 2:
-        raise refuse(op, f"{source.buffer.label} crosses between Cube and Vector with a shape that is not a constant matrix",
-                     "T240", help="hand over whole tiles of constant size")
-    from_cube = source.buffer.space == "cc"
-    element = target.buffer.element if from_cube else source.buffer.element
-    if from_cube and _PRE_QUANT.get((source.buffer.dtype.mlir, target.buffer.dtype.mlir)) is None:
-        element = source.buffer.element
-    kind: MemRefType[Attribute] = MemRefType(element, [size or 1 for size in shape], memory_space=hivm.address_space("gm"))
-    ring = emit.insert(memref_ext.AllocWorkspaceOp(kind))
-    stage = whole(Buffer(ring.results[0], "gm", tuple(source.shape), f"the workspace of {source.buffer.label}"))
-    if from_cube:
-        _l0c_out(lowering, op, source, stage)
-        _gm_to_ub(lowering, op, stage, target)
-    else:
-        if source.buffer.dtype != target.buffer.dtype:
-            staged = lowering.scratch(source, target.buffer.element)
-            convert(lowering, op, source, staged)
-            source = staged
-        _ub_to_gm(lowering, op, source, stage)
-        _gm_to_l1(lowering, op, stage, target)
-
-
 _PATHS = {
     ("gm", "ub"): _gm_to_ub,
     ("gm", "cbuf"): _gm_to_l1,
@@ -228,8 +200,6 @@ _PATHS = {
     ("ub", "ub"): _ub_to_ub,
     ("cc", "gm"): _l0c_out,
     ("cc", "cbuf"): _l0c_out,
-    ("cc", "ub"): _hand_over,
-    ("ub", "cbuf"): _hand_over,
 }
 
 __all__ = ["clip", "convert", "lower_copy"]

@@ -1,8 +1,8 @@
 """Which bytes an access touches, and whether two accesses can meet.
 
 On-chip memory is compared by planned address, so that two buffers that share bytes conflict and two views of one
-buffer that do not, do not. Global memory is compared by argument: accesses of one tensor may meet, of two tensors may
-not; a workspace slot is a tensor of its own.
+buffer that do not, do not. Before planning, and in global memory, it is compared by buffer: accesses of one may meet,
+accesses of two may not.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.lifetimes import slots_of
 
 _THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
@@ -35,6 +36,7 @@ class Place:
     addresses: tuple[int, ...]
     low: int
     high: int
+    planned: bool
 
     @property
     def slots(self) -> int:
@@ -49,12 +51,12 @@ class Place:
         """
         if self.space != other.space:
             return None
-        if not self.addresses or not other.addresses:
-            return 0 if self.root is other.root and self._inner(other) else None
         if self.root is other.root:
             if not self._inner(other):
                 return None
             return self.slots if self.slots > 1 else 0
+        if not (self.planned and other.planned):
+            return None
         for a in self.addresses:
             for b in other.addresses:
                 if a + self.low < b + other.high and b + other.low < a + self.high:
@@ -79,10 +81,14 @@ def place_of(value: SSAValue) -> Place:
     while isinstance(root.owner, _THROUGH):
         root = root.owner.operands[0]
     addresses: tuple[int, ...] = ()
+    planned = isinstance(root.owner, hivm.PointerCastOp)
     if isinstance(root.owner, hivm.PointerCastOp):
         addresses = tuple(_constant(address) for address in root.owner.addrs)
+    elif isinstance(root.owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp)):
+        assert isinstance(root.type, MemRefType)
+        addresses = tuple(turn * _size(root.type) for turn in range(slots_of(root)))
     low, high = _extent(value, root)
-    return Place(space, root, addresses, low, high)
+    return Place(space, root, addresses, low, high, planned)
 
 
 def _constant(value: SSAValue) -> int:

@@ -68,6 +68,8 @@ class Order:
         self.count = count
         self.inner = inner
         self.events: list[Event] = []
+        self.given: list[Event] = []
+        """Orderings that somebody else provides."""
         self.fences: list[Fence] = list(fences)
 
     def covers(self, demand: Demand) -> bool:
@@ -112,7 +114,7 @@ class Order:
         """Where one event, barrier or macro leads from work of ``pipe`` at ``position``."""
         count = self.count
         steps: list[tuple[Event | Fence | None, str, Position]] = []
-        for event in self.events:
+        for event in (*self.events, *self.given):
             if event.source == pipe:
                 copy = max(0, -(-(position - event.set_after) // count))
                 steps.append((event, event.target, (copy + event.distance) * count + event.wait_before))

@@ -42,11 +42,11 @@ def allocate(events: Sequence[Placed], *, macros: bool) -> list[Placed]:
     left: list[Placed] = []
     for (source, target), group in sorted(pairs.items()):
         first = PING_PONG[2] if macros and (source, target) == PING_PONG[:2] else 0
-        failed = _colour(group, first)
+        failed = colour(group, range(first, EVENT_IDS))
         if failed:
             for placed in group:
                 _stop_alternating(placed.event)
-            failed = _colour(group, first)
+            failed = colour(group, range(first, EVENT_IDS))
         left += failed
     return left
 
@@ -57,7 +57,8 @@ def _stop_alternating(event: Event) -> None:
     event.distance = min(event.distance, 1)
 
 
-def _colour(group: Sequence[Placed], first: int) -> list[Placed]:
+def colour(group: Sequence[Placed], numbers: Sequence[int]) -> list[Placed]:
+    """Give each event the lowest numbers that nothing outstanding together with it has; returns those that found none."""
     done: list[Placed] = []
     failed: list[Placed] = []
     for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
@@ -67,8 +68,9 @@ def _colour(group: Sequence[Placed], first: int) -> list[Placed]:
             a, b = other.interval
             if a <= high and low <= b:
                 taken.update(range(other.event.id, other.event.id + other.event.slots))
-        found = next((start for start in range(first, EVENT_IDS - placed.event.slots + 1)
-                      if not taken & set(range(start, start + placed.event.slots))), None)
+        free = [number for number in numbers if number not in taken]
+        found = next((start for start in free
+                      if all(start + turn in free for turn in range(placed.event.slots))), None)
         if found is None:
             failed.append(placed)
         else:

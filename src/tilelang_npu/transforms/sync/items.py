@@ -6,6 +6,7 @@ sets go between items of one block, so that they balance on every path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
@@ -61,8 +62,9 @@ class BlockItems:
     last: int = 0
 
 
-def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None = None) -> BlockItems:
-    """The item tree below a block."""
+def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None = None,
+          core: Callable[[Operation], str] | None = None) -> BlockItems:
+    """The item tree below a block; with ``core`` the pipes are those of both cores, as ``AIC.MTE2``."""
     count = counter if counter is not None else [0]
     items: list[Item] = []
     for op in block.ops:
@@ -71,14 +73,15 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None
         for region in op.regions:
             for inner in region.blocks:
                 body = op if isinstance(op, scf.ForOp) else None
-                nested = build(inner, count, body)
+                nested = build(inner, count, body, core)
                 item.blocks.append(nested)
                 for child in nested.items:
                     item.touches.extend(child.touches)
         if isinstance(op, hivm.PipeBarrierOp):
             item.fence = op.pipes()[0]
         else:
-            found = [Touch(a.pipe, place_of(a.value), a.writes, op) for a in accesses(op)]
+            prefix = f"{core(op)}." if core is not None else ""
+            found = [Touch(prefix + a.pipe, place_of(a.value), a.writes, op) for a in accesses(op)]
             item.touches.extend(found)
             pipes = tuple(dict.fromkeys(touch.pipe for touch in found))
             item.inner = pipes if len(pipes) > 1 else ()

@@ -7,7 +7,7 @@ barrier is taken out again if the rest still covers every demand (transitive red
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Order
@@ -90,6 +90,27 @@ def solve(body: BlockItems) -> Order:
             slots = demand.slots if body.loop is not None else 1
             order.events.append(
                 Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+    _reduce(order, _strongest(asked))
+    return order
+
+
+def solve_between(body: BlockItems, counts: Callable[[str, str, object], bool]) -> Order:
+    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met."""
+    inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
+    order = Order(len(body.items), inner, [])
+    asked: list[Demand] = []
+    for demand in demands(body):
+        reason = demand.reason
+        assert isinstance(reason, Hazard)
+        if counts(demand.source, demand.target, reason.first.place.root):
+            asked.append(demand)
+        elif demand.source != demand.target:
+            distance, index = divmod(demand.then, order.count)
+            order.given.append(Event(demand.source, demand.target, demand.first, index, distance, 1, reason))
+    for demand in asked:
+        if not order.covers(demand):
+            distance, index = divmod(demand.then, order.count)
+            order.events.append(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     _reduce(order, _strongest(asked))
     return order
 

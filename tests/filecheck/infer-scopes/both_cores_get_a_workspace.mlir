@@ -1,10 +1,12 @@
 // RUN: tilelang-npu opt %s -p infer-scopes | filecheck %s
-// The gemm's result is read by vector work: one allocation per memory, a copy right in front of the reader. The store to
-// GM behind it still takes it from L0C.
+// The gemm's result is read by vector work: one allocation per memory and a workspace between them; both copies stand right
+// in front of the reader. The store to GM takes the new value from UB.
 // CHECK:      %[[L0C:.*]] = tile.alloc "c_l0c" : memref<32x32xf32, #hivm.address_space<cc>>
 // CHECK:      %[[UB:.*]] = tile.alloc "c_ub" : memref<32x32xf32, #hivm.address_space<ub>>
+// CHECK:      %[[GM:.*]] = tile.alloc "c_workspace" : memref<32x32xf32, #hivm.address_space<gm>>
 // CHECK:      tile.gemm {{.*}} into %[[L0C]]
-// CHECK-NEXT: tile.copy %[[L0C]] to %[[UB]]
+// CHECK-NEXT: tile.copy %[[L0C]] to %[[GM]]
+// CHECK-NEXT: tile.copy %[[GM]] to %[[UB]]
 // CHECK-NEXT: tile.elementwise "exp" ins(%[[UB]]
 // CHECK-NEXT: tile.copy %[[UB]] to %C
 func.func @k(%init: i1, %C: memref<32x32xf32, #hivm.address_space<gm>>) {

@@ -1,0 +1,114 @@
+"""Order the two cores of a kernel where they meet in global memory: a flag for each hand-over, in the direction of the data.
+
+What one core writes and the other reads, and what is written again after it was read, are demands like those inside a
+core, and are met the same way: a flag is set behind the producer and waited for in front of the consumer; one that
+crosses iterations is set as often in front of its loop as there are slots, and taken back behind it. So a hand-over in
+a loop has a *ready* and a *free* flag, and its ring a slot is written only when it was read. Flags count, so that
+iterations need no flags of their own.
+
+Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls
+the scalar unit, hence everything behind it on its core (hivm.md 3.3: PIPE_S). Hazards on chip are met inside each core
+by ``insert-sync``; here they count as met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.transforms.cores import core_of
+from tilelang_npu.transforms.emit import Emitter
+from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.sync.cover import Event, Order
+from tilelang_npu.transforms.sync.event_ids import Placed, colour
+from tilelang_npu.transforms.sync.items import BlockItems, build
+from tilelang_npu.transforms.sync.solve import solve_between
+
+_CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
+
+
+def _split(pipe: str) -> tuple[str, str]:
+    core, _, name = pipe.partition(".")
+    return core, name
+
+
+class _Writer:
+    """Finds and writes the flags of one function."""
+
+    def __init__(self, function: func.FuncOp, *, arguments: bool):
+        self.function = function
+        self.arguments = arguments
+        self.emit = Emitter(function.body.block)
+        self.solved: list[tuple[BlockItems, Order]] = []
+
+    def collect(self, body: BlockItems) -> None:
+        """Solve a block and those nested in it."""
+        for item in body.items:
+            for nested in item.blocks:
+                self.collect(nested)
+        self.solved.append((body, solve_between(body, self._counts)))
+
+    def _counts(self, first: str, second: str, root: object) -> bool:
+        """Whether a meeting of two accesses is this pass's to order: different cores, in a memory that both see."""
+        a, b = _split(first)[0], _split(second)[0]
+        if "either" in (a, b) or a == b:
+            return False
+        return self.arguments or isinstance(getattr(root, "owner", None), memref_ext.AllocWorkspaceOp)
+
+    def write(self, flags: Sequence[int]) -> None:
+        placed = [Placed(event, body) for body, order in self.solved for event in order.events]
+        for event in placed:
+            event.event.slots = 1  # flags count: one number serves all iterations
+        failed = colour(placed, tuple(flags))
+        if failed:
+            first = failed[0].body.items[failed[0].event.set_after].op
+            raise refuse(first, f"the hand-overs between Cube and Vector need more than the {len(flags)} flags that there are",
+                         "T241", help="hand over fewer buffers, or larger ones")
+        for body, order in self.solved:
+            for event in order.events:
+                self._flag(body, event)
+
+    def _flag(self, body: BlockItems, event: Event) -> None:
+        emit, ffts = self.emit, self.function.body.block.args[0]
+        (source, producer), (target, _) = _split(event.source), _split(event.target)
+        with emit.after(body.items[event.set_after].op):
+            emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+        with emit.before(body.items[event.wait_before].op):
+            emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+        if event.distance:
+            assert body.loop is not None
+            for _ in range(event.distance):
+                with emit.before(body.loop):
+                    emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+                with emit.after(body.loop):
+                    emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+
+
+@dataclass(frozen=True)
+class CrossSync(ModulePass):
+    """The pass; ``arguments`` includes the kernel's own tensors, where the user does not set flags; ``chip`` has the flags."""
+
+    name = "cross-sync"
+    chip: str = "Ascend910B2"
+    arguments: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        flags = chips.chip(self.chip).sync.user_flag_ids
+        for function in op.walk():
+            if isinstance(function, func.FuncOp) and is_mixed(function):
+                writer = _Writer(function, arguments=self.arguments)
+                writer.collect(build(function.body.block, core=core_of))
+                writer.write(flags)
+
+
+def is_mixed(function: func.FuncOp) -> bool:
+    """Whether a function is the kernel of both cores."""
+    kind = function.attributes.get("hivm.func_core_type")
+    return bool(function.body.blocks) and isinstance(kind, hivm.FuncCoreTypeAttr) and kind.data == "MIX"

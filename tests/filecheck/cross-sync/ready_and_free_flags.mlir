@@ -1,0 +1,27 @@
+// RUN: tilelang-npu opt %s -p cross-sync | filecheck %s
+// A hand-over from Cube to Vector in a loop, two slots: ready behind the producer, free behind the consumer; two free tokens in
+// front of the loop, taken back behind it. The intra-core order of the loads makes no flag.
+// CHECK-COUNT-2: hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE:[0-9]+]]
+// CHECK-NEXT:    scf.for
+// CHECK:           hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE]]
+// CHECK-NEXT:      hivm.hir.fixpipe
+// CHECK-NEXT:      hivm.hir.sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = [[READY:[0-9]+]]
+// CHECK-NEXT:      hivm.hir.sync_block_wait[<VECTOR>, <PIPE_FIX>, <PIPE_S>] flag = [[READY]]
+// CHECK-NEXT:      hivm.hir.load
+// CHECK-NEXT:      hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE]]
+// CHECK-NEXT:    }
+// CHECK-COUNT-2: hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE]]
+func.func @k(%ffts: i64, %lock: memref<?xi8, #hivm.address_space<gm>>, %ws: memref<?xi8, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c = memref.alloc() : memref<1x1x16x16xf32, #hivm.address_space<cc>>
+  %u = memref.alloc() : memref<16x16xf32, #hivm.address_space<ub>>
+  scf.for %i = %c0 to %c4 step %c1 {
+    %w = memref_ext.alloc_workspace() : memref<16x16xf32, #hivm.address_space<gm>>
+    annotation.mark %w {hivm.multi_buffer = 2 : i32} : memref<16x16xf32, #hivm.address_space<gm>>
+    hivm.hir.fixpipe {dma_mode = #hivm.dma_mode<nz2nd>} ins(%c : memref<1x1x16x16xf32, #hivm.address_space<cc>>) outs(%w : memref<16x16xf32, #hivm.address_space<gm>>)
+    hivm.hir.load ins(%w : memref<16x16xf32, #hivm.address_space<gm>>) outs(%u : memref<16x16xf32, #hivm.address_space<ub>>)
+  }
+  return
+}
