@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from dialects.helpers import Kernel, refusal, type_of
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Operation
 
+from dialects.helpers import Kernel, refusal, type_of
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import verify_module
 

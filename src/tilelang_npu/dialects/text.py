@@ -7,6 +7,7 @@ T602 where an op breaks a rule of its dialect. ``print_module`` writes the text 
 from __future__ import annotations
 
 import linecache
+import struct
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -20,7 +21,7 @@ from tilelang_npu.dialects.toolchains import require_writable
 from tilelang_npu.errors import Location, TileError
 
 _BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
-             NotImplementedError)
+             NotImplementedError, OverflowError, RecursionError, struct.error)
 """What xDSL raises on text that parses as tokens but makes no op or attribute."""
 
 

@@ -64,8 +64,8 @@ class _Writer:
 
     def write(self, flags: Sequence[int]) -> None:
         placed = [Placed(event, body) for body, order in self.solved for event in order.events]
-        for event in placed:
-            event.event.slots = 1  # flags count: one number serves all iterations
+        for one in placed:
+            one.event.slots = 1  # flags count: one number serves all iterations
         failed = colour(placed, tuple(flags))
         if failed:
             first = failed[0].body.items[failed[0].event.set_after].op

@@ -157,12 +157,15 @@ class _Coherence:
     def _route(self, op: tile.CopyOp, state: Valid) -> dict[int, str]:
         """The memories that a copy goes from and to: where the value is, and where it is wanted next."""
         source, target = root_of(op.source), root_of(op.target)
-        held = sorted(state.get(source, frozenset()), key=_PREFERENCE.index) if source in self.homes else [space_of(source)]
+        held: list[str] = [space_of(source)]
+        if source in self.homes:
+            held = sorted(state.get(source, frozenset()), key=_PREFERENCE.index)
         have = list(self.homes[source].by_space) if source in self.homes else held
-        want = [space_of(target)]
+        want: list[str] = [space_of(target)]
         if target in self.homes:
             reader = _next_reader(op, target)
-            want = sorted(self.homes[target].by_space, key=lambda space: (space != reader, _PREFERENCE.index(space)))
+            want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
+            want = [space for space in want if space in self.homes[target].by_space]
         pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
         pair = next((pair for pair in pairs if pair in DIRECT), None)
         if pair is None:
@@ -238,8 +241,8 @@ def _retype(value: SSAValue, space: str) -> None:
     while pending:
         current = pending.pop()
         assert isinstance(current.type, MemRefType)
-        Rewriter.replace_value_with_new_type(current, with_space(current.type, space))
-        for use in list(_uses(current)):
+        changed = Rewriter.replace_value_with_new_type(current, with_space(current.type, space))
+        for use in list(_uses(changed)):
             if isinstance(use, (tile.RegionOp, tile.ViewOp)):
                 pending.append(use.results[0])
 

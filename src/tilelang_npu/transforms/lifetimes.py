@@ -19,7 +19,7 @@ from tilelang_npu.dialects.effects import accesses
 
 MULTI_BUFFER = "hivm.multi_buffer"
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
-          memref.ViewOp, arith.SelectOp)
+          memref.ViewOp, hivm.BitcastOp, arith.SelectOp)
 
 
 @dataclass(frozen=True)

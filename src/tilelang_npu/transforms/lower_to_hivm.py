@@ -9,7 +9,7 @@ lie inside.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.context import Context
@@ -278,11 +278,27 @@ class Lowering:
 
     def _view(self, op: tile.ViewOp) -> None:
         base, shape = self.view(op.source), tile.shape_of(op.result)
+        kind = op.result.type
+        assert isinstance(kind, MemRefType)
+        if kind.element_type != base.buffer.element:
+            base = self._reinterpreted(op, base, kind.element_type)
         axes = _match_units(base, shape)
         if axes is None:
             raise refuse(op, f"{base.buffer.label} cannot be seen with shape {list(shape)} without moving data", "T292",
                          notes=(f"its shape is {list(base.shape)}",), help="copy it into a buffer of that shape")
         self.views[op.result] = View(base.buffer, base.offsets, base.sizes, axes)
+
+    def _reinterpreted(self, op: tile.ViewOp, base: View, element: Attribute) -> View:
+        """The same bytes with another element type of the same width."""
+        buffer, old = base.buffer, base.buffer.value.type
+        assert isinstance(old, MemRefType)
+        if dtype(str(element)).nbytes != buffer.dtype.nbytes or buffer.fractal:
+            raise refuse(op, f"{buffer.label} cannot be seen as {dtype(str(element))} without moving data", "T292",
+                         notes=(f"its elements are {buffer.dtype}",), help="convert it with a cast")
+        kind = MemRefType(element, old.shape, old.layout, old.memory_space)
+        made = self.emit.insert(hivm.BitcastOp(buffer.value, kind)).results[0]
+        made.name_hint = buffer.value.name_hint
+        return replace(base, buffer=replace(buffer, value=made))
 
     def _load(self, op: memref.LoadOp) -> None:
         view = self.view(op.memref)

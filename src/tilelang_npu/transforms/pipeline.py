@@ -26,6 +26,7 @@ from tilelang_npu.transforms.guard_l0 import GuardL0
 from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
+from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.plan_memory import PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
@@ -78,6 +79,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip = options.chip.name
     yield "unroll-loops", UnrollLoops()  # first: what is unrolled has constant indices
     yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
+    yield "order-hand-overs", OrderHandOvers()  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles

@@ -55,7 +55,7 @@ def _place(function: func.FuncOp) -> int:
         for op, kind, count in zip(workspaces, kinds, slots, strict=True):
             elements = _slot_bytes(kind) // dtype(str(kind.element_type)).nbytes
             whole: MemRefType[Attribute] = MemRefType(kind.element_type, [count, elements], memory_space=kind.memory_space)
-            ring = emit.insert(memref.ViewOp(entry.args[2], emit.value(emit.add(base, offset)), [], whole)).results[0]
+            ring: SSAValue = emit.insert(memref.ViewOp(entry.args[2], emit.value(emit.add(base, offset)), [], whole)).results[0]
             ring.name_hint = op.results[0].name_hint
             rings.append(ring)
             offset += _slot_bytes(kind) * count

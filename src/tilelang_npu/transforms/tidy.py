@@ -19,7 +19,7 @@ from tilelang_npu.dialects import hivm, memref_ext
 
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.DimOp, memref.ExpandShapeOp,
           memref.CollapseShapeOp)
-_QUERIES = (hivm.GetBlockIdxOp, hivm.GetSubBlockIdxOp, hivm.GetBlockNumOp, hivm.PointerCastOp)
+_QUERIES = (hivm.GetBlockIdxOp, hivm.GetSubBlockIdxOp, hivm.GetBlockNumOp, hivm.PointerCastOp, hivm.BitcastOp)
 _UNUSED = (memref.AllocOp, memref.AllocaOp, memref.LoadOp, memref_ext.AllocWorkspaceOp)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import FloatAttr, MemRefType
+from xdsl.dialects.builtin import FloatAttr, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu import ops
@@ -18,7 +20,8 @@ _FUNCTIONS: dict[type[Operation], str] = {
     arith.MuliOp: "mul", arith.DivfOp: "div", arith.MaximumfOp: "max", arith.MaxnumfOp: "max", arith.MaxSIOp: "max",
     arith.MinimumfOp: "min", arith.MinnumfOp: "min", arith.MinSIOp: "min", arith.AndIOp: "bitwise_and",
     arith.OrIOp: "bitwise_or", arith.XOrIOp: "bitwise_xor", arith.ShLIOp: "bitwise_lshift",
-    arith.ShRSIOp: "bitwise_rshift", arith.SelectOp: "select", math.ExpOp: "exp", math.LogOp: "ln", math.SqrtOp: "sqrt",
+    arith.ShRSIOp: "bitwise_rshift", arith.ShRUIOp: "bitwise_rshift",
+    arith.SelectOp: "select", math.ExpOp: "exp", math.LogOp: "ln", math.SqrtOp: "sqrt",
     math.RsqrtOp: "rsqrt", math.AbsFOp: "abs", math.AbsIOp: "abs",
 }
 _CASTS: dict[type[Operation], str] = {
@@ -53,6 +56,15 @@ class Vectoriser:
         made = self.emit(tile.AllocOp("parallel", kind))
         return made.results[0]
 
+    def as_element(self, tile_value: SSAValue, element: Attribute) -> SSAValue:
+        """A tile seen with another element type of the same width (``ui8`` data is computed on as ``i8``)."""
+        kind = tile_value.type
+        assert isinstance(kind, MemRefType)
+        if kind.element_type == element:
+            return tile_value
+        view = tile.ViewOp(tile_value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))
+        return self.emit(view).results[0]
+
     def read(self, load: memref.LoadOp) -> SSAValue:
         """The tile that a load covers; data in GM is brought to UB first."""
         region, _ = region_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
@@ -78,15 +90,22 @@ class Vectoriser:
     def store(self, store: memref.StoreOp) -> None:
         """One statement ``target[...] = expression`` over the box."""
         target, _ = region_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
-        element = store.value.type
-        place = target
+        value = store.value
+        if isinstance(value.owner, UnrealizedConversionCastOp):
+            value = value.owner.operands[0]
+        kind = target.type
+        assert isinstance(kind, MemRefType)
+        element, place = kind.element_type, target
         if space_of(store.memref) == "gm":
-            owner = store.value.owner
+            owner = value.owner
             if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
-                self.emit(tile.CopyOp(self.operand(store.value), target))
+                self.emit(tile.CopyOp(self.operand(value), target))
                 return
             place = self.scratch(element)
-        self.into(store.value, place)
+        if self.invariants.depends(value):
+            self.into(value, self.as_element(place, value.type))
+        else:
+            self.into(store.value, place)
         if place is not target:
             self.emit(tile.CopyOp(place, target))
 
@@ -96,7 +115,7 @@ class Vectoriser:
             self.emit(tile.FillOp(self.invariants.hoist(value), target))
             return
         owner = value.owner
-        if isinstance(owner, memref.LoadOp):
+        if isinstance(owner, (memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
                 self.emit(tile.CopyOp(source, target))
@@ -113,6 +132,8 @@ class Vectoriser:
         if early is not None:
             return early
         owner = value.owner
+        if isinstance(owner, UnrealizedConversionCastOp):
+            return self.as_element(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
             return self.read(owner)
         place = self.scratch(value.type)
@@ -134,7 +155,10 @@ class Vectoriser:
         elif isinstance(owner, Operation) and type(owner) in _CASTS:
             self._cast(owner, target)
         elif isinstance(owner, Operation) and type(owner) in _FUNCTIONS:
-            self._apply(_FUNCTIONS[type(owner)], list(owner.operands), target, {})
+            clauses: dict[str, str | bool] = {}
+            if isinstance(owner, (arith.ShRSIOp, arith.ShRUIOp)):
+                clauses = {"round": False, "is_signed": isinstance(owner, arith.ShRSIOp)}
+            self._apply(_FUNCTIONS[type(owner)], list(owner.operands), target, clauses)
         else:
             name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
             msg = f"{name} has no vector form"
@@ -148,7 +172,7 @@ class Vectoriser:
             source = wide
         self.emit(tile.CopyOp(source, target, round_mode=_CASTS[type(owner)]))
 
-    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: dict[str, str]) -> None:
+    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool]) -> None:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
         element = operands[1 if entry.condition else 0].type

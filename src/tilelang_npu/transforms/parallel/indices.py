@@ -102,8 +102,11 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
     vary).
 
     Args:
-        invariants: of the loop. source: the buffer. indices: its index expressions. extents: the box. every_axis:
-        whether each loop variable must occur (a store), or may be missing (a load, which is then broadcast).
+        invariants: of the loop.
+        source: the buffer.
+        indices: its index expressions.
+        extents: the box.
+        every_axis: whether each loop variable must occur (a store), or may be missing (a load, which is then broadcast).
 
     Raises:
         NotVector: the access is no rectangle in the order of the box.

@@ -18,7 +18,8 @@ from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.lifetimes import slots_of
 
-_THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
+_THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+            hivm.BitcastOp)
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Place:
     """The bytes of one operand.
 
     Attributes:
-        space: memory, as HIVM spells it. root: the address or argument that the operand is a view of. addresses:
-        start of each slot in bytes; empty in global memory. low, high: the touched bytes relative to a slot, ``high``
-        not included; the whole slot where offsets are not constant.
+        space: memory, as HIVM spells it.
+        root: the address or argument that the operand is a view of.
+        addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
+        low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
+        planned: whether the addresses are those in the memory, so that different buffers can be compared.
     """
 
     space: str
