@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     StridedLayoutAttr,
     StringAttr,
@@ -203,7 +204,7 @@ class RegionOp(IRDLOperation):
             raise VerifyException(msg)
 
 
-def mixed_values(static: DenseArrayBase, dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
+def mixed_values(static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[SSAValue | int]:
     """A list of which the constants stand in an attribute and the rest in operands."""
     values = iter(dynamic)
     return [next(values) if value == DYNAMIC_INDEX else int(value) for value in static.get_values()]
