@@ -7,6 +7,7 @@ Nothing below the user's line is shown. An :class:`InternalError` is a fault of 
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -83,7 +84,9 @@ def render(error: TileError) -> str:
             gutter = " " * len(number)
             lines += [f" {gutter} |", f" {number} | {text}"]
             if where.column:
-                width = max(1, min(where.end_column or where.column + 1, len(text) + 1) - where.column)
+                word = re.match(r"[\w.]+", text[where.column - 1:])
+                end = where.end_column or where.column + (word.end() if word else 1)
+                width = max(1, min(end, len(text) + 1) - where.column)
                 mark = " " * (where.column - 1) + "^" * width
                 lines.append(f" {gutter} | {mark}" + (f" {error.label}" if error.label else ""))
     lines += [f"   = {note}" for note in error.notes]
