@@ -53,17 +53,24 @@ def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> Non
     """Add the home in GM to the buffers through which values pass between the cores."""
     for found in spaces.values():
         if "ub" in found and ("cc" in found or "cbuf" in found):
-            found.append("gm")
+            _add(found, "gm")
     for op in module.walk():
         if isinstance(op, tile.CopyOp):
             source, target = root_of(op.source), root_of(op.target)
             if source in spaces and target in spaces:
+                if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
+                    _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
                 if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
                     continue
                 if "cc" in spaces[source]:
-                    spaces[source].append("gm")
+                    _add(spaces[source], "gm")
                 elif "cbuf" in spaces[target]:
-                    spaces[target].append("gm")
+                    _add(spaces[target], "gm")
+
+
+def _add(spaces: list[str], space: str) -> None:
+    if space not in spaces:
+        spaces.append(space)
 
 
 def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
