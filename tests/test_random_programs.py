@@ -103,7 +103,7 @@ def make(M, N, rows, trips, stages):
 """
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=steps(), style=st.sampled_from(["vector", "tile", "parallel"]), rows=st.sampled_from([1, 3, 8]),
        trips=st.integers(1, 4), spare=st.integers(0, 5), columns=st.sampled_from([8, 17, 64, 100]), seed=st.integers(0, 999))
 def test_vector_programs(tmp_path_factory: pytest.TempPathFactory, program: list[Step], style: str, rows: int, trips: int,
@@ -158,7 +158,7 @@ def make(M, N, K, BM, BN, BK, stages):
 """
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=st.one_of(st.just([]), steps(count=1, reductions=False)), shape=st.tuples(*[st.integers(1, 70)] * 3),
        tile=st.tuples(*[st.sampled_from([16, 32])] * 3), transposed=st.tuples(st.booleans(), st.booleans()),
        seed=st.integers(0, 999))
@@ -184,3 +184,62 @@ def test_gemm_programs(tmp_path_factory: pytest.TempPathFactory, program: list[S
         np.testing.assert_allclose(results[-1], expected, rtol=1e-4, atol=1e-4)
         _check_orders(kernel, (a, b), results[-1])
     assert np.array_equal(*results)
+
+
+CHAIN = """
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def make(trips, stages):
+    @T.prim_func
+    def main(A: T.Tensor((trips * 32, 16), "float16"), B: T.Tensor((16, 32), "float16"), V: T.Tensor((32, 16), "float16"),
+             O: T.Tensor((64, {width}), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 16), "float16")
+            b = T.alloc_shared((16, 32), "float16")
+            v = T.alloc_shared((32, 16), "float16")
+            p = T.alloc_shared((32, 32), "float16")
+            t0 = T.alloc_fragment((32, 32), "float32")
+            t1 = T.alloc_fragment((32, 16), "float32")
+            total = T.alloc_fragment((32, {width}), "float32")
+            T.copy(B[0, 0], b)
+            T.copy(V[0, 0], v)
+            T.clear(total)
+            for i in T.Pipelined(trips, num_stages=stages):
+                T.copy(A[i * 32, 0], a)
+                T.gemm(a, b, t0, initC=True)
+{body}
+                T.vadd(total, {last}, total)
+            T.copy(total, O[cid * 32, 0])
+    return main
+"""
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=st.one_of(st.just([]), steps(count=1, reductions=False)), trips=st.integers(1, 5), twice=st.booleans(),
+       seed=st.integers(0, 999))
+def test_values_that_pass_between_the_cores_in_a_loop(tmp_path_factory: pytest.TempPathFactory, program: list[Step],
+                                                      trips: int, twice: bool, seed: int) -> None:
+    lines = [line for step in program for line in _line(step, "vector", 0, 0)]
+    if twice:
+        lines += ["T.vmin(t0, 8.0, t0)", "T.vmax(t0, -8.0, t0)", "T.copy(t0, p)", "T.gemm(p, v, t1, initC=True)"]
+    text = CHAIN.format(width=16 if twice else 32, last="t1" if twice else "t0",
+                        body="\n".join(" " * 16 + line for line in lines))
+    module = _load(tmp_path_factory.mktemp("kernel") / f"chain{seed}.py", text)
+    rng = np.random.default_rng(seed)
+    a, b, v = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((trips * 32, 16), (16, 32), (32, 16)))
+    total: Any = np.zeros((32, 16 if twice else 32), np.float32)
+    for i in range(trips):
+        part = _reference(program, [a[i * 32:i * 32 + 32].astype(np.float32) @ b.astype(np.float32)])
+        if twice:
+            part = np.clip(part, -8, 8).astype(np.float16).astype(np.float32) @ v.astype(np.float32)
+        total = total + part
+    expected = np.concatenate([total, total])
+    results = []
+    for stages in (1, 2, 3):
+        kernel = module.make(trips, stages)
+        results.append(kernel(a, b, v))
+        np.testing.assert_allclose(results[-1], expected, rtol=1e-3, atol=1e-2)
+        _check_orders(kernel, (a, b, v), results[-1])
+    assert all(np.array_equal(results[0], other) for other in results[1:])
