@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 from xdsl.dialects.builtin import FunctionType, ModuleOp
@@ -17,6 +18,7 @@ from tilelang_npu.errors import TileError
 _SPACE = re.compile(r"\b(gm|cbuf|ca|cb|cc|ub)\b$")
 
 
+@cache
 def type_of(text: str) -> Attribute:
     """A type; ``4x8xf32 ub`` is a memref in UB, ``4x8xf32`` a tensor, anything without an ``x`` between sizes itself."""
     if space := _SPACE.search(text):

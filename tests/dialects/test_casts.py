@@ -36,7 +36,8 @@ def test_memory_based() -> None:
     accepted = _accepted("Ascend910B3")
     assert len(accepted) == len(MEMORY_BASED) == 122
     assert accepted >= {("f32", "f16", "odd"), ("f16", "f32", "rint"), ("i8", "i1", "rint"),
-                        ("i64", "i32", "truncwithoverflow"), ("bf16", "i32", "trunc"), ("i1", "f16", "trunc"), ("f32", "f32", "floor")}
+                        ("i64", "i32", "truncwithoverflow"), ("bf16", "i32", "trunc"), ("i1", "f16", "trunc"),
+                        ("f32", "f32", "floor")}
     assert not accepted & {("i8", "f32", "rint"), ("f16", "bf16", "rint"), ("f32", "bf16", "odd"), ("f16", "f32", "ceil"),
                            ("i32", "i8", "trunc"), ("f32", "f8E4M3FN", "rint")}
 

@@ -53,6 +53,9 @@ class DialectOp(IRDLOperation, ABC):
         """The core that executes the op: ``AIC``, ``AIV`` or ``either``."""
         return self.CORE
 
+    def fill_in(self) -> None:
+        """Add what older text leaves out; called when the op was read in its custom form."""
+
 
 @dataclass(frozen=True)
 class OfClass(AttrConstraint[Attribute]):
@@ -146,7 +149,9 @@ def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
         return compiled[0]
 
     def parse(cls: type[DialectOp], parser: Parser) -> DialectOp:
-        return program().parse(parser, cls)
+        op: DialectOp = program().parse(parser, cls)
+        op.fill_in()
+        return op
 
     def print_(self: DialectOp, printer: Printer) -> None:
         program().print(printer, self)

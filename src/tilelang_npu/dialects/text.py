@@ -21,7 +21,7 @@ from tilelang_npu.dialects.toolchains import require_writable
 from tilelang_npu.errors import Location, TileError
 
 _BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
-             NotImplementedError, OverflowError, RecursionError, struct.error)
+             NotImplementedError, OverflowError, RecursionError, MemoryError, struct.error)
 """What xDSL raises on text that parses as tokens but makes no op or attribute."""
 
 

@@ -60,6 +60,9 @@ _PUNCTUATION = 3
 _LEVEL3 = r"<(?:[^<>-]|->|-(?!>))*>"
 _LEVEL2 = rf"<(?:[^<>-]|->|-(?!>)|{_LEVEL3})*>"
 _SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>-]|->|-(?!>)|{_LEVEL2})*>")
+_INTEGER = re.compile(r"[su]?i0*([0-9]+)$")
+_MOST_BITS = 16777215
+_DIGITS = 8
 _LOCATION_ALIAS = re.compile(r"^(#loc[0-9]*) = (loc\(.*\))[ \t]*$", re.MULTILINE)
 _SIMPLE_TYPES: dict[str, TypeAttribute] = {
     "i1": i1, "i8": i8, "i16": i16, "i32": i32, "i64": i64, "f16": f16, "bf16": bf16, "f32": f32, "index": IndexType(),
@@ -166,6 +169,8 @@ class TextParser(Parser):
             self._consume_token()
             return simple
         if word not in ("memref", "tensor", "vector"):
+            if (width := _INTEGER.match(word)) and (len(width[1]) > _DIGITS or int(width[1]) > _MOST_BITS):
+                self.raise_error(f"integer bitwidth is limited to {_MOST_BITS} bits", token.span)
             return super().parse_optional_type()
         match = _SHAPED.match(self._text, token.start)
         if match is None:

@@ -343,6 +343,12 @@ class ConvertLayoutOp(DialectOp):
         IRDLOperation.__init__(self, operands=[source, dynamic], result_types=[type_], properties={
             "srcLayout": src_layout, "dstLayout": dst_layout, "static_output_shape": integers(static)})
 
+    def fill_in(self) -> None:
+        """Take the shape from the result's type where the text (of v1.0.0) states none."""
+        type_ = self.result.type
+        if not axes(self, "static_output_shape") and isinstance(type_, (MemRefType, TensorType)) and type_.has_static_shape():
+            self.properties["static_output_shape"] = integers(type_.get_shape())
+
     def verify_(self) -> None:
         if element_type(self.source.type) != element_type(self.result.type):
             fail("requires the same element type for all operands and results")

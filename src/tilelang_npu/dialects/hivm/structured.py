@@ -141,9 +141,9 @@ def destination_style(op: StructuredOp) -> None:
     tensors: list[tuple[SSAValue, int]] = []
     for out in op.outs():
         if isinstance(out.type, TensorType):
-            tensors.append((out, op.operands.index(out)))
+            tensors.append((out, _place(op, out)))
         elif not isinstance(out.type, (MemRefType, UnrankedMemRefType)):
-            fail(f"expected that operand #{op.operands.index(out)} is a ranked tensor or a ranked memref")
+            fail(f"expected that operand #{_place(op, out)} is a ranked tensor or a ranked memref")
     results = [result for result in op.results if isinstance(result.type, TensorType)]
     if len(results) != len(tensors):
         fail(f"expected the number of tensor results ({len(results)}) to be equal to the number of output tensors "
@@ -151,6 +151,11 @@ def destination_style(op: StructuredOp) -> None:
     for (out, index), result in zip(tensors, results, strict=True):
         if out.type != result.type:
             fail(f"expected type of operand #{index} ({out.type}) to match type of corresponding result ({result.type})")
+
+
+def _place(op: StructuredOp, out: SSAValue) -> int:
+    """Number of a destination among the operands; a value that is also read stands behind that reading."""
+    return max(place for place, operand in enumerate(op.operands) if operand is out)
 
 
 def same_rank(op: StructuredOp) -> None:
