@@ -48,7 +48,8 @@ def find(function: FunctionType) -> Source:
     code = function.__code__
     file, line = code.co_filename, code.co_firstlineno
     linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)
+    # a string has no source: what linecache may hold under that name is somebody else's
+    lines = [] if file in ("<string>", "<stdin>") else linecache.getlines(file, function.__globals__)
     if not lines:
         raise TileError(f"no source for {function.__name__!r} (from {file}); a kernel is compiled from its source", code="T143",
                         help="write the kernel in a file or a notebook cell")
