@@ -1,0 +1,102 @@
+"""Planned addresses: nothing that is alive together overlaps, and small problems are packed as well as an exact search does."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects import func, memref
+
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.errors import TileError
+from tilelang_npu.transforms.lifetimes import Life, lifetimes
+from tilelang_npu.transforms.plan_memory import plan
+
+
+def _lives(problem: list[tuple[int, int, int]]) -> list[Life]:
+    """Lives of allocations of (bytes, start, length), in UB."""
+    text = "\n".join(f"%a{i} = memref.alloc() : memref<{size}xi8, #hivm.address_space<ub>>"
+                     for i, (size, _, _) in enumerate(problem))
+    module = parse_module(f"func.func @k() {{\n{text}\nreturn\n}}", verify=False)
+    allocations = [op for op in module.walk() if isinstance(op, memref.AllocOp)]
+    return [Life(op, "ub", size, 1, start, start + length)
+            for op, (size, start, length) in zip(allocations, problem, strict=True)]
+
+
+ALLOCATION = st.tuples(st.integers(1, 4).map(lambda n: 32 * n), st.integers(0, 6), st.integers(0, 3))
+PROBLEM = st.lists(ALLOCATION, min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=PROBLEM)
+def test_what_is_alive_together_does_not_overlap(problem: list[tuple[int, int, int]]) -> None:
+    lives = _lives(problem)
+    total = sum(size for size, _, _ in problem)
+    try:
+        placed = plan(lives, "ub", total - 1, reuse=True)
+    except TileError:
+        placed = plan(lives, "ub", total, reuse=True)
+    for one in lives:
+        for other in lives:
+            if one is not other and one.overlaps(other):
+                a, b = placed[one][0], placed[other][0]
+                assert a + one.nbytes <= b or b + other.nbytes <= a
+    assert all(address % 32 == 0 for addresses in placed.values() for address in addresses)
+
+
+def _first_fit(lives: tuple[Life, ...]) -> int:
+    taken: list[tuple[int, Life]] = []
+    for life in lives:
+        address = 0
+        for start, other in sorted(taken, key=lambda entry: entry[0]):
+            if other.overlaps(life) and start < address + life.nbytes and start + other.nbytes > address:
+                address = start + other.nbytes
+        taken.append((address, life))
+    return max(start + life.nbytes for start, life in taken)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=PROBLEM.filter(lambda p: len(p) <= 5))
+def test_what_fits_in_some_order_is_nearly_always_found(problem: list[tuple[int, int, int]]) -> None:
+    lives = _lives(problem)
+    best = min(_first_fit(order) for order in permutations(lives))
+    placed = plan(lives, "ub", best + 64, reuse=True)
+    assert max(placed[life][0] + life.nbytes for life in lives) <= best + 64
+
+
+def test_without_reuse_every_byte_has_one_owner() -> None:
+    lives = _lives([(64, 0, 1), (64, 5, 1)])
+    assert sorted(address for addresses in plan(lives, "ub", 128, reuse=False).values() for address in addresses) == [0, 64]
+    with pytest.raises(TileError, match="memory planning is off") as caught:
+        plan(lives, "ub", 64, reuse=False)
+    assert caught.value.code == "T104"
+
+
+def test_a_use_in_a_loop_lasts_the_loop() -> None:
+    text = """
+func.func @k() {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
+  hivm.hir.vrelu ins(%a : memref<64xf32, #hivm.address_space<ub>>) outs(%a : memref<64xf32, #hivm.address_space<ub>>)
+  scf.for %i = %c0 to %c4 step %c1 {
+    %b = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
+    hivm.hir.vrelu ins(%a : memref<64xf32, #hivm.address_space<ub>>) outs(%b : memref<64xf32, #hivm.address_space<ub>>)
+    %c = memref.alloc() : memref<64xf32, #hivm.address_space<ub>>
+    hivm.hir.vrelu ins(%b : memref<64xf32, #hivm.address_space<ub>>) outs(%c : memref<64xf32, #hivm.address_space<ub>>)
+  }
+  return
+}
+"""
+    module = parse_module(text)
+    function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
+    lives, order = lifetimes(function)
+    a, b, c = lives
+    loop = next(index for index, op in enumerate(order) if re.search("scf.for", op.name))
+    assert a.end > c.end - 1 > loop
+    assert b.start > loop
+    assert a.overlaps(c)
