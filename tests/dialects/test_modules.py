@@ -55,6 +55,6 @@ def test_pipes_of_a_kernel() -> None:
     module = parse_module((Path(__file__).parent / "modules" / "vector_two_slots.mlir").read_text())
     pipes = Counter(op.pipes() for op in module.walk() if isinstance(op, hivm.StructuredOp))
     assert pipes == {("MTE2",): 1, ("V",): 2, ("MTE3",): 1}
-    events = [(op.name, *op.pipes(), op.event_id()) for op in module.walk() if isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp))]
-    assert events[0] == ("hivm.hir.set_flag", "V", "MTE2", 0)
+    flags = [op for op in module.walk() if isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp))]
+    assert (flags[0].name, *flags[0].pipes(), flags[0].event_id()) == ("hivm.hir.set_flag", "V", "MTE2", 0)
     assert {op.core() for op in module.walk() if isinstance(op, hivm.StructuredOp)} == {"AIV"}

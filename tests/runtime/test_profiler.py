@@ -25,7 +25,7 @@ def test_times_are_those_of_the_model() -> None:
 
 
 def test_times_of_other_functions_are_the_hosts() -> None:
-    assert do_bench(lambda: time.sleep(0.005)) == pytest.approx(5, rel=0.9)
+    assert do_bench(lambda: time.sleep(0.005)) >= 5
 
 
 def test_comparison_with_a_reference() -> None:

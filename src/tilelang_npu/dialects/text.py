@@ -7,6 +7,7 @@ T602 where an op breaks a rule of its dialect. ``print_module`` writes the text 
 from __future__ import annotations
 
 import linecache
+import re
 import struct
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
@@ -23,6 +24,9 @@ from tilelang_npu.errors import Location, TileError
 _BAD_TEXT = (VerifyException, PyRDLError, UnregisteredConstructException, ValueError, TypeError, LookupError, AssertionError,
              NotImplementedError, OverflowError, RecursionError, MemoryError, struct.error)
 """What xDSL raises on text that parses as tokens but makes no op or attribute."""
+
+_UNDEFINED = re.compile(r"values used but not defined: \[%([^\],]+)")
+"""xDSL's message, which points at the end of the text."""
 
 
 def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: bool = False, verify: bool = True) -> ModuleOp:
@@ -43,8 +47,10 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         module = parser.parse_module()
     except ParseError as error:
         place = error.span.get_location()
-        width = max(1, error.span.end - error.span.start)
-        raise _refused(error.msg, text, Location(filename, place.line, place.col, place.col + width)) from None
+        line, column, width = place.line, place.col, max(1, error.span.end - error.span.start)
+        if parser is not None and (unknown := _UNDEFINED.match(error.msg)) and (use := _first_use(unknown[1], text)):
+            (line, column), width = parser.place(use.start()), len(unknown[1]) + 1
+        raise _refused(error.msg, text, Location(filename, line, column, column + width)) from None
     except _BAD_TEXT as error:
         line, column = parser.place(parser.pos) if parser is not None else (1, 1)
         raise _refused(_first_line(error), text, Location(filename, line, column)) from None
@@ -144,6 +150,10 @@ def _verify_block(parent: Operation, region: Region, block: Block, visible: set[
 
 def _block_of(value: SSAValue) -> Block | None:
     return value.owner if isinstance(value.owner, Block) else value.owner.parent
+
+
+def _first_use(name: str, text: str) -> re.Match[str] | None:
+    return re.search(rf"%{re.escape(name)}(?![A-Za-z0-9$._-])", text)
 
 
 def _broken(op: Operation, message: str) -> TileError:

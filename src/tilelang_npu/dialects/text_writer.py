@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from io import StringIO
+from math import isfinite
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, UnregisteredOp, i64
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, ModuleOp, UnregisteredOp, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.irdl import IRDLOperation
@@ -57,7 +58,7 @@ class TextPrinter(Printer):
             if known is None:
                 start = len(self._parts)
                 super().print_attribute(attribute)
-                known = (attribute, "".join(self._parts[start:]))
+                known = (attribute, _short_space(attribute, "".join(self._parts[start:])))
                 del self._parts[start:]
                 self._spelled[id(attribute)] = known
             self._parts.append(known[1])
@@ -68,6 +69,12 @@ class TextPrinter(Printer):
             self.print_attr_dict(attribute.data)
         else:
             super().print_attribute(attribute)
+
+    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002  (xDSL's name)
+        if isfinite(value):
+            super().print_float(value, type)
+        else:
+            self.print_string(f"0x{type.pack((value,))[::-1].hex().upper()}")
 
     def _print_element(self, attribute: Attribute) -> None:
         if isinstance(attribute, IntegerAttr) and attribute.type == i64:
@@ -102,6 +109,13 @@ class TextPrinter(Printer):
         if isolated:
             self.exit_scope()
 
+    def print_operation_type(self, op: Operation) -> None:
+        """The type of an op; its location stands behind it only in the generic form."""
+        generic = self.print_generic_format or Operation.print is type(op).print
+        locations, self.print_debuginfo = self.print_debuginfo, self.print_debuginfo and generic
+        super().print_operation_type(op)
+        self.print_debuginfo = locations
+
     def _print_results(self, op: Operation) -> None:
         if op.results:
             super()._print_results(op)
@@ -116,3 +130,10 @@ class TextPrinter(Printer):
                             print_keyword: bool = False) -> bool:
         return bool(attributes) and super().print_op_attributes(
             attributes, reserved_attr_names=reserved_attr_names, print_keyword=print_keyword)
+
+
+def _short_space(type_: TypeAttribute, text: str) -> str:
+    """A memory space that is a number goes without its type."""
+    if isinstance(type_, MemRefType) and isinstance(type_.memory_space, IntegerAttr):
+        return text.removesuffix(" : i64>") + ">" if text.endswith(" : i64>") else text
+    return text

@@ -45,7 +45,7 @@ module {
     %32 = arith.trunci %30 : i64 to i32
     %33 = arith.bitcast %32 : i32 to f32
     %34 = arith.index_cast %n : index to i64
-    %35 = arith.index_castui %31 : i64 to index
+    %35 = arith.index_cast %31 : i64 to index
     %36 = arith.ceildivui %n, %35 : index
     %37 = math.exp %33 : f32
     %38 = math.sqrt %37 : f32
@@ -55,29 +55,29 @@ module {
   }
   func.func @control(%lower: index, %upper: index, %step: index, %c: i1, %x: f32) -> f32 {
     %0 = scf.for %i = %lower to %upper step %step iter_args(%sum = %x) -> (f32) {
-      %3 = scf.if %c -> (f32) {
-        %4 = arith.addf %sum, %x : f32
-        scf.yield %4 : f32
+      %1 = scf.if %c -> (f32) {
+        %2 = arith.addf %sum, %x : f32
+        scf.yield %2 : f32
       } else {
         scf.yield %sum : f32
       }
-      scf.yield %3 : f32
+      scf.yield %1 : f32
     }
-    scf.for %i = %lower to %upper step %step {
+    scf.for %i_1 = %lower to %upper step %step {
       scf.if %c {
-        %5 = arith.addi %i, %step : index
+        %3 = arith.addi %i_1, %step : index
       }
     }
-    %1 = scf.while (%v = %0) : (f32) -> f32 {
+    %4 = scf.while (%v = %0) : (f32) -> f32 {
       scf.condition(%c) %v : f32
     } do {
     ^bb0(%w: f32):
       scf.yield %w : f32
     }
-    cf.cond_br %c, ^bb1, ^bb2(%1 : f32)
+    cf.cond_br %c, ^bb1, ^bb2(%4 : f32)
   ^bb1:
-    %2 = func.call @more(%1) : (f32) -> f32
-    cf.br ^bb2(%2 : f32)
+    %5 = call @more(%4) : (f32) -> f32
+    cf.br ^bb2(%5 : f32)
   ^bb2(%r: f32):
     return %r : f32
   }

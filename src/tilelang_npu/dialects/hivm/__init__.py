@@ -140,6 +140,7 @@ from tilelang_npu.dialects.hivm.sync import (
     SyncBlockUnlockOp,
     SyncBlockWaitOp,
     WaitFlagOp,
+    barrier_of_cores,
 )
 from tilelang_npu.dialects.hivm.vector import (
     WITH_INDEX,
@@ -307,6 +308,7 @@ __all__ = [
     "VTransposeOp",
     "WaitFlagOp",
     "address_space",
+    "barrier_of_cores",
     "elementwise_op",
     "event",
     "mlir_type",

@@ -263,6 +263,15 @@ class SyncBlockOp(DialectOp):
             raise VerifyException(message)
 
 
+def barrier_of_cores(core: str | None) -> SyncBlockOp:
+    """The barrier of all cores, or of those of one kind (``cube`` or ``vector``), for all that they did before."""
+    if core == "cube":
+        return SyncBlockOp("ALL_CUBE", tcube_pipe="FIX", cube_pipe="S")
+    if core == "vector":
+        return SyncBlockOp("ALL_VECTOR", tvector_pipe="MTE3", vector_pipe="S")
+    return SyncBlockOp("ALL", tcube_pipe="FIX", cube_pipe="S", tvector_pipe="MTE3", vector_pipe="S")
+
+
 class _BlockFlagOp(DialectOp):
     """What sync_block_set and sync_block_wait share."""
 
