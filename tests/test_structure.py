@@ -30,6 +30,7 @@ ALLOWED = {
     "math": set(),
     "errors": set(),
     "__main__": {"cli"},
+    "pytest_plugin": {"compat", "runtime"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
 
@@ -112,13 +113,13 @@ def _operation_names() -> list[str]:
 def test_an_operation_is_declared_completely(name: str) -> None:
     from tilelang_npu import language, target
     from tilelang_npu.dialects.hivm import Hivm
-    from tilelang_npu.ops import operation
+    from tilelang_npu.ops import Composite, operation
 
     op = operation(name)
     assert op.doc.endswith(".")
     for chip in target.chips():
         assert op.pipe != "V" or op.cost in chip.vector, f"{chip.name} has no rate {op.cost!r}"
-    assert f"hivm.hir.{op.hivm}" in {known.name for known in Hivm.operations}
+    assert isinstance(op, Composite) or f"hivm.hir.{op.hivm}" in {known.name for known in Hivm.operations}
     assert any(_is_in_the_language(spelling, language) for spelling in (op.name, *op.aliases))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilelang_npu.math import cdiv, next_power_of_2
     from tilelang_npu.ops.dtypes import DType as DataType
     from tilelang_npu.runtime import cache, profiler
+    from tilelang_npu.runtime.autotune import AutoTuner, autotune, set_autotune_inputs
     from tilelang_npu.runtime.cache import disable_cache, enable_cache, is_cache_enabled
     from tilelang_npu.runtime.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
     from tilelang_npu.runtime.kernel import JITKernel
@@ -31,30 +32,43 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "autotuner": "runtime.autotune",
     "cache": "runtime.cache",
+    "carver": "compat.carver",
+    "intrinsics": "language.layouts",
     "language": "language",
     "math": "math",
     "profiler": "runtime.profiler",
+    "testing": "compat.testing",
+    "tvm": "compat.tvm",
 }
 _NAMES = {
+    "AutoTuner": ("runtime.autotune", "AutoTuner"),
     "DataType": ("ops.dtypes", "DType"),
     "JITKernel": ("runtime.kernel", "JITKernel"),
     "PassConfigKey": ("runtime.switches", "PassConfigKey"),
     "Profiler": ("runtime.profiler", "Profiler"),
     "TensorSupplyType": ("runtime.profiler", "TensorSupplyType"),
     "TileWarning": ("runtime.log", "TileWarning"),
+    "autotune": ("runtime.autotune", "autotune"),
+    "cached": ("runtime.factory", "compile"),
     "cdiv": ("math", "cdiv"),
     "compile": ("runtime.factory", "compile"),
     "disable_cache": ("runtime.cache", "disable_cache"),
     "do_bench": ("runtime.profiler", "do_bench"),
     "enable_cache": ("runtime.cache", "enable_cache"),
     "is_cache_enabled": ("runtime.cache", "is_cache_enabled"),
+    "get_cache_dir": ("runtime.cache", "get_cache_dir"),
     "jit": ("runtime.factory", "jit"),
+    "lower": ("runtime.factory", "lower"),
     "next_power_of_2": ("math", "next_power_of_2"),
+    "set_autotune_inputs": ("runtime.autotune", "set_autotune_inputs"),
+    "set_cache_dir": ("runtime.cache", "set_cache_dir"),
     "set_log_level": ("runtime.log", "set_log_level"),
 }
 
 __all__ = [
+    "AutoTuner",
     "DataType",
     "InternalError",
     "JITKernel",
@@ -64,6 +78,7 @@ __all__ = [
     "TileError",
     "TileWarning",
     "__version__",
+    "autotune",
     "cache",
     "cdiv",
     "compile",
@@ -76,6 +91,7 @@ __all__ = [
     "math",
     "next_power_of_2",
     "profiler",
+    "set_autotune_inputs",
     "set_log_level",
 ]
 

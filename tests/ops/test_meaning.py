@@ -216,7 +216,8 @@ def test_direct_ufuncs_are_the_same(rng: np.random.Generator) -> None:
     count = 0
     for entry in operations().values():
         for element in entry.dtypes:
-            sources = [element] * getattr(entry, "inputs", 1)
+            inputs = getattr(entry, "inputs", 1)
+            sources = [element] * (inputs if isinstance(inputs, int) else len(inputs))
             found = ufunc(entry, sources, element)
             if found is None:
                 continue

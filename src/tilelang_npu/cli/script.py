@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,12 +32,14 @@ class Outcome:
         names: its module's names.
         record: the kernels it compiled and ran.
         complaint: what it ended with, ready to be shown; empty where it ended well.
+        error: the exception it ended with.
     """
 
     code: int
     names: dict[str, Any]
     record: Record
     complaint: str = ""
+    error: BaseException | None = None
 
 
 def choose_chip(name: str | None) -> None:
@@ -48,7 +52,10 @@ def choose_chip(name: str | None) -> None:
         os.environ[environment.CHIP.name] = find_chip(name, None).name
 
 
-def execute(path: Path, arguments: Sequence[str], module_name: str, *, sanitize: bool = False) -> Outcome:
+def execute(
+    path: Path, arguments: Sequence[str], module_name: str, *, sanitize: bool = False,
+    names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
+) -> Outcome:
     """Run a script to its end, whatever the end is.
 
     Args:
@@ -56,6 +63,8 @@ def execute(path: Path, arguments: Sequence[str], module_name: str, *, sanitize:
         arguments: ``sys.argv`` behind the script's name.
         module_name: ``"__main__"``, or another name where the part under ``if __name__ == "__main__"`` is not to run.
         sanitize: look for hazards in every run of a kernel.
+        names: further names that the script sees.
+        transform: what to make of the script's syntax tree before it runs.
     """
     compat.install()
     old_argv, old_path = sys.argv, list(sys.path)
@@ -64,18 +73,37 @@ def execute(path: Path, arguments: Sequence[str], module_name: str, *, sanitize:
     with record(sanitize=sanitize) as done:
         outcome = Outcome(0, {}, done)
         try:
-            outcome.names = runpy.run_path(str(path), run_name=module_name)
+            if transform is None:
+                outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
+            else:
+                _run_tree(transform(ast.parse(path.read_bytes(), str(path))), path, module_name, names or {})
         except SystemExit as end:
+            outcome.error = end
             outcome.code, outcome.complaint = _exit_code(end.code)
         except TileError as error:
+            outcome.error = error
             outcome.code, outcome.complaint = 1, render(error)
         except KeyboardInterrupt:
             outcome.code, outcome.complaint = 130, "interrupted"
         except BaseException as error:  # noqa: BLE001  (whatever the script raises is shown as Python would)
+            outcome.error = error
             outcome.code, outcome.complaint = 1, _traceback(error, path)
         finally:
             sys.argv, sys.path[:] = old_argv, old_path
     return outcome
+
+
+def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, object]) -> None:
+    """Run a syntax tree as the module of that name."""
+    assert isinstance(tree, ast.Module)
+    module = types.ModuleType(module_name)
+    vars(module).update(names, __file__=str(path), __builtins__=__builtins__)
+    before, sys.modules[module_name] = sys.modules.get(module_name), module
+    try:
+        exec(compile(tree, str(path), "exec"), vars(module))
+    finally:
+        if before is not None:
+            sys.modules[module_name] = before
 
 
 def _exit_code(code: object) -> tuple[int, str]:

@@ -21,16 +21,33 @@ _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
 # Modules with another name here.
 _MOVED: Mapping[str, str] = {
+    "tilelang.autotuner": "tilelang_npu.runtime.autotune",
     "tilelang.cache": "tilelang_npu.runtime.cache",
+    "tilelang.carver": "tilelang_npu.compat.carver",
+    "tilelang.intrinsics": "tilelang_npu.language.layouts",
     "tilelang.profiler": "tilelang_npu.runtime.profiler",
+    "tilelang.testing": "tilelang_npu.compat.testing",
+    "tilelang.tvm": "tilelang_npu.compat.tvm",
+    "tvm": "tilelang_npu.compat.tvm",
 }
+_CARVER = "tilelang_npu.compat.carver"
 # Modules that exist only as a place to import from: their names, and the module that has each.
 _GATHERED: Mapping[str, Mapping[str, str]] = {
+    "tilelang.carver.anneal": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
+    "tilelang.carver.anneal.policy": {"AnnealTemplate": f"{_CARVER}.anneal", "Annealparam": f"{_CARVER}.anneal"},
+    "tilelang.carver.arch": {"Ascend": f"{_CARVER}.arch", "AscendArch": f"{_CARVER}.arch"},
+    "tilelang.carver.arch.ascend": {"Ascend": f"{_CARVER}.arch"},
+    "tilelang.carver.template": dict.fromkeys(("MatmulTemplate", "ElementwiseTemplate", "GEMVTemplate"), _CARVER),
+    "tilelang.carver.template.base": {"auto_infer_current_arch": f"{_CARVER}.arch"},
     "tilelang.engine": {"lower": "tilelang_npu.runtime.factory"},
     "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.switches"},
-    "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.profiler"},
-    "tilelang.utils.target": {"determine_platform": "tilelang_npu.runtime.targets"},
-    "tilelang.utils.tensor": {"TensorSupplyType": "tilelang_npu.runtime.profiler"},
+    "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.profiler", "NPUUtils": f"{_CARVER}.arch",
+                       "map_torch_type": "tilelang_npu.compat.torch_types"},
+    "tilelang.utils.npu_arch": {"AscendArch": f"{_CARVER}.arch"},
+    "tilelang.utils.npu_utils": {"NPUUtils": f"{_CARVER}.arch"},
+    "tilelang.utils.target": {"determine_platform": "tilelang_npu.compat.torch_types"},
+    "tilelang.utils.tensor": {"TensorSupplyType": "tilelang_npu.runtime.profiler",
+                              "map_torch_type": "tilelang_npu.compat.torch_types"},
 }
 
 
@@ -69,7 +86,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+        if fullname not in (_ALIAS, "tvm") and not fullname.startswith(_ALIAS + "."):
             return None
         if fullname in _GATHERED:
             return ModuleSpec(fullname, _Gather(), is_package=True)
@@ -101,7 +118,7 @@ def uninstall() -> None:
 
 
 def _forget() -> None:
-    for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
+    for name in [name for name in sys.modules if name in (_ALIAS, "tvm") or name.startswith(_ALIAS + ".")]:
         del sys.modules[name]
 
 

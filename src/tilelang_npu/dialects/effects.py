@@ -41,6 +41,9 @@ def accesses(op: Operation) -> Iterator[Access]:
     elif isinstance(op, memref.StoreOp):
         if _is_memory(op.memref):
             yield Access(op.memref, reads=False, writes=True, pipe="S")
+    elif isinstance(op, hivm.DebugOp):
+        if _is_memory(op.arg):
+            yield Access(op.arg, reads=True, writes=False, pipe="S")
     elif isinstance(op, StructuredOp):
         yield from _structured(op)
 
@@ -62,8 +65,11 @@ def _structured(op: StructuredOp) -> Iterator[Access]:
 
 
 def _accumulates(op: StructuredOp) -> bool:
-    if isinstance(op, hivm.MmadL1Op):
-        init = op.init_condition.owner
+    start = op.init_condition if isinstance(op, hivm.MmadL1Op) else None
+    if isinstance(op, hivm.CustomOp) and op.symbol == "mma":
+        start = op.ins()[2]
+    if start is not None:
+        init = start.owner
         constant = init.value if isinstance(init, arith.ConstantOp) else None
         return not (isinstance(constant, IntegerAttr) and constant.value.data != 0)
     return isinstance(op, hivm.StoreOp) and op.atomic_kind is not None

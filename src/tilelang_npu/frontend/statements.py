@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from xdsl.ir import Block, Region
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels, source
+from tilelang_npu.frontend.arithmetic import binary, compare
 from tilelang_npu.frontend.arithmetic import truth as traced_truth
 from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable, extent
 from tilelang_npu.frontend.builder import region_of
@@ -240,11 +242,13 @@ class Statements(Calls):
                             help="loop over range(...), T.serial(...), T.Pipelined(...), T.Parallel(...) or T.unroll(...)",
                             ).at(self.where(node.iter))
         self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
-        if self.builder.in_parallel:
-            raise TileError("a loop inside T.Parallel is not supported", code="T141",
-                            help="add its extent to T.Parallel, or put T.Parallel inside the loop")
+        if self.builder.in_parallel and loop.kind == "Parallel":
+            raise TileError("a T.Parallel inside T.Parallel is not supported", code="T141",
+                            help="write its extents into one T.Parallel")
         if loop.kind == "Parallel":
             self._parallel(node, loop)
+        elif loop.kind == "Persistent":
+            self._persistent(node, loop)
         else:
             self._serial(node, loop)
 
@@ -267,6 +271,41 @@ class Statements(Calls):
         if loop.kind == "unroll":
             made.attributes[tile.UNROLL] = UnitAttr()
         builder.emit(made, location)
+
+    def _persistent(self, node: ast.For, loop: launch.Loop) -> None:
+        """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        *domain, wave, group = loop.extents
+        if len(names) != len(domain) or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.Persistent over {len(domain)} axes has {len(domain)} loop variables, not {len(names)}",
+                            code="T141",
+                            help="write one name per axis: `for x, y in`").at(self.where(node.target))
+        builder, location, total = self.builder, self.builder.location, math.prod(domain)
+        group = min(group, domain[-1])
+        group = group if domain[-1] % group == 0 else 1
+        lower, upper, step = (builder.index(bound) for bound in (0, -(-total // wave), 1))
+        block, inner = Block(arg_types=[IndexType()]), Block()
+        builder.epoch += 1
+        with builder.at(block):
+            turn = builder.scalar(block.args[0], INDEX, None, (0, -(-total // wave) - 1))
+            linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
+            condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
+            with builder.at(inner), self.scopes.frame(FOR, isolates=True):
+                rest = linear
+                places: list[Expr] = []
+                for size in (group, *domain[-2::-1]):
+                    places.insert(0, binary(builder, "mod", rest, size))
+                    rest = binary(builder, "floordiv", rest, size)
+                *places, last = places
+                places.append(binary(builder, "add", binary(builder, "mul", rest, group), last))
+                for name, place in zip(names, places, strict=True):
+                    assert isinstance(name, ast.Name)
+                    self.scopes.bind(name.id, place, self.where(name))
+                self.body(node.body)
+                builder.emit(scf.YieldOp(), location)
+            builder.emit(scf.IfOp(condition, [], region_of(inner), None), location)
+            builder.emit(scf.YieldOp(), location)
+        builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
 
     def _parallel(self, node: ast.For, loop: launch.Loop) -> None:
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
@@ -303,7 +342,7 @@ class Statements(Calls):
         builder, location = self.builder, self.builder.location
         builder.require_kernel("a loop")
         if builder.in_parallel:
-            raise TileError("a loop inside T.Parallel is not supported", code="T141",
+            raise TileError("a `while` inside T.Parallel is not supported", code="T141",
                             help="put T.Parallel inside the loop")
         before, after = Block(), Block()
         builder.epoch += 1

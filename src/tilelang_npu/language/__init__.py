@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.language import tracing
 from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
-from tilelang_npu.language.launch import Kernel, Parallel, Pipelined, Scope, func_attr, rs, serial, unroll
+from tilelang_npu.language.launch import Kernel, Parallel, Persistent, Pipelined, Scope, func_attr, rs, serial, unroll
 from tilelang_npu.language.missing import NAMES, UnknownName, Unsupported
 from tilelang_npu.language.scalar import (
     And,
@@ -96,8 +96,11 @@ _HOMES: dict[str, tuple[str, str]] = {
         "alloc_shared", "alloc_fragment", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
         "alloc_local", "alloc_var",
         "annotate_address")},
-    **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "GemmWarpPolicy")},
-    **{name: ("sync", name) for name in ("barrier_all", "pipe_barrier", "set_flag", "wait_flag")},
+    **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "mma", "GemmWarpPolicy")},
+    "npu_gemm": ("matrix", "mma"), "use_swizzle": ("blocks", "use_swizzle"),
+    **{name: ("sync", name) for name in (
+        "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",
+        "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier")},
     **{name: ("reduction", name) for name in (
         "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax")},
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
@@ -118,6 +121,8 @@ def _find(name: str) -> Any:
         return getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")])
     if name in _vector_names():
         return import_module(f"{__name__}.vector").function(name)
+    if name in _structured_names():
+        return import_module(f"{__name__}.structured").function(name)
     return Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
 
 
@@ -125,7 +130,25 @@ def _vector_names() -> frozenset[str]:
     """Names of elementwise operations in the op table that are functions here."""
     from tilelang_npu import ops
 
-    return frozenset(name for op in ops.elementwise() if op.outputs == 1 for name in (op.name, *op.aliases) if name != "cast")
+    return frozenset(name for op in (*ops.elementwise(), *ops.composites()) if op.outputs == 1
+                     for name in (op.name, *op.aliases) if name not in ("cast", "sigmoid", "round"))
+
+
+def _structured_names() -> frozenset[str]:
+    """Names of structured operations in the op table, and those of the table below."""
+    from tilelang_npu import ops
+
+    entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured))
+    own = frozenset(name for op in entries for name in ((op.name, *op.aliases) if op.hivm != "custom" else op.aliases))
+    return own | _STRUCTURED
+
+
+_STRUCTURED = frozenset((
+    "print", "npuir_print", "tile.row_expand_mul",
+    "tile.row_expand_mul_experiment",
+    "tile.row_expand_sub_experiment", "tile.row_expand_div_experiment", "tile.atomic_add",
+    *(prefix + name for name in ("atomic_add", "atomic_addx4", "atomic_addx2") for prefix in ("", "v", "npuir_"))))
+"""Names of functions in ``structured`` that are no single entry of the table."""
 
 
 def _unsupported_entries() -> frozenset[str]:
@@ -156,7 +179,8 @@ class _TileNamespace:
         return found
 
     def __dir__(self) -> list[str]:
-        from_table = {name.removeprefix("tile.") for name in _vector_names() if name.startswith("tile.")}
+        from_table = {name.removeprefix("tile.")
+                      for name in (*_vector_names(), *_structured_names()) if name.startswith("tile.")}
         return sorted({*_TILE, *from_table})
 
 
@@ -175,13 +199,14 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    plain = {name for name in _vector_names() if not name.startswith("tile.")}
+    plain = {name for name in (*_vector_names(), *_structured_names()) if not name.startswith("tile.")}
     return sorted({*globals(), *_HOMES, *plain})
 
 
 __all__ = [
     "And", "Buffer", "Cast", "FragmentBuffer", "GemmWarpPolicy", "Kernel", "LocalBuffer", "Macro", "Not", "Or", "Parallel",
-    "Pipelined", "PrimFunc", "Scope", "Select", "SharedBuffer", "Sym", "Tensor", "abs", "alloc_L0A", "alloc_L0B", "alloc_L0C",
+    "Persistent", "Pipelined", "PrimFunc", "Scope", "Select", "SharedBuffer", "Sym", "Tensor", "abs",
+    "alloc_L0A", "alloc_L0B", "alloc_L0C",
     "alloc_L1", "alloc_fragment", "alloc_local", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
     "barrier_all", "cast",
     "ceil", "ceildiv", "clear", "copy", "cos", "dynamic", "erf", "exp", "exp2", "fill", "floor", "floordiv",

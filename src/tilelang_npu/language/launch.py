@@ -122,11 +122,13 @@ class Loop:
         kind: the language function's name.
         extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel``.
         num_stages: pipeline depth that was asked for; 0 for none.
+        index: of ``Persistent`` the number of the block; its extents are the domain, the wave and the group.
     """
 
-    kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel"]
+    kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent"]
     extents: tuple[Any, ...]
     num_stages: int = 0
+    index: Any = None
 
     def __iter__(self) -> Iterator[Any]:
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
@@ -200,6 +202,21 @@ def Parallel(*extents: Any, coalesced_width: int | None = None) -> Loop:
             raise TileError(f"T.Parallel: extent {extent!r} is not a positive integer", code="T150",
                             help="T.ceildiv(size, step) counts the steps of a size")
     return Loop("Parallel", extents)
+
+
+def Persistent(domain: Any, wave_size: int, index: Any, group_size: int = 8) -> Loop:
+    """``for x, y in T.Persistent([m, n], blocks, cid)``: the tiles of a domain that block ``cid`` of ``blocks`` takes, wave by
+    wave; tiles follow each other in bands of ``group_size`` of the last axis, where that divides it.
+
+    Raises:
+        TileError: T150, an extent that is not a positive constant.
+    """
+    sizes = [*(domain if isinstance(domain, (list, tuple)) else [domain]), wave_size, group_size]
+    for size in sizes:
+        if not _is_integer(size) or size <= 0:
+            raise TileError(f"T.Persistent: {size!r} is not a positive constant", code="T150",
+                            help="loop over the waves with T.serial where sizes are known only at run time")
+    return Loop("Persistent", tuple(int(size) for size in sizes), index=index)
 
 
 def range_loop(*bounds: Any) -> Loop:

@@ -1,4 +1,4 @@
-"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot``."""
+"""Matrix products on the Cube core: ``T.gemm``, ``T.gemm_v0``, ``T.npuir_dot``, ``T.mma``."""
 
 from __future__ import annotations
 
@@ -64,6 +64,21 @@ def gemm_v0(A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool
         TileError: what ``T.gemm`` raises.
     """
     _product("T.gemm_v0", A, B, C, None, init, bool(transpose_A), bool(transpose_B))
+
+
+def mma(A: Any, B: Any, C: Any, init: Any = False) -> None:
+    """``C += A @ B``, or ``C = A @ B`` where ``init`` holds, from operands that the kernel has loaded into L0A and L0B.
+
+    Raises:
+        TileError: what ``T.gemm`` raises; T122 also where A is not in L0A or B not in L0B.
+    """
+    what = "T.mma"
+    for role, value, space, name in (("A", A, "ca", "L0A"), ("B", B, "cb", "L0B")):
+        memory = as_memory(what, role, value)
+        if memory.buffer.space != space:
+            raise TileError(f"{what}: {role} {memory.describe()} is not in {name}", code="T122",
+                            help=f"allocate it with T.alloc_{name} and load it from L1; T.gemm_v0 takes matrices in L1")
+    _product(what, A, B, C, None, init, transpose_a=False, transpose_b=False)
 
 
 class GemmWarpPolicy:
@@ -173,4 +188,4 @@ def _check_types(what: str, a: Memory, b: Memory, c: Memory) -> None:
                         help=f"the Cube core computes {legal}")
 
 
-__all__ = ["ACCUMULATORS", "GemmWarpPolicy", "gemm", "gemm_v0", "npuir_dot"]
+__all__ = ["ACCUMULATORS", "GemmWarpPolicy", "gemm", "gemm_v0", "mma", "npuir_dot"]

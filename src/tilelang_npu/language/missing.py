@@ -13,12 +13,12 @@ _BOTH_SPELLINGS = (
     "cumsum", "sigmoid", "clamp", "bitcast", "load_nd2nz", "store_fixpipe", "store_nz2nd", "mulext", "mulextui",
 )
 _LANGUAGE = (
-    "Persistent", "use_swizzle", "mma", "npu_gemm", "set_cross_flag", "wait_cross_flag", "sync_all", "init_flag",
+    "init_flag",
     "clear_flag",
     "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi", "printf", "dump_tensor", "annotate_layout",
     "annotate_padding", "import_source", "reinterpretcast", "reinterpret", "set_deq_scale", "c2d_im2col", "loop_break", "If",
     "Then", "Else", "handle", "ptr", "make_tensor", "any_of", "all_of", "atomic_addx2", "dp4a", "vectorized", "grid",
-    "thread_binding", "parallel", "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier", "assert_",
+    "thread_binding", "parallel", "assert_",
     "reduce_prod", "reduce_any", "reduce_all", "reduce_bitand", "reduce_bitor", "gemm_v1",
 )
 _TILE = (

@@ -27,6 +27,7 @@ from tilelang_npu.ops import Elementwise, Reduce
 
 _UNSUPPORTED = ("prod", "any", "all", "xori", "ori", "none", "max_with_index_left", "max_with_index_right",
                 "min_with_index_left", "min_with_index_right")
+_SUM = {"float16": "float32"}  # a wider destination that a half-precision source may have
 _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
 
@@ -89,7 +90,9 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     entry = _entry(what, _OF_ABSOLUTES.get(mode, mode))
     axes = _axes(what, source, dims)
-    if source.dtype not in entry.dtypes or target.dtype != source.dtype:
+    wide = ops.computed_in(entry, source.dtype) if builder.dialect == "npuir" else None
+    if (source.dtype not in entry.dtypes or target.dtype != source.dtype) and (
+            wide is None or target.dtype not in (source.dtype, wide, _SUM.get(str(source.dtype)))):
         raise TileError(f"{what}: no reduction of {source.dtype} into {target.dtype}", code="T110",
                         notes=_described(source, target),
                         help="it works on " + ", ".join(entry.dtypes) + "; both sides have the same type")

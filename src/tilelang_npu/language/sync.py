@@ -1,4 +1,4 @@
-"""Flags and barriers inside a core, as the author writes them."""
+"""Flags and barriers inside a core and between cores, as the author writes them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from tilelang_npu.language.launch import pipe_name
 
 EVENTS = 8
 """Events between two pipes of a core (AscendC; HIVM's EVENT_ID0 to EVENT_ID7)."""
+FLAGS = 16
+"""Flags between the cores of a block (hardware.md 1.7)."""
+MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 2: "INTRA_BLOCK_SYNCHRONIZATION"}
+"""What the modes of a cross-core flag are in HIVM: all cores of a kind, the Vector cores of a block, Cube and Vector."""
 
 
 def barrier_all() -> None:
@@ -76,5 +80,105 @@ def _event(builder: Builder, what: str, value: Any) -> Any:
         if not 0 <= found < EVENTS:
             raise TileError(f"{what}: there is no event {found}; events are 0 to {EVENTS - 1}", code="T161",
                             help="use the events in turn: % 8 of a counter")
+        return found
+    return convert(builder, found, INT64).ssa(builder)
+
+
+def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
+    """Raise a flag to other cores once a pipe's earlier work is done (ascendc).
+
+    ``mode`` 2 is from the Cube core to the Vector cores of its block, or from all of these to it; 1 among the Vector cores of
+    a block; 0 among all cores of a kind.
+
+    Raises:
+        TileError: T161, no such pipe, flag or mode, or a core that nothing names.
+    """
+    what = "T.set_cross_flag"
+    builder, name = tracing.builder(what), pipe_name(pipe, what)
+    if mode not in MODES:
+        raise TileError(f"{what}: there is no mode {mode!r}", code="T161", help="modes are 0, 1 and 2")
+    builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, name), name, "S", _cross_flag(builder, what, flag),
+                                        mode=MODES[mode]), what)
+
+
+def wait_cross_flag(flag: Any, pipe: str = "") -> None:
+    """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only."""
+    what = "T.wait_cross_flag"
+    builder = tracing.builder(what)
+    if pipe:
+        pipe_name(pipe, what)
+    builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, ""), "S", "S", _cross_flag(builder, what, flag)), what)
+
+
+def sync_block_set(flag: Any) -> None:
+    """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir)."""
+    what = "T.sync_block_set"
+    builder = tracing.builder(what)
+    pipe = _own_pipe(builder, what)
+    builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, flag)), what)
+
+
+def sync_block_wait(flag: Any) -> None:
+    """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir)."""
+    what = "T.sync_block_wait"
+    builder = tracing.builder(what)
+    pipe = _own_pipe(builder, what)
+    builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, flag)), what)
+
+
+def block_barrier(flag: Any) -> None:
+    """All cores of a kind wait for each other: a flag that each sets and waits for (npuir)."""
+    _meeting("T.block_barrier", flag, MODES[0])
+
+
+def subblock_barrier(flag: Any) -> None:
+    """The Vector cores of a block wait for each other (npuir)."""
+    _meeting("T.subblock_barrier", flag, MODES[1])
+
+
+def sync_all() -> None:
+    """All cores of the launch wait for each other, and for all their earlier work; inside ``T.Scope`` those of its kind."""
+    builder = tracing.builder("T.sync_all")
+    builder.tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.sync_all")
+    builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")
+
+
+def _meeting(what: str, flag: Any, mode: str) -> None:
+    builder = tracing.builder(what)
+    pipe = builder.pipe or "S"
+    core, number = _core(builder, what, pipe), _cross_flag(builder, what, flag)
+    builder.tile_op(hivm.SyncBlockSetOp(core, pipe, "S", number, mode=mode), what)
+    builder.tile_op(hivm.SyncBlockWaitOp(core, "S", pipe, number, mode=mode), what)
+
+
+def _own_pipe(builder: Builder, what: str) -> str:
+    if builder.pipe is None:
+        raise TileError(f"{what} stands outside T.rs", code="T161", help="put it into `with T.rs(pipe):`")
+    return builder.pipe
+
+
+_PIPE_CORES = {"V": "VECTOR", "M": "CUBE", "MTE1": "CUBE", "FIX": "CUBE"}
+
+
+def _core(builder: Builder, what: str, pipe: str) -> str:
+    """The core that executes it: that of the ``T.Scope``, or the only one that has the pipe."""
+    named = {"cube": "CUBE", "vector": "VECTOR"}.get(builder.core or "")
+    only = _PIPE_CORES.get(pipe)
+    if named is not None and only is not None and named != only:
+        raise TileError(f"{what}: the {builder.core} core has no pipe {pipe}", code="T161",
+                        help="the pipes of the Cube core are S, M, MTE1, MTE2, MTE3, FIX, of the Vector core S, V, MTE2, MTE3")
+    core = named or only
+    if core is None:
+        raise TileError(f"{what}: nothing says which core executes it", code="T161",
+                        help="put it into `with T.Scope('C'):` or `with T.Scope('V'):`")
+    return core
+
+
+def _cross_flag(builder: Builder, what: str, value: Any) -> Any:
+    found = extent(builder, value)
+    if isinstance(found, int):
+        if not 0 <= found < FLAGS:
+            raise TileError(f"{what}: there is no flag {found}; flags are 0 to {FLAGS - 1}", code="T161",
+                            help="flags count, so that iterations need none of their own")
         return found
     return convert(builder, found, INT64).ssa(builder)

@@ -27,6 +27,8 @@ class ScalarType(DType):
 
     def __call__(self, value: Any) -> Any:
         """``value`` as this element type: an operation on a traced value, else a Python number rounded to the type."""
+        if isinstance(value, str) and self.is_float:
+            value = float(value)  # "inf", "-inf" and "nan" have no literal
         current = tracing.active()
         if current is not None:
             return current.cast(value, DType(str(self)))

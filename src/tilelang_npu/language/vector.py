@@ -36,7 +36,7 @@ from tilelang_npu.language.operands import (
     view,
     with_axes,
 )
-from tilelang_npu.ops import DType, Elementwise
+from tilelang_npu.ops import Composite, DType, Elementwise
 
 _OWN = ("cast", "compare", "bitwise_rshift")  # entries whose functions take more than buffers
 _WITH_TEMPORARY = ("exp2", "log2")  # T.vexp2(src, dst, tmp): the scratch tile is not needed here
@@ -94,7 +94,7 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destina
         problem = f"the mask has elements of {buffers[0][1].dtype}, not bool"
     elif any(operand.dtype != element for _, operand in typed):
         problem = "the inputs have different element types"
-    elif element not in entry.dtypes:
+    elif not _computes(entry, element):
         problem = f"{entry.name} does not work on {element}"
     elif str(destination.dtype) not in result:
         problem = f"the destination has elements of {destination.dtype}, not {' or '.join(result)}"
@@ -102,6 +102,14 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destina
         raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination),
                         help=_type_advice(entry, element))
     return element
+
+
+def _computes(entry: Elementwise, element: DType) -> bool:
+    """Whether the operation takes the element type: itself, or on the npuir branch by way of a wider one."""
+    if tracing.builder(entry.name).dialect == "npuir" or isinstance(entry, Composite):
+        return ops.computed_in(entry, element) is not None and (
+            element != "bfloat16" or tracing.builder(entry.name).dialect == "npuir")
+    return element in entry.dtypes
 
 
 def _type_advice(entry: Elementwise, element: DType) -> str:
@@ -123,6 +131,11 @@ def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Seq
     for position, operand in enumerate(sources):
         if not isinstance(operand, Memory) or _fits(builder, entry, operand, destination):
             continue
+        if builder.dialect == "npuir" and entry.broadcast and operand.ndim < destination.ndim:
+            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row there
+            if broadcasts(whole.extents, destination.extents):
+                sources[position] = whole
+                continue
         help_text = "shapes are equal, or an input has size 1 where the destination has not"
         if operand.ndim == 1 and destination.ndim == 2:
             length = operand.extents[0]
@@ -160,7 +173,8 @@ def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destin
         if not isinstance(operand, Memory):
             continue
         how = overlap(operand, destination)
-        if how == "partial" or (how == "same" and not entry.in_place):
+        late = position > 0 and isinstance(entry, Composite)
+        if how == "partial" or (how == "same" and (not entry.in_place or late)):
             reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
             raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",
                             notes=_described(entry, sources, destination), help="write to another buffer")
@@ -180,12 +194,50 @@ def function(name: str) -> Callable[..., Any]:
     if not isinstance(found, Elementwise) or found.outputs != 1 or name == "cast":
         raise KeyError(name)
     first = name.startswith("tile.")
+    if isinstance(found, Composite):
+        return _named(_composite(name, found, first), name, found)
     made = _SPECIAL[found.name](name, found) if found.name in _OWN else _plain(name, found, first)
+    return _named(made, name, found)
+
+
+def _named(made: Callable[..., Any], name: str, found: Elementwise) -> Callable[..., Any]:
     made.__name__ = name.rsplit(".", 1)[-1]
     made.__qualname__ = f"T.{name}"
     made.__module__ = __name__
     made.__doc__ = f"{found.doc} Element types: {', '.join(found.dtypes)}."
     return made
+
+
+def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., Any]:
+    inputs = ["src"] if entry.inputs == 1 else [f"src{position}" for position in range(entry.inputs)]
+    if entry.name == "clamp":
+        inputs = ["src", "min_val", "max_val"]
+    split = len(inputs) - entry.behind
+    names = ["dst", *inputs] if destination_first else [*inputs[:split], "dst", *inputs[split:]]
+    counted = entry.counted and destination_first
+    if counted:
+        names.append("count")
+    signature = inspect.Signature([
+        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                          default=None if each == "count" else inspect.Parameter.empty) for each in names])
+
+    def call(*arguments: Any, **keywords: Any) -> None:
+        what = f"T.{name}"
+        try:
+            bound = signature.bind(*arguments, **keywords)
+        except TypeError as wrong:
+            raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+        values = dict(bound.arguments)
+        target, count = values.pop("dst"), values.pop("count", None)
+        operands = [values[key] for key in inputs]
+        if count is not None:
+            builder = tracing.builder(what)
+            target = _first(builder, what, as_memory(what, "the destination", target), count)
+            operands[0] = _first(builder, what, as_memory(what, "the input", operands[0]), count)
+        apply(what, entry, operands, target)
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
 
 
 def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., Any]:

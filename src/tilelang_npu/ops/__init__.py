@@ -5,6 +5,23 @@ cost model and the documentation look it up here and nowhere else. This package 
 """
 
 from tilelang_npu.ops.dtypes import DType, dtype
-from tilelang_npu.ops.spec import Clause, Elementwise, Operation, Reduce, elementwise, operation, operations
+from tilelang_npu.ops.spec import (
+    Clause,
+    Composite,
+    Elementwise,
+    Operation,
+    Reduce,
+    Refused,
+    Shape,
+    Structured,
+    composites,
+    computed_in,
+    elementwise,
+    operation,
+    operations,
+)
 
-__all__ = ["Clause", "DType", "Elementwise", "Operation", "Reduce", "dtype", "elementwise", "operation", "operations"]
+__all__ = [
+    "Clause", "Composite", "DType", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured", "composites",
+    "computed_in", "dtype", "elementwise", "operation", "operations",
+]

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.ops.rounding import conversion, is_plain
-from tilelang_npu.ops.spec import Elementwise, Operation, Reduce, operations
+from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce, operations
 
 Kernel = Callable[..., None]
 
@@ -61,7 +61,9 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
 
 def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:
     """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, out=dst)``; None where a kernel is needed."""
-    if not isinstance(op, Elementwise) or not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
+    if not isinstance(op, Elementwise) or isinstance(op, Composite):
+        return None
+    if not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
         return None
     plain = (target == "float32" and op.hivm not in _BITWISE) or (target.is_integer and op.hivm in _WRAPPING)
     return op.meaning if plain and op.result == "same" and all(source == target for source in sources) else None

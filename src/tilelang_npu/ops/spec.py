@@ -7,7 +7,8 @@ documentation) is derived from the entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -99,6 +100,79 @@ class Elementwise(Operation):
     axes_clauses: bool = True
 
 
+@dataclass(frozen=True)
+class Step:
+    """One operation of a composite: ``target = op(operands)``, names and numbers; ``clauses`` as of the entry."""
+
+    op: str
+    operands: tuple[str | float, ...]
+    target: str
+    clauses: tuple[tuple[str, str], ...] = ()
+
+
+_STEP = re.compile(r"(\w+) = (\w+)\((.*)\)")
+
+
+def steps(text: str) -> tuple[Step, ...]:
+    """Steps from ``t = exp(src0); dst = add(t, 1)``. Names are ``dst``, ``src0``, ``src1``, ... and those of temporaries; the
+    last operands may be clauses, ``round_mode=rint``.
+
+    Raises:
+        ValueError: the text is no step.
+    """
+    found = []
+    for line in text.split(";"):
+        match = _STEP.fullmatch(line.strip())
+        if match is None:
+            msg = f"{line.strip()!r} is no step"
+            raise ValueError(msg)
+        target, op, inside = match.groups()
+        parts = [part.strip() for part in inside.split(",")]
+        clauses = tuple((name, value) for name, _, value in (part.partition("=") for part in parts) if value)
+        operands = tuple(part if part[0].isalpha() else float(part) for part in parts if "=" not in part)
+        found.append(Step(op, operands, target, clauses))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composite(Elementwise):
+    """An elementwise operation without a HIVM op of its own: ``expansion`` writes it in other entries.
+
+    Only its first input may be the destination too. The last ``behind`` inputs stand behind the destination in the names
+    that take it last (``T.vclamp(src, dst, low, high)``). ``accumulates`` says that the destination is read.
+    """
+
+    expansion: tuple[Step, ...]
+    behind: int = 0
+    accumulates: bool = False
+    counted: bool = False
+
+    def __post_init__(self) -> None:
+        known = {"dst"} if self.accumulates else set()
+        known |= {f"src{number}" for number in range(self.inputs)}
+        for step in self.expansion:
+            missing = [name for name in step.operands if isinstance(name, str) and name not in known]
+            if missing:
+                msg = f"op {self.name!r}: {missing[0]} is read before a step has written it"
+                raise TypeError(msg)
+            known.add(step.target)
+        if not self.expansion or self.expansion[-1].target != "dst":
+            msg = f"op {self.name!r}: the last step writes dst"
+            raise TypeError(msg)
+
+
+_WIDER = {"bfloat16": "float32", "float16": "float32"}
+
+
+def computed_in(op: Operation, element: DType) -> DType | None:
+    """The element type that an operation is computed in: its own where the entry has it, a wider one that holds all its
+    values where the entry has that one only (``legalise-types`` casts there and back), None where there is none."""
+    if element in op.dtypes:
+        return element
+    wider = _WIDER.get(str(element))
+    return DType(wider) if wider is not None and wider in op.dtypes else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reduce(Operation):
     """A vector op that folds axes of its source; ``mode`` is the ``reduce_op`` of ``hivm.hir.vreduce``.
@@ -113,6 +187,57 @@ class Reduce(Operation):
     pipe: Pipe = "V"
     core: Core = "AIV"
     hivm: str = "vreduce"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An operand as a contract sees it: its element type, and its extents (None where only run time knows one)."""
+
+    dtype: DType
+    extents: tuple[int | None, ...]
+
+    @property
+    def count(self) -> int | None:
+        """Number of elements, where it is constant."""
+        total = 1
+        for size in self.extents:
+            if size is None:
+                return None
+            total *= size
+        return total
+
+
+class Refused(Exception):
+    """A contract that a call breaks: the code of the error, what is wrong, and what to do."""
+
+    def __init__(self, code: str, problem: str, advice: str) -> None:
+        super().__init__(problem)
+        self.code, self.problem, self.advice = code, problem, advice
+
+
+Contract = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, object]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structured(Operation):
+    """A vector op that is not computed element by element: it moves, scans, sorts, or makes data.
+
+    ``hivm`` is the mnemonic of its HIVM op, or ``custom``: then it is a ``hivm.hir.custom`` whose symbol is the entry's
+    name. ``meaning(outputs, inputs, facts)`` writes the outputs; scalar inputs are numbers.
+
+    Attributes:
+        inputs: names of the inputs; the last one may be repeated where ``variadic`` says so.
+        outputs: names of the outputs, likewise.
+        contract: called with the outputs, the inputs that are buffers and the attributes; raises :class:`Refused`.
+        in_place: whether an output may be an input.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ("dst",)
+    contract: Contract
+    in_place: bool = False
+    pipe: Pipe = "V"
+    core: Core = "AIV"
 
 
 @dataclass
@@ -146,7 +271,7 @@ def declare(op: OpT) -> OpT:
 
 def _load() -> None:
     if not _REGISTRY.loaded:
-        from tilelang_npu.ops import reductions, vector  # noqa: F401  (their import declares the entries)
+        from tilelang_npu.ops import composite, reductions, structured, vector  # noqa: F401  (their import declares the entries)
 
         _REGISTRY.loaded = True
 
@@ -168,5 +293,10 @@ def operation(name: str) -> Operation:
 
 
 def elementwise() -> Iterator[Elementwise]:
-    """The elementwise entries, in the order of declaration."""
-    return (op for op in operations().values() if isinstance(op, Elementwise))
+    """The elementwise entries that are HIVM ops, in the order of declaration."""
+    return (op for op in operations().values() if isinstance(op, Elementwise) and not isinstance(op, Composite))
+
+
+def composites() -> Iterator[Composite]:
+    """The composite entries, in the order of declaration."""
+    return (op for op in operations().values() if isinstance(op, Composite))

@@ -44,6 +44,9 @@ class JITKernel:
         switches: the compiler switches in effect, by their string keys.
         remarks: what its author should know though nothing is wrong.
         last_launch: times, hazards and trace of the last run; None before the first.
+        latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
+        config: that configuration.
+        ref_latency: milliseconds of the reference on the host, where tuning had one.
         signature: what it is called with.
     """
 
@@ -67,6 +70,9 @@ class JITKernel:
                                    frozenset(position for position, effect in self._effects.items() if effect.writes))
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
         self.last_launch: Launch | None = None
+        self.latency: float | None = None
+        self.config: dict[str, Any] | None = None
+        self.ref_latency: float | None = None
         self._covered: set[object] = set()
         self._check_allocated(settings)
         if settings.debug_root_path is not None:
@@ -206,6 +212,34 @@ class JITKernel:
     def get_kernel_source(self) -> str:
         """The HIVM text that runs; the same as ``mlir()``."""
         return self.mlir()
+
+    @property
+    def kernel_source(self) -> str:
+        """The same as ``get_kernel_source()``."""
+        return self.mlir()
+
+    mlir_content = kernel_source
+
+    def get_host_source(self) -> str:
+        """There is no host code here: what launches a kernel is this package. The text says so."""
+        return f"// {self.name} is launched by tilelang_npu; there is no host source\n"
+
+    def update_tuner_result(self, latency: float, config: Mapping[str, Any], ref_latency: float | None) -> JITKernel:
+        """Note what tuning found; returns the kernel."""
+        self.latency, self.config, self.ref_latency = latency, dict(config), ref_latency
+        return self
+
+    def get_tuner_result(self) -> dict[str, Any]:
+        """``latency`` (modelled milliseconds), ``config`` and ``ref_latency`` (milliseconds of the host).
+
+        Raises:
+            TileError: T731 the kernel was not tuned.
+        """
+        if self.config is None:
+            msg = f"{self.name} was not tuned"
+            raise TileError(msg, code="T731", location=user_location(),
+                            help="call a factory under @tilelang.autotune without its tunable parameters")
+        return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
 
     def mlir_module(self, stage: str = FINAL) -> Any:
         """The kernel as a live module of the MLIR bindings, in a context of its own.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator import Hazard, Launch
 
-__all__ = ["Record", "Tally", "compiled", "launched", "record"]
+__all__ = ["Record", "Tally", "clock_us", "compiled", "launched", "record"]
 
 
 @dataclass(eq=False)
@@ -55,6 +55,17 @@ class Record:
 _OPEN: list[Record] = []
 
 
+class _Clock:
+    """Modelled microseconds of every run in this process so far."""
+
+    now = 0.0
+
+
+def clock_us() -> float:
+    """A clock of the device: the modelled time of all runs so far, in microseconds. It stands still between them."""
+    return _Clock.now
+
+
 @contextmanager
 def record(*, sanitize: bool = False) -> Iterator[Record]:
     """Collect the kernels that are compiled and run inside the ``with``.
@@ -79,6 +90,7 @@ def compiled(kernel: JITKernel) -> None:
 
 def launched(kernel: JITKernel, launch: Launch) -> None:
     """Tell the open records about a run. A record keeps the last run of a kernel; a run's events take memory."""
+    _Clock.now += launch.time_us
     for opened in _OPEN:
         tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
         if tally is None:

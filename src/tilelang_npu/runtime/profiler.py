@@ -168,6 +168,35 @@ class Profiler:
             _compare(number, _wide(result), _wide(wanted), atol, rtol, max_mismatched_ratio)
 
 
+    def manual_assert_close(
+        self, reference_program: Callable[..., Any], input_tensors: Sequence[Any] | None = None,
+        manual_check_prog: Callable[[list[Any], list[Any]], Any] | None = None,
+    ) -> None:
+        """Compare the kernel's results with a reference's by the caller's own function, which raises where they differ.
+
+        Args:
+            reference_program: takes the inputs, returns one array or a list of them.
+            input_tensors: the inputs, where they are not to be made.
+            manual_check_prog: takes the kernel's results and the reference's, both as lists.
+        """
+        inputs = self.inputs() if input_tensors is None else list(input_tensors)
+        results, expected = _listed(self.kernel(*inputs)), _listed(reference_program(*inputs))
+        if manual_check_prog is not None:
+            manual_check_prog(results, expected)
+
+    def assert_consistent(self, repeat: int = 2) -> None:
+        """Run the kernel several times on the same inputs and compare bit for bit.
+
+        Raises:
+            AssertionError: two runs differ.
+        """
+        first, *others = (_listed(self.kernel(*self.inputs())) for _ in range(max(2, min(repeat, 3))))
+        for other in others:
+            for number, (result, wanted) in enumerate(zip(other, first, strict=True)):
+                same = as_array(result).tobytes() == as_array(wanted).tobytes()
+                assert same, f"result {number} differs between two runs on the same inputs"
+
+
 def _listed(results: Any) -> list[Any]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 

@@ -22,6 +22,7 @@ _REINTERPRETED = {
     "bfloat16": ("int16", np.dtype(ml_dtypes.bfloat16)),
     "float8_e4m3fn": ("uint8", np.dtype(ml_dtypes.float8_e4m3fn)),
     "float8_e5m2": ("uint8", np.dtype(ml_dtypes.float8_e5m2)),
+    "float8_e8m0fnu": ("uint8", np.dtype(ml_dtypes.float8_e8m0fnu)),
 }
 
 
@@ -68,10 +69,14 @@ def _from_torch(tensor: Any) -> Array:
 
 
 def like_caller(array: Array, inputs: tuple[object, ...]) -> Any:
-    """``array`` as the kind of array the caller used: a torch tensor over the same memory if any input is one."""
-    if not any(_is_torch(value) for value in inputs):
+    """``array`` as the kind of array the caller used: a torch tensor over the same memory if any input is one.
+
+    A call without arrays tells nothing; where torch has a device ``npu``, the caller is a script that would get a tensor on it.
+    """
+    torch: Any = sys.modules.get("torch")
+    asked = any(_is_torch(value) for value in inputs)
+    if not asked and (any(is_tensor(value) for value in inputs) or not hasattr(torch, "npu")):
         return array
-    torch: Any = sys.modules["torch"]
     for name, (bits, dtype) in _REINTERPRETED.items():
         if array.dtype == dtype:
             return torch.from_numpy(array.view(np.dtype(bits))).view(getattr(torch, name))

@@ -8,7 +8,7 @@ from math import ceil
 
 from tilelang_npu.ops.dtypes import dtype
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, value
-from tilelang_npu.simulator.work import Fold, Lanes, Mmad, ScalarAccess, Transfer
+from tilelang_npu.simulator.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Transfer
 from tilelang_npu.target import Chip, Move
 
 REPEAT = 256
@@ -57,6 +57,9 @@ class CostModel:
             return self._lanes(work, prints, event)
         if isinstance(work, Fold):
             return self._fold(work, prints[0])
+        if isinstance(work, Multiply):
+            macro = Mmad(work.element, False, 0, 0, 0, (-1, -1), (-1, -1), -1, (-1, -1), False, False)
+            return self.multiply(macro, value(work.m, event), value(work.k, event), value(work.n, event))
         if isinstance(work, ScalarAccess):
             cycles = self.chip.scalar.store if work.store else self.chip.scalar.load
             return Cost(cycles, cycles, prints[0].element)

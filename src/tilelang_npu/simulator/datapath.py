@@ -67,6 +67,16 @@ def _panels_of(buffer: Array) -> Array:
     return merged
 
 
+def transpose_fractals(dst: Array, src: Array) -> None:
+    """Fractals of a matrix into those of its transpose."""
+    source, target = _panels_of(src), _panels_of(dst)
+    matrix = source.transpose(1, 0, 2).reshape(source.shape[1], -1).T
+    rows, columns = min(target.shape[1], matrix.shape[0]), min(target.shape[0] * target.shape[2], matrix.shape[1])
+    whole = np.zeros((target.shape[1], target.shape[0] * target.shape[2]), matrix.dtype)
+    whole[:rows, :columns] = matrix[:rows, :columns]
+    target[...] = whole.reshape(target.shape[1], target.shape[0], target.shape[2]).transpose(1, 0, 2)
+
+
 def load_padded(dst: Array, src: Array, left: int, right: int | None, value: Any) -> None:
     """A load whose rows get elements before and behind them; ``value`` None repeats the first element of each row."""
     columns = src.shape[-1]

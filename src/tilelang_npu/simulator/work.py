@@ -87,6 +87,21 @@ class Mmad:
 
 
 @dataclass(frozen=True)
+class Multiply:
+    """One product of what is in L0A and L0B.
+
+    Attributes:
+        element: element type of the operands, MLIR spelling.
+        m, k, n: sizes of the matrices.
+    """
+
+    element: str
+    m: Slot
+    k: Slot
+    n: Slot
+
+
+@dataclass(frozen=True)
 class EventSet:
     """``set_flag``: behind the earlier work of ``source``, for ``target``."""
 

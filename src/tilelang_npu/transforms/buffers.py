@@ -14,6 +14,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 
 Space = Literal["gm", "ub", "cbuf", "ca", "cb", "cc", "shared", "fragment", "local"]
@@ -73,7 +74,7 @@ def uses_of(op: Operation) -> Iterator[Use]:
     """The buffer operands of one tile operation, with its effects on them; nothing for other operations."""
     if isinstance(op, tile.CopyOp):
         yield Use(op, 0, reads=True, writes=False, role="copy-source")
-        yield Use(op, 1, reads=False, writes=True, role="copy-target")
+        yield Use(op, 1, reads=op.atomic is not None, writes=True, role="copy-target")
     elif isinstance(op, tile.GemmOp):
         yield Use(op, 0, reads=True, writes=False, role="left")
         yield Use(op, 1, reads=True, writes=False, role="right")
@@ -82,7 +83,19 @@ def uses_of(op: Operation) -> Iterator[Use]:
         for index, value in enumerate(op.inputs):
             if isinstance(value.type, MemRefType):
                 yield Use(op, index, reads=True, writes=False, role="vector")
-        yield Use(op, len(op.inputs), reads=False, writes=True, role="vector")
+        entry = op.entry()
+        reads = isinstance(entry, ops.Composite) and entry.accumulates
+        yield Use(op, len(op.inputs), reads=reads, writes=True, role="vector")
+    elif isinstance(op, tile.CallOp):
+        sources = {root_of(value) for value in op.inputs if isinstance(value.type, MemRefType)}
+        for index, value in enumerate(op.inputs):
+            if isinstance(value.type, MemRefType):
+                yield Use(op, index, reads=True, writes=False, role="vector")
+        for index, value in enumerate(op.outputs):
+            yield Use(op, len(op.inputs) + index, reads=root_of(value) in sources, writes=True, role="vector")
+    elif isinstance(op, tile.PrintOp):
+        if isinstance(op.value.type, MemRefType):
+            yield Use(op, 0, reads=True, writes=False, role="scalar")
     elif isinstance(op, tile.ReduceOp):
         yield Use(op, 0, reads=True, writes=False, role="vector")
         yield Use(op, 1, reads=op.accumulate is not None, writes=True, role="vector")

@@ -1,12 +1,38 @@
-"""Which core an operation of a mixed kernel runs on."""
+"""Which core an operation of a mixed kernel runs on.
+
+What stands in ``T.Scope`` carries its core in the attribute ``hivm.tcore_type`` as far as it does not say so itself: flags
+and barriers inside a core, stores of single elements, loops and branches. The attribute goes when the cores are split.
+"""
 
 from __future__ import annotations
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.declaration import DialectOp
+
+ON_CORE = "hivm.tcore_type"
+_CORES = {"CUBE": "AIC", "VECTOR": "AIV"}
+
+
+def assign(op: Operation, core: str) -> None:
+    """Note the core (``CUBE`` or ``VECTOR``) on an operation in ``T.Scope`` and on those inside it that leave it open."""
+    for inner in op.walk():
+        if isinstance(inner, (scf.ForOp, scf.IfOp, scf.WhileOp)):
+            ours = all(core_of(each) in (_CORES[core], "either") for each in inner.walk() if each is not inner)
+        elif isinstance(inner, memref.StoreOp):
+            ours = hivm.space_of(inner.memref.type) == "gm"
+        else:
+            ours = isinstance(inner, DialectOp) and inner.core() == "either" and not inner.results
+        if ours:
+            inner.attributes[ON_CORE] = hivm.CoreTypeAttr(core)
+
+
+def forget(op: Operation) -> None:
+    """Remove what ``assign`` noted."""
+    if not isinstance(op, (hivm.CustomOp, hivm.CustomMacroOp)):
+        op.attributes.pop(ON_CORE, None)
 
 
 def core_of(op: Operation) -> str:
@@ -14,6 +40,9 @@ def core_of(op: Operation) -> str:
 
     Element accesses in UB, and element stores to GM, are the Vector core's; element reads of GM are whoever needs them.
     """
+    noted = op.attributes.get(ON_CORE)
+    if isinstance(noted, hivm.CoreTypeAttr) and noted.data in _CORES:
+        return _CORES[noted.data]
     if isinstance(op, (memref.LoadOp, memref.StoreOp)):
         reads = isinstance(op, memref.LoadOp)
         space = hivm.space_of(op.operands[0 if reads else 1].type)

@@ -91,21 +91,39 @@ class _Writer:
                     emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
 
 
+def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp]) -> list[int]:
+    """The flags that the user's own code does not name; the highest first where it computes numbers."""
+    named = {op.flag_id() for op in by_hand}
+    left = [flag for flag in flags if flag not in named]
+    return left if all(isinstance(flag, int) for flag in named) else left[::-1]
+
+
 @dataclass(frozen=True)
 class CrossSync(ModulePass):
-    """The pass; ``arguments`` includes the kernel's own tensors, where the user does not set flags; ``chip`` has the flags."""
+    """The pass; ``chip`` has the flags, of which those that the user names are left out.
+
+    Attributes:
+        chip: the chip.
+        arguments: order the accesses to the kernel's own tensors too, unless the user sets flags.
+        exclusive: the user asked for flags around the tensors, so that setting some by hand is an error.
+    """
 
     name = "cross-sync"
     chip: str = "Ascend910B2"
     arguments: bool = True
+    exclusive: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         flags = chips.chip(self.chip).sync.user_flag_ids
         for function in op.walk():
             if isinstance(function, func.FuncOp) and is_mixed(function):
-                writer = _Writer(function, arguments=self.arguments)
+                by_hand = [inner for inner in function.walk() if isinstance(inner, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp))]
+                if by_hand and self.exclusive and self.arguments:
+                    raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",
+                                 help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
+                writer = _Writer(function, arguments=self.arguments and not by_hand)
                 writer.collect(build(function.body.block, core=core_of))
-                writer.write(flags)
+                writer.write(_left_over(flags, by_hand))
 
 
 def is_mixed(function: func.FuncOp) -> bool:

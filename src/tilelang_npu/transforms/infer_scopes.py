@@ -30,7 +30,8 @@ _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", 
 _WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
          "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
 _OPEN = ("shared", "fragment")
-DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf")}
+DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf"),
+          ("cbuf", "ca"), ("cbuf", "cb")}
 """Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
 
 Valid = dict[SSAValue, frozenset[str]]
@@ -46,7 +47,13 @@ class _Homes:
 
 def _needed(uses: Iterable[Use]) -> list[str]:
     """The memories that the uses of a buffer call for."""
-    return list(dict.fromkeys(_NEEDS[use.role] for use in uses if use.role in _NEEDS))
+    found: list[str] = []
+    for use in uses:
+        if use.role in _NEEDS:
+            found.append(_NEEDS[use.role])
+        elif use.role == "copy-source" and space_of(use.op.operands[1]) in ("ca", "cb"):
+            found.append("cbuf")  # what L0A and L0B are loaded from
+    return list(dict.fromkeys(found))
 
 
 def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> None:
@@ -79,7 +86,7 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
         wanted = _NEEDS.get(use.role)
         if wanted is None or wanted == space or space == "local":
             continue
-        if space == "gm" and use.role == "scalar":
+        if (space, use.role) in (("gm", "scalar"), ("ca", "left"), ("cb", "right")):
             continue
         raise refuse(
             use.op,

@@ -36,8 +36,10 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.lowering.calls import lower_call, lower_print
 from tilelang_npu.transforms.lowering.compute import (
     lower_broadcast,
     lower_elementwise,
@@ -49,6 +51,7 @@ from tilelang_npu.transforms.lowering.copies import lower_copy
 from tilelang_npu.transforms.lowering.launch import (
     KernelShape,
     begin_function,
+    check_cores,
     finish_function,
     shape_of_kernel,
     shaped_argument,
@@ -127,13 +130,12 @@ class Lowering:
 
     def scratch(self, like: View, element: Attribute) -> View:
         """A temporary tile in UB with the shape of a view and another element type."""
-        shape = [size if isinstance(size, int) else None for size in like.shape]
-        if None in shape:
-            roots = like.buffer.shape
-            shape = [size if isinstance(size, int) else None for size in roots]
-        sizes = [size or 1 for size in shape]
-        buffer = self.allocate("scratch", sizes, element, "ub", pad=True)
-        return whole(buffer)
+        sizes: list[int] = []
+        for axis, size in zip(like.axes, like.shape, strict=True):
+            bound = size if isinstance(size, int) or axis is None else like.buffer.shape[axis]
+            sizes.append(bound if isinstance(bound, int) else 1)
+        made = whole(self.allocate("scratch", sizes, element, "ub", pad=True))
+        return made if made.shape == like.shape else made.resized(like.shape)
 
     def allocate(self, label: str, shape: list[int], element: Attribute, space: str, *, pad: bool) -> Buffer:
         """Emit an allocation; matrices of L1 and L0C get fractals, rows in UB that a DMA takes one by one get whole
@@ -145,8 +147,8 @@ class Lowering:
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
             ring.results[0].name_hint = label if label.isidentifier() else None
             return Buffer(ring.results[0], space, tuple(shape), label)
-        if space in ("cbuf", "cc") and len(shape) >= 2:
-            physical = fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
+        if space in ("cbuf", "cc", "ca", "cb") and len(shape) >= 2:
+            physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
         else:
             pitch = -(-shape[-1] * kind.nbytes // UB_BLOCK) * UB_BLOCK // kind.nbytes
@@ -232,7 +234,27 @@ class Lowering:
         self._bind(op, made)
 
     def _on_core(self, op: tile.OnCoreOp) -> None:
+        block = self.emit.point.block
+        last = block.last_op
         self._block(op.body.block)
+        made = block.first_op if last is None else last.next_op
+        while made is not None:
+            assign(made, "CUBE" if op.core.data == "cube" else "VECTOR")
+            made = made.next_op
+
+    def _cross_set(self, op: hivm.SyncBlockSetOp) -> None:
+        """A flag that the user sets needs the base address of the flags."""
+        flag = op.flag_id()
+        made = self.emit.insert(hivm.SyncBlockSetOp(
+            op.tcore_type, op.tpipe, op.pipe, flag if isinstance(flag, int) else self.values[flag],
+            ffts=self.emit.entry.args[0], mode=op.tsync_instr_mode.data))
+        made.attributes.update(op.attributes)
+
+    def _barrier_of_cores(self, op: hivm.SyncBlockOp) -> None:
+        """In a kernel of one kind of core, all cores are those of this kind."""
+        kind = {"AIC": "cube", "AIV": "vector"}.get(self.shape.cores)
+        mode = op.sync_block_mode.data
+        self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
 
     def _alloc(self, op: tile.AllocOp) -> None:
         kind, space = op.result.type, space_of(op.result)
@@ -370,6 +392,8 @@ _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     scf.YieldOp: Lowering._yield,
     tile.LaunchOp: Lowering._launch,
     tile.OnCoreOp: Lowering._on_core,
+    hivm.SyncBlockSetOp: Lowering._cross_set,
+    hivm.SyncBlockOp: Lowering._barrier_of_cores,
     tile.AllocOp: Lowering._alloc,
     tile.TensorOp: shaped_argument,
     tile.RegionOp: Lowering._region,
@@ -379,6 +403,8 @@ _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     tile.ReduceOp: lower_reduce,
     tile.FillOp: lower_fill,
     tile.BroadcastOp: lower_broadcast,
+    tile.CallOp: lower_call,
+    tile.PrintOp: lower_print,
     tile.GemmOp: lower_gemm,
     tile.YieldOp: Lowering._nothing,
     memref.LoadOp: Lowering._load,
@@ -396,17 +422,21 @@ _SCALARS: dict[str, Attribute] = {
 
 @dataclass(frozen=True)
 class LowerToHivm(ModulePass):
-    """The pass; ``chip`` names the chip that the module is for."""
+    """The pass; ``chip`` names the chip that the module is for, ``divide`` says whether unscoped work of both cores is fine."""
 
     name = "lower-to-hivm"
     chip: str = "Ascend910B2"
+    divide: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
         op.attributes["hacc.target"] = hacc.TargetAttr(chip.hivm_target or chip.name)
         for kernel in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
             if any(isinstance(inner, tile.LaunchOp) for inner in kernel.walk()):
-                lowered = Lowering(kernel, shape_of_kernel(kernel)).run()
+                shape = shape_of_kernel(kernel)
+                if shape.cores == "MIX":
+                    check_cores(kernel, divide=self.divide)
+                lowered = Lowering(kernel, shape).run()
                 Rewriter().replace_op(kernel, lowered, [])
 
 

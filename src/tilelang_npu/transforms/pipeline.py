@@ -20,11 +20,13 @@ from tilelang_npu.target import Chip
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
 from tilelang_npu.transforms.cross_sync import CrossSync
+from tilelang_npu.transforms.expand_composites import ExpandComposites
 from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
 from tilelang_npu.transforms.fold_accumulator_clear import FoldAccumulatorClear
 from tilelang_npu.transforms.guard_l0 import GuardL0
 from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
+from tilelang_npu.transforms.legalise_types import LegaliseTypes
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.plan_memory import PlanMemory
@@ -50,6 +52,7 @@ class Options:
             the compiler made are always there.
         reuse: let buffers whose lives do not meet share bytes.
         multi_buffer: give pipelined loops several slots per buffer.
+        divide: divide work between Cube and Vector where the user does not; off, a kernel of both says it with ``T.Scope``.
     """
 
     chip: Chip = field(default_factory=lambda: chips.chip("Ascend910B2"))
@@ -58,6 +61,7 @@ class Options:
     cross_synchronise: bool = True
     reuse: bool = True
     multi_buffer: bool = True
+    divide: bool = True
 
     @classmethod
     def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object]) -> Options:
@@ -69,7 +73,8 @@ class Options:
         if dialect == "ascendc":
             return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
                        cross_synchronise=bool(switches.get("tl.ascend_auto_cross_core_sync")),
-                       reuse=bool(switches.get("tl.ascend_memory_planning")))
+                       reuse=bool(switches.get("tl.ascend_memory_planning")),
+                       divide=bool(switches.get("tl.ascend_auto_cv_combine")))
         return cls(chip=chip, dialect=dialect,
                    synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
                    multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)))
@@ -79,13 +84,15 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip = options.chip.name
     yield "unroll-loops", UnrollLoops()  # first: what is unrolled has constant indices
     yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
+    yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
+    yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
     yield "order-hand-overs", OrderHandOvers()  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
-    yield "lower-to-hivm", LowerToHivm(chip=chip)  # clipped copies, fractals, the argument convention
+    yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler
-    yield "cross-sync", CrossSync(chip=chip, arguments=options.cross_synchronise)  # while workspaces are still buffers
+    yield "cross-sync", _cross_sync(options)  # while workspaces are still buffers
     yield "plan-workspace", PlanWorkspace()  # before the split: both cores see the same addresses
     yield "split-cores", SplitCores()  # before planning: each core has its own memories
     yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
@@ -96,6 +103,10 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "expand-multi-buffer", ExpandMultiBuffer()  # slots become addresses
     yield "complete-kernel", CompleteKernel(chip=chip)  # what the toolchain wants to know
     yield "hivm", Tidy()  # what is dumped, and what the simulator runs
+
+
+def _cross_sync(options: Options) -> CrossSync:
+    return CrossSync(chip=options.chip.name, arguments=options.cross_synchronise, exclusive=options.dialect == "ascendc")
 
 
 def stage_names(options: Options | None = None) -> list[str]:

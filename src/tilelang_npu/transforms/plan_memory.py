@@ -3,7 +3,8 @@
 If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
 for its whole life. Addresses that the user fixed are kept as they are. What does not fit is an error that lists what
-is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
+is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes, and
+the bytes that the planner of the toolchain keeps for itself are there too.
 
 Runs after core splitting, before synchronisation, which works on the bytes decided here.
 """
@@ -170,7 +171,8 @@ class PlanMemory(ModulePass):
                 emit = Emitter(function.body.block)
                 for space in ALIGNMENT:
                     local = [life for life in lives if life.space == space]
-                    planned = plan(local, space, capacity_of(chip, space), reuse=self.reuse)
+                    room = capacity_of(chip, space) if self.reuse else chip.memory[space].size
+                    planned = plan(local, space, room, reuse=self.reuse)
                     for life, addresses in planned.items():
                         _rewrite(emit, life, addresses)
 

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.transforms.cores import core_of
+from tilelang_npu.transforms.cores import core_of, forget
 from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.host_functions import task_type_function
 from tilelang_npu.transforms.locations import refuse
@@ -51,6 +51,8 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
         parent = op.parent_op()
         if parent is not None and parent not in lost:
             Rewriter.erase_op(op, safe_erase=False)
+    for op in made.walk():
+        forget(op)
     tidy_function(made)
     return made
 
@@ -81,3 +83,6 @@ class SplitCores(ModulePass):
                 Rewriter().insert_op(base, InsertPoint.before(first))
                 task = task_type_function(function.sym_name.data, TASK_TWO_VECTORS if two else TASK_ONE_VECTOR)
                 Rewriter().replace_op(function, [task, _half(function, "AIC"), _half(function, "AIV")], [])
+            else:
+                for inner in function.walk():
+                    forget(inner)

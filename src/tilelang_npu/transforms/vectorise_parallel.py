@@ -21,6 +21,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import root_of
+from tilelang_npu.transforms.parallel.distribute import distribute
 from tilelang_npu.transforms.parallel.expressions import Vectoriser
 from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
 from tilelang_npu.transforms.ranges import Ranges
@@ -143,7 +144,8 @@ class VectoriseParallel(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
-        for loop in [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]:
+        found = [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]
+        for loop in [part for whole in found for part in _parts(whole)]:
             block = loop.parent_block()
             assert block is not None
             last = loop.prev_op
@@ -153,6 +155,17 @@ class VectoriseParallel(ModulePass):
                 _undo(block, last, loop)
                 _serialise(loop)
             Rewriter.erase_op(loop)
+
+
+def _parts(loop: tile.ParallelOp) -> list[tile.ParallelOp]:
+    """The loop, or those that remain when the serial loops of its body are taken outside."""
+    try:
+        made = distribute(loop)
+    except NotVector:
+        return [loop]
+    if made != [loop]:
+        Rewriter.erase_op(loop)
+    return made
 
 
 def _undo(block: Block, last: Operation | None, loop: tile.ParallelOp) -> None:

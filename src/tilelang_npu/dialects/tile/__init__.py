@@ -24,6 +24,7 @@ from tilelang_npu.dialects.tile.buffers import (
     region_type,
     shape_of,
 )
+from tilelang_npu.dialects.tile.calls import CallOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import DIALECT, NUM_STAGES, UNROLL, LaunchOp, OnCoreOp, ParallelOp, YieldOp, stages_of
 
@@ -42,6 +43,8 @@ Tile = Dialect(
         ReduceOp,
         FillOp,
         BroadcastOp,
+        CallOp,
+        PrintOp,
         ParallelOp,
         YieldOp,
     ],
@@ -54,6 +57,7 @@ __all__ = [
     "UNROLL",
     "AllocOp",
     "BroadcastOp",
+    "CallOp",
     "CopyOp",
     "ElementwiseOp",
     "FillOp",
@@ -61,6 +65,7 @@ __all__ = [
     "LaunchOp",
     "OnCoreOp",
     "ParallelOp",
+    "PrintOp",
     "ReduceOp",
     "RegionOp",
     "Scope",

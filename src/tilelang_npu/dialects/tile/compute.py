@@ -43,7 +43,7 @@ class CopyOp(IRDLOperation):
 
     Source and destination have equal shapes (run-time sizes are equal by construction). What of a global source lies
     beyond the tensor arrives as ``pad`` (zero without it); what of a global destination lies beyond it is not
-    written.
+    written. ``atomic`` adds to a global destination, indivisibly per element.
     """
 
     name = "tile.copy"
@@ -53,9 +53,10 @@ class CopyOp(IRDLOperation):
     transpose = opt_prop_def(UnitAttr)
     relu = opt_prop_def(UnitAttr)
     round_mode = opt_prop_def(StringAttr)
+    atomic = opt_prop_def(UnitAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
-        " (`round` $round_mode^)? attr-dict `:` type($source) `to` type($target)"
+        " (`round` $round_mode^)? (`atomic` $atomic^)? attr-dict `:` type($source) `to` type($target)"
     )
 
     def __init__(
@@ -67,6 +68,7 @@ class CopyOp(IRDLOperation):
         transpose: bool = False,
         relu: bool = False,
         round_mode: str | None = None,
+        atomic: bool = False,
     ):
         super().__init__(
             operands=[source, target, [pad] if pad is not None else []],
@@ -74,6 +76,7 @@ class CopyOp(IRDLOperation):
                 "transpose": UnitAttr() if transpose else None,
                 "relu": UnitAttr() if relu else None,
                 "round_mode": StringAttr(round_mode) if round_mode else None,
+                "atomic": UnitAttr() if atomic else None,
             },
         )
 

@@ -129,7 +129,10 @@ def _branch(em: Emitter, op: scf.IfOp, block: Block, carried: Sequence[Carried])
     """The lines of one branch, not yet behind its header: what they need from outside is still to come before it."""
     outer = em.scope
     scope = em.enter("branch")
+    atomic = em.atomic
     em.emit_block(block)
+    if em.atomic != atomic:
+        raise unsupported(op, "a branch leaves the atomic mode changed", "set and reset it in the same branch")
     _assign(em, carried, _terminator(block).operands if carried else (), op)
     em.flush()
     em.scope = outer

@@ -1,4 +1,4 @@
-"""mmadL1: the matrix product with its loads from L1 and its events."""
+"""mmadL1: the matrix product with its loads from L1 and its events; and its parts where the author writes them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import datapath
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
-from tilelang_npu.simulator.codegen.moves import panels
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
+from tilelang_npu.simulator.codegen.moves import pair, panels, path
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, alternatives
 from tilelang_npu.simulator.events import Slot
-from tilelang_npu.simulator.work import Mmad
+from tilelang_npu.simulator.work import Mmad, Multiply, Transfer
 
 _NONE = Int(-1)
 
@@ -77,3 +77,33 @@ def _mmad(em: Emitter, op: Any) -> None:
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
     em.line(f"{em.constant(product, 'mmad')}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
+
+
+@custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
+def _load_l0(em: Emitter, op: Any) -> None:
+    """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
+    source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
+    name = path(em, op, source, target)
+    em.record(op, "MTE1", pair(source, target, "MTE1"), lambda slot: Transfer(name))
+    if op.symbol.endswith("_transposed"):
+        em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
+    else:
+        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+
+
+@custom("mma")
+def _mma(em: Emitter, op: Any) -> None:
+    a_value, b_value, init_value, *size_values = op.ins()
+    a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
+    m, k, n = (em.integer(value) for value in size_values)
+    shapes = [_shape(op, buffer, name) for buffer, name in ((a, "a"), (b, "b"), (c, "c"))]
+    init = em.expression(init_value)
+    clears = init.value is not None and bool(init.value)
+    operands = [Operand(a, reads=True, writes=False, pipe="M", name="a"),
+                Operand(b, reads=True, writes=False, pipe="M", name="b"),
+                Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
+    em.record(op, "M", operands, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)))
+    product = datapath.Product(*shapes, a_transposed=False, b_transposed=False, wide=False, exact=c.element == "int32")
+    texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
+    sizes = [em.spelled(size) for size in (m, k, n)]
+    em.line(f"{em.constant(product, 'mma')}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")

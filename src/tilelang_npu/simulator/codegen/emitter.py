@@ -30,7 +30,7 @@ EFFECT: dict[str, Effect] = {}
 """Ops that do something, by name: they are emitted in their order."""
 IGNORED = frozenset({
     "annotation.mark", "hivm.hir.set_mask_norm", "hivm.hir.set_ffts_base_addr", "hivm.hir.set_ctrl", "hivm.hir.anchor",
-    "hivm.hir.init_debug", "hivm.hir.finish_debug", "hivm.hir.dcci", "hivm.hir.debug", "memref.dealloc",
+    "hivm.hir.init_debug", "hivm.hir.finish_debug", "hivm.hir.dcci", "memref.dealloc",
     "memref.assume_alignment", "scf.yield", "scf.condition", "func.return"})
 """Ops that change neither values nor times here."""
 MAX_BLOCKS = 65535
@@ -64,6 +64,21 @@ def effect(*names: str) -> Callable[[Effect], Effect]:
     def register(handler: Effect) -> Effect:
         for name in names:
             EFFECT[name] = handler
+        return handler
+
+    return register
+
+
+CUSTOM: dict[str, Effect] = {}
+"""How custom ops are emitted whose symbol is no entry of the op table: loads of L0 and the product of what is there."""
+
+
+def custom(*symbols: str) -> Callable[[Effect], Effect]:
+    """Register how custom ops are emitted."""
+
+    def register(handler: Effect) -> Effect:
+        for symbol in symbols:
+            CUSTOM[symbol] = handler
         return handler
 
     return register

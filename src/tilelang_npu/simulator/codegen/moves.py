@@ -68,8 +68,6 @@ def _atomic(em: Emitter, op: Any) -> str:
 
 @effect("hivm.hir.set_atomic")
 def _set_atomic(em: Emitter, op: Any) -> None:
-    if em.scope.kind == "branch":
-        raise unsupported(op, "it stands in a branch", "set and reset it in the branch's stores instead (atomic = <add>)")
     em.atomic = op.kind.data
 
 

@@ -105,6 +105,11 @@ def lower_gemm(lowering: Lowering, op: tile.GemmOp) -> None:
     m, k = (a.shape[1], a.shape[0]) if op.transpose_a is not None else (a.shape[0], a.shape[1])
     n = b.shape[0] if op.transpose_b is not None else b.shape[1]
     sizes: list[Value] = [m, k, n]
+    if a.buffer.space == "ca":
+        ins = [materialise(emit, a, op), materialise(emit, b, op), lowering.values[op.init],
+               *(emit.value(size) for size in sizes)]
+        emit.insert(hivm.CustomOp("mma", ins, [materialise(emit, c, op)], core="CUBE", pipe="M", symbol="mma"))
+        return
     emit.insert(hivm.MmadL1Op(
         materialise(emit, a, op), materialise(emit, b, op), materialise(emit, c, op), lowering.values[op.init],
         *(emit.value(size) for size in sizes),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
@@ -34,6 +34,7 @@ def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]
     """
     sizes: list[Value] = []
     partial: SSAValue | None = None
+    outside = _dropped_outside(emit, view)
     for axis, size in zip(view.axes, view.shape, strict=True):
         if axis is None:
             sizes.append(size)
@@ -47,7 +48,28 @@ def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]
         sizes.append(valid)
         if not isinstance(valid, int) or valid != size:
             partial = emit.either(partial, emit.less(valid, size))
+    if outside is not None and sizes:
+        sizes[0] = emit.insert(arith.SelectOp(outside, emit.value(0), emit.value(sizes[0]))).result
+        partial = emit.either(partial, outside)
     return tuple(sizes), partial
+
+
+def _dropped_outside(emit: Emitter, view: View) -> SSAValue | None:
+    """Whether the position on an axis that the view does not show lies beyond the tensor; None where it surely does not."""
+    found: SSAValue | None = None
+    for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
+        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+            found = emit.either(found, emit.less(emit.sub(bound, offset), 1))
+    return found
+
+
+def _cropped(emit: Emitter, view: View, sizes: tuple[Value, ...]) -> View:
+    """The part of a global view that ``clip`` found; where that is nothing, it still starts inside the tensor."""
+    offsets = list(view.offsets)
+    for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
+        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+            offsets[axis] = emit.minimum(offset, emit.sub(bound, 1))
+    return replace(view, offsets=tuple(offsets)).resized(sizes)
 
 
 def _surely_inside(emit: Emitter, offset: Value, size: Value, bound: Value) -> bool:
@@ -62,12 +84,15 @@ def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
     source, target = lowering.view(op.source), lowering.view(op.target)
     route = (source.buffer.space, target.buffer.space)
     path = _PATHS.get(route)
+    if op.atomic is not None and route[1] != "gm":
+        raise refuse(op, f"an atomic addition goes to GM, not to {NAMES[route[1]]}", "T230",
+                     help="add in UB with T.tile.add or T.vadd")
     if path is None:
         raise refuse(op, f"there is no path from {NAMES[route[0]]} to {NAMES[route[1]]}", "T230",
                      notes=(f"{source.buffer.label} is in {NAMES[route[0]]}, {target.buffer.label} in {NAMES[route[1]]}",),
                      help=_DETOURS.get(route, "go through a buffer in UB or L1"))
-    if op.transpose is not None:
-        raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0B", "T231",
+    if op.transpose is not None and route not in (("cbuf", "ca"), ("cbuf", "cb")):
+        raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
                      help="use transpose_B=True of the gemm")
     path(lowering, op, source, target)
 
@@ -89,7 +114,7 @@ def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     sizes, partial = clip(emit, source)
     if partial is not None:
         _when(emit, partial, lambda: _fill(lowering, op, target))
-        source, target = source.resized(sizes), target.resized(sizes)
+        source, target = _cropped(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
@@ -122,7 +147,7 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded else None
     destination = materialise(emit, target, op)
     if partial is not None:
-        source = source.resized(sizes)
+        source = _cropped(emit, source, sizes)
     emit.insert(hivm.Nd2NzOp(
         materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
         init_condition=partial if partial is not None and not padded else None,
@@ -136,9 +161,20 @@ def _as_row(view: View) -> View:
 def _fractal_padding(target: View) -> bool:
     """Whether the fractals of the destination hold more than the matrix."""
     assert isinstance(target.buffer.value.type, MemRefType)
-    n1, m1, m0, n0 = target.buffer.value.type.get_shape()
+    n1, m1, m0, n0 = target.buffer.value.type.get_shape()[-4:]
     rows, columns = target.buffer.shape[-2:]
-    return target.covers and (rows != m1 * m0 or columns != n1 * n0)
+    return target.sizes[-2:] == target.buffer.shape[-2:] and (rows != m1 * m0 or columns != n1 * n0)
+
+
+def _l1_to_l0(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """The load ahead of a T.mma: no op of HIVM's, hence a custom one that the simulator knows."""
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"L1 to L0 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type")
+    name = ("load_l0a" if target.buffer.space == "ca" else "load_l0b") + ("_transposed" if op.transpose is not None else "")
+    ends = materialise(emit, source, op), materialise(emit, target, op)
+    emit.insert(hivm.CustomOp(name, ends[:1], ends[1:], core="CUBE", pipe="MTE1", symbol=name))
 
 
 def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -149,8 +185,9 @@ def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         source = staged
     sizes, partial = clip(emit, target)
     if partial is not None:
-        source, target = source.resized(sizes), target.resized(sizes)
-    emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op)))
+        source, target = source.resized(sizes), _cropped(emit, target, sizes)
+    emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op),
+                             atomic="add" if op.atomic is not None else None))
 
 
 def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -164,11 +201,16 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
     if to_gm:
         sizes, partial = clip(emit, target)
         if partial is not None:
-            target = target.resized(sizes)
+            target = _cropped(emit, target, sizes)
+    places = materialise(emit, source, op), materialise(emit, target, op)
+    if op.atomic is not None:
+        emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
     emit.insert(hivm.FixpipeOp(
-        materialise(emit, source, op), materialise(emit, target, op), dma_mode="nz2nd" if to_gm else "normal",
+        *places, dma_mode="nz2nd" if to_gm else "normal",
         pre_quant=quantisation, pre_relu="NORMAL_RELU" if op.relu is not None else None,
     ))
+    if op.atomic is not None:
+        emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
 
 
 def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -198,6 +240,8 @@ _PATHS = {
     ("gm", "cbuf"): _gm_to_l1,
     ("ub", "gm"): _ub_to_gm,
     ("ub", "ub"): _ub_to_ub,
+    ("cbuf", "ca"): _l1_to_l0,
+    ("cbuf", "cb"): _l1_to_l0,
     ("cc", "gm"): _l0c_out,
     ("cc", "cbuf"): _l0c_out,
 }

@@ -32,8 +32,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
-from tilelang_npu.transforms.buffers import space_of, uses_of, walk
+from tilelang_npu.transforms.buffers import root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.emit import Emitter, Value
+from tilelang_npu.transforms.locations import line_of, refuse
 from tilelang_npu.transforms.lowering.views import Buffer, whole
 from tilelang_npu.transforms.ranges import Range, Ranges
 
@@ -125,6 +126,34 @@ def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
     cores = "MIX" if cube and vector else "AIC" if cube else "AIV"
     halves = cores == "AIV" and launch is not None and launch.explicit_sub_block is not None
     return KernelShape(cores, halves and launch is not None and launch.sub_blocks.value.data == 2)
+
+
+def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
+    """Work in ``T.Scope`` must be its core's; without ``divide`` all work must stand in one.
+
+    Raises:
+        TileError: T247 work of the other core; T248 work in no ``T.Scope``.
+    """
+    for op in walk(kernel.body.block):
+        spaces = {space_of(use.value) for use in uses_of(op)}
+        side = "cube" if spaces & set(_CUBE_SPACES) else "vector" if "ub" in spaces else None
+        made = any(isinstance(root_of(use.value).owner, tile.AllocOp) and space_of(use.value) == "gm" for use in uses_of(op))
+        if side is None or made:
+            continue
+        scope = op.parent_op()
+        while scope is not None and not isinstance(scope, tile.OnCoreOp):
+            scope = scope.parent_op()
+        what = op.name.removeprefix("tile.")
+        if scope is not None and scope.core.data != side:
+            raise refuse(op, f"this {what} is work of the {side.capitalize()} core and stands in a T.Scope of the other",
+                         "T247",
+                         notes=(f"the T.Scope of the {scope.core.data} core begins at {line_of(scope)}",),
+                         help=f"move it into `with T.Scope({side[0].upper()!r}):`")
+        if scope is None and not divide:
+            raise refuse(op, f"this {what} is work of the {side.capitalize()} core and stands in no T.Scope, in a kernel of"
+                         " both cores", "T248",
+                         help=f"put it into `with T.Scope({side[0].upper()!r}):`, or let the compiler divide "
+                         "the work: pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True}")
 
 
 def begin_function(lowering: Lowering) -> tuple[func.FuncOp, Emitter]:

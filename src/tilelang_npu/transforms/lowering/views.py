@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilelang_npu.dialects import tile
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
 
@@ -26,7 +28,7 @@ class Buffer:
     """A lowered allocation or kernel argument.
 
     Attributes:
-        value: the memref; two-dimensional buffers of L1 and L0C are four-dimensional here (zN fractals).
+        value: the memref; matrices in L1 and L0 have two axes more here (zN fractals).
         space: the memory, as HIVM spells it.
         shape: the logical shape.
         label: the user's name.
@@ -51,7 +53,7 @@ class Buffer:
     @property
     def fractal(self) -> bool:
         """Whether the memref has the zN layout."""
-        return self.space in ("cbuf", "cc")
+        return self.space in ("cbuf", "cc", "ca", "cb")
 
 
 @dataclass(frozen=True)
@@ -152,30 +154,78 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
 
 
 def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
-    """A view of an L1 or L0C matrix: a rectangle of whole fractals."""
+    """A view of a matrix in L1 or L0: a rectangle of whole fractals of one of the matrices that the buffer holds.
+
+    What a copy writes may start at any row, because the rows of a panel of columns lie one after another.
+    """
     buffer = view.buffer
-    if view.covers:
+    rank = len(buffer.shape)
+    if view.covers and rank <= 2:
         return buffer.value
-    assert isinstance(buffer.value.type, MemRefType)
-    *_, r0, c0 = buffer.value.type.get_shape()
-    row, column = view.offsets[-2], view.offsets[-1]
-    rows, columns = view.sizes[-2], view.sizes[-1]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise refuse(op, f"a slice of {buffer.label} has a size known only at run time", "T220",
-                     help="slice L1 and L0C buffers with constant sizes")
-    aligned = all(isinstance(o, int) and o % unit == 0 for o, unit in ((row, r0), (column, c0)))
-    ends = (isinstance(row, int) and (rows % r0 == 0 or row + rows == buffer.shape[-2]),
-            isinstance(column, int) and (columns % c0 == 0 or column + columns == buffer.shape[-1]))
-    if not aligned or not all(ends):
-        raise refuse(op, f"a slice of {buffer.label} does not fall on whole fractals of {r0} x {c0}", "T221",
-                     notes=(f"the slice is rows {row}..+{rows}, columns {column}..+{columns}",),
-                     help=f"use offsets and sizes that are multiples of {r0} rows and {c0} columns")
-    assert isinstance(row, int) and isinstance(column, int)
-    sizes = [-(-columns // c0), -(-rows // r0), r0, c0]
     source = buffer.value.type
-    strides = list(source.get_strides() or [])
-    offset = (column // c0) * (strides[0] or 0) + (row // r0) * (strides[1] or 0)
-    layout = StridedLayoutAttr(strides, offset)
+    assert isinstance(source, MemRefType)
+    *lead, _, _, r0, c0 = source.get_shape()
+    (row, column), (rows, columns) = view.offsets[-2:], view.sizes[-2:]
+    have_rows, have_columns = (size for size in buffer.shape[-2:])
+    assert isinstance(have_rows, int) and isinstance(have_columns, int)
+    if any(size != 1 for size in view.sizes[:-2]):
+        raise refuse(op, f"a slice of {buffer.label} has several matrices", "T220", help="take one of them: buffer[i, :, :]")
+    rows = _room(op, view, rows, row, have_rows)
+    columns = _room(op, view, columns, column, have_columns)
+    writes = isinstance(op, tile.CopyOp) and buffer.space == "cbuf" and root_of(op.target) is not root_of(op.source)
+    rows_fit = _divisible(emit, row, r0) and (rows % r0 == 0 or row == 0 or _ends(row, rows, have_rows))
+    columns_fit = _divisible(emit, column, c0) and (columns % c0 == 0 or column == 0 or _ends(column, columns, have_columns))
+    if not columns_fit or not (rows_fit or (writes and space_of(op.operands[1]) == "cbuf")):
+        raise refuse(op, f"a slice of {buffer.label} does not fall on whole fractals of {r0} x {c0}", "T221",
+                     notes=(f"the slice is rows {_shown(row)}..+{rows}, columns {_shown(column)}..+{columns}",),
+                     help=f"use offsets and sizes that are multiples of {r0} rows and {c0} columns")
+    strides = [stride or 0 for stride in source.get_strides() or []]
+    offset: Value = emit.mul(emit.floordiv(column, c0), strides[-4])
+    offset = emit.add(offset, emit.mul(row, strides[-2]))
+    for position, stride in zip(view.offsets[:-2], strides, strict=False):
+        offset = emit.add(offset, emit.mul(position, stride))
+    sizes = [-(-columns // c0), -(-rows // r0), r0, c0] if rows_fit else [-(-columns // c0), 1, rows, c0]
+    layout = StridedLayoutAttr(strides[-4:], offset if isinstance(offset, int) else None)
     kind = MemRefType(source.element_type, sizes, layout, source.memory_space)
-    made = memref.SubviewOp.get(buffer.value, [column // c0, row // r0, 0, 0], sizes, [1, 1, 1, 1], kind)
-    return emit.insert(made).result
+    if not lead and rows_fit and isinstance(offset, int):
+        made = memref.SubviewOp.get(buffer.value, [emit.floordiv(column, c0), emit.floordiv(row, r0), 0, 0], sizes,
+                                    [1, 1, 1, 1], kind)
+        return emit.insert(made).result
+    cast = memref.ReinterpretCastOp.from_dynamic(buffer.value, [offset], sizes, strides[-4:], kind)
+    result: SSAValue = emit.insert(cast).result
+    return result
+
+
+def _room(op: Operation, view: View, size: Value, offset: Value, extent: int) -> int:
+    """A size, or where only run time knows it, what is left of the buffer."""
+    if isinstance(size, int):
+        return size
+    if isinstance(offset, int):
+        return extent - offset
+    raise refuse(op, f"a slice of {view.buffer.label} has a start and a size known only at run time", "T220",
+                 help="let it start at a constant, or give it a constant size")
+
+
+def _ends(offset: Value, size: int, extent: int) -> bool:
+    return isinstance(offset, int) and offset + size == extent
+
+
+def _shown(value: Value) -> str:
+    return str(value) if isinstance(value, int) else value.name_hint or "?"
+
+
+def _divisible(emit: Emitter, value: Value, unit: int) -> bool:
+    """Whether a position is surely a multiple of ``unit``."""
+    if isinstance(value, int):
+        return value % unit == 0
+    known = emit.ranges.constant(value)
+    if known is not None:
+        return known % unit == 0
+    owner = value.owner
+    if isinstance(owner, arith.MuliOp):
+        return any(_divisible(emit, operand, unit) for operand in owner.operands)
+    if isinstance(owner, (arith.AddiOp, arith.SubiOp)):
+        return all(_divisible(emit, operand, unit) for operand in owner.operands)
+    if isinstance(owner, Block) and isinstance(loop := owner.parent_op(), scf.ForOp):
+        return value is loop.body.block.args[0] and all(_divisible(emit, bound, unit) for bound in (loop.lb, loop.step))
+    return False

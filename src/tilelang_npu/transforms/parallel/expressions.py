@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import FloatAttr, MemRefType, UnrealizedConversionCastOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
@@ -33,6 +33,11 @@ _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # a
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
 
 
+def _data(kind: Attribute) -> Attribute:
+    """The element type of a tile that holds values of a type: loop variables and sums of them are int32."""
+    return IntegerType(32) if isinstance(kind, IndexType) else kind
+
+
 class Vectoriser:
     """Turns the expressions of one loop into tile operations in front of it."""
 
@@ -52,7 +57,7 @@ class Vectoriser:
 
     def scratch(self, element: Attribute) -> SSAValue:
         """A tile of the box's shape in UB."""
-        kind = MemRefType(element, self.extents, memory_space=hivm.address_space("ub"))
+        kind = MemRefType(_data(element), self.extents, memory_space=hivm.address_space("ub"))
         made = self.emit(tile.AllocOp("parallel", kind))
         return made.results[0]
 
@@ -112,10 +117,13 @@ class Vectoriser:
     def into(self, value: SSAValue, target: SSAValue) -> None:
         """Compute an expression into a tile."""
         if not self.invariants.depends(value):
-            self.emit(tile.FillOp(self.invariants.hoist(value), target))
+            self.emit(tile.FillOp(self._scalar(value), target))
             return
         owner = value.owner
-        if isinstance(owner, (memref.LoadOp, UnrealizedConversionCastOp)):
+        if isinstance(value, BlockArgument):
+            self._count(value, target)
+            return
+        if isinstance(owner, (arith.IndexCastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
                 self.emit(tile.CopyOp(source, target))
@@ -127,11 +135,20 @@ class Vectoriser:
     def operand(self, value: SSAValue) -> SSAValue:
         """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into."""
         if not self.invariants.depends(value):
-            return self.invariants.hoist(value)
+            return self._scalar(value)
+        if isinstance(value, BlockArgument):
+            place = self.scratch(value.type)
+            self._count(value, place)
+            return place
         early = self.early.get(value)
         if early is not None:
             return early
         owner = value.owner
+        if isinstance(owner, arith.IndexCastOp):
+            if _data(owner.input.type) != _data(value.type):
+                msg = "a loop variable as a value of another type than int32"
+                raise NotVector(msg)
+            return self.operand(owner.input)
         if isinstance(owner, UnrealizedConversionCastOp):
             return self.as_element(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
@@ -139,6 +156,23 @@ class Vectoriser:
         place = self.scratch(value.type)
         self._compute(owner, place)
         return place
+
+    def _scalar(self, value: SSAValue) -> SSAValue:
+        """An invariant value in front of the loop; an index as the integer that tiles hold."""
+        found = self.invariants.hoist(value)
+        if not isinstance(found.type, IndexType):
+            return found
+        return self.emit(arith.IndexCastOp(found, IntegerType(32))).results[0]
+
+    def _count(self, variable: BlockArgument, target: SSAValue) -> None:
+        """A loop variable as data: its value at each point."""
+        kind = target.type
+        if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
+            msg = "a loop variable as a value of another type than int32"
+            raise NotVector(msg)
+        steps = [0, *(int(axis == variable.index) for axis in range(len(self.extents)))]
+        values = [self.emit(arith.ConstantOp(IntegerAttr(step, IndexType()))).results[0] for step in steps]
+        self.emit(tile.CallOp("arange", values, [target]))
 
     def _compute(self, owner: object, target: SSAValue) -> None:
         if isinstance(owner, (arith.CmpiOp, arith.CmpfOp)):
@@ -176,7 +210,7 @@ class Vectoriser:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
         element = operands[1 if entry.condition else 0].type
-        if dtype(str(element)) not in entry.dtypes:
+        if dtype(str(_data(element))) not in entry.dtypes:
             msg = f"{name} on {dtype(str(element))} has no vector form"
             raise NotVector(msg)
         inputs = [self.operand(operand) for operand in operands]

@@ -1,0 +1,337 @@
+"""``survey``: every script and pytest file of a folder, each in a process of its own, and what became of it.
+
+The report of somebody who is about to adopt the package: which of their files run as they are, and what stands in the
+way of the others, most frequent reasons first. A survey that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilelang_npu.cli.files import write_text
+from tilelang_npu.compat.outcomes import Case, Outcome, of_output
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime import environment
+
+__all__ = ["add_to", "survey"]
+
+_WORDS: dict[Outcome, str] = {"passed": "passed", "wrong": "wrong numbers", "refused": "refused", "timeout": "timed out",
+          "unsupported": "not simulated"}
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "survey", help="run a folder of scripts and tests, and report what works",
+        description="Run every script and every pytest file below DIR, unmodified, each in its own process and in its own"
+                    " directory, and print what became of each: passed, wrong numbers, refused, timed out, or in need of"
+                    " something that is not simulated. The exit code is 0 if nothing was wrong, refused or timed out."
+                    " Interrupted and called again, it goes on where it stopped.",
+    )
+    parser.add_argument("folder", metavar="DIR", help="the folder, or one file")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for a script or a test (300)")
+    parser.add_argument("--json", metavar="FILE", help="write the outcomes to a file")
+    parser.add_argument("--restart", action="store_true", help="forget what an interrupted survey has found")
+    parser.set_defaults(command=survey)
+
+
+def survey(args: argparse.Namespace) -> int:
+    """Run everything and print the report."""
+    folder = Path(args.folder).resolve()
+    if not folder.exists():
+        msg = f"{args.folder} does not exist"
+        raise TileError(msg, code="T801", help="give a folder of scripts")
+    root = folder if folder.is_dir() else folder.parent
+    files = list(_files(folder))
+    state = _state_file(args.json, folder)
+    if args.restart:
+        state.unlink(missing_ok=True)
+    state.parent.mkdir(parents=True, exist_ok=True)
+    run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)))
+    done = run.known()
+    bar = _Bar(len(files))
+    with ThreadPoolExecutor(max(1, args.jobs)) as pool:
+        waiting = {pool.submit(run.tests if _is_pytest(file) else run.script, file): file for file in files
+                   if str(file.relative_to(root)) not in done}
+        bar.start(len(files) - len(waiting))
+        try:
+            for finished in as_completed(waiting):
+                run.finish(waiting[finished], finished.result())
+                bar.step()
+        except KeyboardInterrupt:
+            run.stop()
+            pool.shutdown(cancel_futures=True)
+            print(f"\ninterrupted; the same command goes on from here ({state})", file=sys.stderr)
+            return 130
+    bar.clear()
+    cases = sorted(run.cases(), key=lambda case: case.path)
+    _print_report(cases)
+    if args.json:
+        write_text(args.json, json.dumps({"cases": [case.record() for case in cases]}, indent=1))
+    state.unlink(missing_ok=True)
+    return int(any(case.outcome in ("wrong", "refused", "timeout") for case in cases))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
+        return
+    for file in sorted(folder.rglob("*.py")):
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(folder).parts)
+        if not hidden and file.name not in ("__init__.py", "conftest.py", "setup.py"):
+            yield file
+
+
+def _tree(file: Path) -> ast.Module | None:
+    try:
+        return ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _is_pytest(file: Path) -> bool:
+    """Named as pytest names its files, and with tests in it; a test file that is a plain script runs as one."""
+    tree = _tree(file)
+    if tree is None or not (file.name.startswith("test_") or file.stem.endswith("_test")):
+        return False
+    return any(
+        (isinstance(node, ast.FunctionDef) and node.name.startswith("test")) or
+        (isinstance(node, ast.ClassDef) and any(isinstance(part, ast.FunctionDef) and part.name.startswith("test")
+                                                for part in node.body))
+        for node in tree.body
+    )
+
+
+def _is_program(file: Path) -> bool:
+    """Whether it has a part that runs when it is called: under ``__name__ == "__main__"``, or a call of its own at the top."""
+    return bool(re.search(r"__name__\s*==\s*['\"]__main__['\"]|^\w+\(", file.read_text(errors="replace"), re.MULTILINE))
+
+
+def _state_file(json_file: str | None, folder: Path) -> Path:
+    if json_file:
+        return Path(json_file + ".part")
+    return environment.cache_directory() / f"survey-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.part"
+
+
+@dataclass
+class _Run:
+    """Runs files and remembers the cases in a file, one line each.
+
+    Attributes:
+        root: the folder that paths are relative to.
+        timeout: seconds for a script or a test.
+        state: the file of the cases.
+        threads: threads of the arithmetic libraries in each process.
+    """
+
+    root: Path
+    timeout: float
+    state: Path
+    threads: int
+
+    def __post_init__(self) -> None:
+        self.stopped = False
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not self.state.exists():
+            return []
+        found = []
+        for line in self.state.read_text(encoding="utf-8").splitlines():
+            with suppress(json.JSONDecodeError):  # what was being written when the survey was interrupted
+                found.append(json.loads(line))
+        return found
+
+    def known(self) -> set[str]:
+        """Files whose cases are all there. A line that was only half written is taken out of the file."""
+        lines = self._lines()
+        self.state.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return {line["finished"] for line in lines}
+
+    def cases(self) -> list[Case]:
+        """All cases of the finished files."""
+        return [Case(**case) for line in self._lines() for case in line.get("cases", [])]
+
+    def finish(self, file: Path, cases: Sequence[Case]) -> None:
+        """Remember a file's cases."""
+        line = {"finished": str(file.relative_to(self.root)), "cases": [case.record() for case in cases]}
+        with self.state.open("a", encoding="utf-8") as state:
+            state.write(json.dumps(line) + "\n")
+
+    def stop(self) -> None:
+        """Let no further process begin, and end those that run."""
+        self.stopped = True
+
+    def _environment(self, **more: str) -> dict[str, str]:
+        count = str(self.threads)
+        path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
+        return {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "PYTHONUNBUFFERED": "1",
+                "PYTHONPATH": path, "MPLBACKEND": "Agg", **more}
+
+    def _process(self, words: Sequence[str], output: Any, cwd: Path, alive: Callable[[], float], **more: str) -> int | None:
+        """Run a process to its end; None where it was ended for taking too long.
+
+        Args:
+            words: behind the interpreter.
+            output: file for what it prints.
+            cwd: where it runs.
+            alive: when it last showed a sign of life, by the monotonic clock.
+            more: environment variables.
+        """
+        process = subprocess.Popen([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, cwd=cwd, env=self._environment(**more))
+        while True:
+            try:
+                return process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                if self.stopped or time.monotonic() - alive() > self.timeout:
+                    process.kill()
+                    process.wait()
+                    return None
+
+    def script(self, file: Path) -> list[Case]:
+        """The one case of a script."""
+        name = str(file.relative_to(self.root))
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory() as place:
+            report, output = Path(place, "report.json"), Path(place, "output.txt")
+            with output.open("wb") as sink:
+                code = self._process(["-m", "tilelang_npu.cli.script_case", str(file), str(report), str(self.root)], sink,
+                                     file.parent, lambda: started)
+            seconds = time.monotonic() - started
+            if code is None:
+                return [Case(name, "timeout", f"longer than {self.timeout:g} s", None, seconds)]
+            text = output.read_text(encoding="utf-8", errors="replace")
+            if not report.exists():
+                return [Case(name, "refused", _death(code, text), None, seconds)]
+            found = json.loads(report.read_text(encoding="utf-8"))
+        if "outcome" in found:
+            return [Case(name, found["outcome"], found["reason"], found["line"], seconds)]
+        if found["code"]:
+            return [Case(name, "refused", f"it ended with exit code {found['code']}", None, seconds)]
+        outcome, reason = of_output(text, found["ran"], found["held"], _is_program(file))
+        return [Case(name, outcome, reason, None, seconds)]
+
+    def tests(self, file: Path) -> list[Case]:
+        """One case for each test of a pytest file."""
+        name = str(file.relative_to(self.root))
+        with tempfile.TemporaryDirectory() as place:
+            report, output = Path(place, "report.jsonl"), Path(place, "output.txt")
+            while True:
+                before = _read_cases(report)
+                started = time.monotonic()
+
+                def alive(report: Path = report, started: float = started) -> float:
+                    if not report.exists():
+                        return started
+                    return max(started, time.monotonic() - (time.time() - report.stat().st_mtime))
+
+                with output.open("wb") as sink:
+                    code = self._process(
+                        ["-m", "pytest", "-q", "-p", "tilelang_npu.pytest_plugin", "-p",
+                         "no:cacheprovider", str(file)], sink, file.parent, alive,
+                        TILELANG_NPU_SURVEY=str(report), TILELANG_NPU_SURVEY_ROOT=str(self.root))
+                cases = _read_cases(report)
+                if code in (0, 1, 2, 5) or self.stopped:  # pytest's own codes: done, failures, interrupted, nothing to do
+                    break
+                running = report.with_suffix(".running")
+                current = running.read_text(encoding="utf-8") if running.exists() else name
+                running.unlink(missing_ok=True)
+                why = (f"longer than {self.timeout:g} s" if code is None
+                       else _death(code, output.read_text(encoding="utf-8", errors="replace")))
+                case = Case(current, "timeout" if code is None else "refused", why, None, time.monotonic() - started)
+                with report.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(case.record()) + "\n")
+                cases.append(case)
+                if current == name or len(cases) == len(before):
+                    break
+            if not cases:
+                text = output.read_text(encoding="utf-8", errors="replace")
+                return [Case(name, "unsupported", "no test was run: " + _last_line(text))]
+        return cases
+
+
+def _read_cases(report: Path) -> list[Case]:
+    if not report.exists():
+        return []
+    return [Case(**json.loads(line)) for line in report.read_text(encoding="utf-8").splitlines()]
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:200]
+
+
+def _death(code: int, text: str) -> str:
+    how = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with exit code {code}"
+    return f"{how}: {_last_line(text)}"
+
+
+class _Bar:
+    """A line that tells how far the survey is, on a terminal only."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self.shown = sys.stderr.isatty()
+
+    def start(self, done: int) -> None:
+        """Show the bar, with so many files done before."""
+        self.done = done
+        self._draw()
+
+    def step(self) -> None:
+        """One more file is done."""
+        self.done += 1
+        self._draw()
+
+    def _draw(self) -> None:
+        if self.shown:
+            filled = 30 * self.done // max(1, self.total)
+            print(f"\r[{'#' * filled}{'.' * (30 - filled)}] {self.done} of {self.total} files", end="", file=sys.stderr)
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr)
+
+
+def _print_report(cases: Sequence[Case]) -> None:
+    """Rows for the files, then totals, then reasons. Tests that passed share their file's row."""
+    rows: list[tuple[str, str, str]] = []
+    passed = Counter(case.path.partition("::")[0] for case in cases if case.outcome == "passed")
+    for path in dict.fromkeys(case.path.partition("::")[0] for case in cases):
+        own = [case for case in cases if case.path.partition("::")[0] == path]
+        if passed[path]:
+            count = f"{passed[path]} tests" if any("::" in case.path for case in own) else ""
+            rows.append(("passed", path, count))
+        rows += [(_WORDS[case.outcome], case.path, " | ".join(filter(None, [case.reason, case.line])))
+                 for case in own if case.outcome != "passed"]
+    for word, path, why in rows:
+        print(f"{word:<14}{path}" + (f"\n{'':14}{why}" if why else ""))
+    totals = Counter(case.outcome for case in cases)
+    print(f"\n{len(cases)} cases: " + ", ".join(f"{totals[outcome]} {word}" for outcome, word in _WORDS.items()))
+    reasons = Counter((case.outcome, _pattern(case.reason)) for case in cases if case.reason)
+    if reasons:
+        print("\nreasons, most frequent first")
+    for (outcome, pattern), number in reasons.most_common():
+        print(f"{number:6}  {_WORDS[outcome]:<14}{pattern}")
+
+
+def _pattern(reason: str) -> str:
+    """The reason without the figures and names in it, which differ from case to case."""
+    return re.sub(r"(?<![\w.])\d+(\.\d+)?(e[+-]?\d+)?", "#", reason)

@@ -1,0 +1,63 @@
+"""``AnnealTemplate``: the tiles of a template, by the name that upstream's annealing search has.
+
+Upstream searches at random; the spaces are small enough to be listed whole, so the same call gives the same tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilelang_npu.compat.carver.arch import AscendArch
+from tilelang_npu.compat.carver.templates import ElementwiseTemplate, FlashAttentionTemplate, Hint, MatmulTemplate
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.tracing import user_location
+
+__all__ = ["AnnealTemplate", "Annealparam"]
+
+
+@dataclass(frozen=True)
+class Annealparam:
+    """How upstream's search goes about it; ``topk`` is how many tiles to return, the others have no effect here."""
+
+    expand_neighbour: int = 2
+    onestep_chance: float = 0.7
+    topk: int = 10
+    number: int = 100
+    steps: int = 60
+    temperature: float = 100
+    alpha: float = 0.97
+    custom_mem_multiply: float = 0.7
+
+
+class AnnealTemplate:
+    """Tiles for sizes ``shape`` of the operation ``use_template``.
+
+    Args:
+        shape: [M, N, K] for ``"Matmul"``; [rows, keys, row length] for ``"FlashAttention"``; the array's for ``"Elementwise"``.
+        use_template: one of the three.
+        annealparam: see :class:`Annealparam`.
+
+    Raises:
+        TileError: T190 another template.
+    """
+
+    def __init__(self, shape: Sequence[int], use_template: str = "Matmul", annealparam: Annealparam | None = None) -> None:
+        self.shape = list(shape)
+        self.topk = (annealparam or Annealparam()).topk
+        if use_template not in ("Matmul", "FlashAttention", "Elementwise"):
+            raise TileError(f"AnnealTemplate has no template {use_template!r}", code="T190", location=user_location(),
+                            help="use 'Matmul', 'FlashAttention' or 'Elementwise', or list the configurations by hand")
+        self.use_template = use_template
+
+    def get_configs(self) -> list[Hint]:
+        """The tiles, best first: sizes in ``kwargs``, the estimate in ``value``."""
+        arch = AscendArch()
+        if self.use_template == "Elementwise":
+            return ElementwiseTemplate(self.shape).with_arch(arch).recommend_hints(self.topk)
+        if self.use_template == "Matmul":
+            m, n, k = self.shape[:3]
+            return MatmulTemplate(m, n, k).with_arch(arch).recommend_hints(self.topk)
+        rows, keys, dim = self.shape[:3]
+        template = FlashAttentionTemplate(head_dim=dim, seq_length=rows, seq_kv_length=keys)
+        return template.with_arch(arch).recommend_hints(self.topk)

@@ -1,0 +1,62 @@
+"""The chip as upstream's tuning tools see it: ``AscendArch``, ``Ascend`` and ``NPUUtils``."""
+
+from __future__ import annotations
+
+from tilelang_npu.runtime.targets import select_chip
+from tilelang_npu.target import Chip
+
+__all__ = ["Ascend", "AscendArch", "NPUUtils", "auto_infer_current_arch"]
+
+
+class AscendArch:
+    """Sizes of a chip.
+
+    Args:
+        chip_name: its name; the chip that kernels are compiled for where None.
+
+    Attributes:
+        chip: the chip's own description.
+        name: its name.
+        chip_name: the same.
+        aicube_core_num: Cube cores.
+        aivector_core_num: Vector cores.
+        compute_max_core: Cube cores.
+        ub_cap: bytes of UB that a kernel may plan; ``l1_cap``, ``l0a_cap``, ``l0b_cap``, ``l0c_cap`` and ``l2_cap`` likewise.
+    """
+
+    platform = "ascend"
+
+    def __init__(self, chip_name: str | None = None) -> None:
+        self.chip: Chip = select_chip(chip_name, "auto", None)
+        self.name = self.chip_name = self.chip.name
+        self.aicube_core_num = self.compute_max_core = self.chip.aic
+        self.aivector_core_num = self.chip.aiv
+        sizes = {name: memory.size - memory.reserved for name, memory in self.chip.memory.items()}
+        self.ub_cap, self.l1_cap = sizes["ub"], sizes["cbuf"]
+        self.l0a_cap, self.l0b_cap, self.l0c_cap = sizes["ca"], sizes["cb"], sizes["cc"]
+        self.l2_cap = self.chip.l2
+
+
+class Ascend(AscendArch):
+    """The same by the name that the ascendc branch has for it."""
+
+
+def auto_infer_current_arch() -> AscendArch:
+    """The chip that kernels are compiled for."""
+    return AscendArch()
+
+
+class NPUUtils:
+    """Core counts of the chip that kernels are compiled for."""
+
+    def get_aicube_core_num(self) -> int:
+        """Cube cores."""
+        return AscendArch().aicube_core_num
+
+    def get_aivector_core_num(self) -> int:
+        """Vector cores."""
+        return AscendArch().aivector_core_num
+
+    def get_arch(self) -> str:
+        """The chip's name."""
+        return AscendArch().name

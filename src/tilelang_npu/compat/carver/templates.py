@@ -1,0 +1,204 @@
+"""Operations whose tiles can be recommended."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tilelang_npu.compat.carver.arch import AscendArch
+from tilelang_npu.math import cdiv
+from tilelang_npu.ops.dtypes import DType
+
+__all__ = [
+    "ElementwiseTemplate", "FlashAttentionTemplate", "GEMVTemplate", "GeneralReductionTemplate", "Hint", "MatmulTemplate",
+]
+
+_TILE = 500.0  # cycles that beginning and ending a tile takes; only the ranking depends on it
+_BYTES = 64.0  # bytes per cycle between GM and one core, likewise
+_STAGES = 2  # a tile is loaded while another is worked on
+
+TemplateT = TypeVar("TemplateT", bound="_Template")
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A tile.
+
+    Attributes:
+        block: its size along each spatial axis.
+        rstep: its size along each reduced axis.
+        value: estimated cycles, by which hints are ordered.
+    """
+
+    block: list[int]
+    rstep: list[int] = field(default_factory=list)
+    value: float = 0.0
+
+    @property
+    def kwargs(self) -> list[int]:
+        """All sizes, spatial ones first."""
+        return [*self.block, *self.rstep]
+
+
+def _bytes(dtype: object) -> int:
+    return max(1, DType(str(dtype)).bits // 8)
+
+
+def _sizes(extent: int, least: int = 1, most: int = 4096) -> list[int]:
+    """Powers of two up to the first that covers the extent, and the extent itself where it is no larger than ``most``."""
+    found = [1 << power for power in range(20) if least <= 1 << power <= min(most, extent)]
+    if extent <= most and extent not in found and extent >= least:
+        found.append(extent)
+    return found or [min(extent, most)]
+
+
+class _Template:
+    arch: AscendArch | None = None
+
+    def with_arch(self: TemplateT, arch: AscendArch) -> TemplateT:
+        """Recommend for this chip."""
+        self.arch = arch
+        return self
+
+    def recommend_hints(self, topk: int = 10) -> list[Hint]:
+        """The best ``topk`` tiles that fit; fewer where there are fewer."""
+        return sorted(self._candidates(self.arch or AscendArch()), key=lambda hint: hint.value)[:topk]
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        raise AssertionError  # every template has its own
+
+
+@dataclass
+class ElementwiseTemplate(_Template):
+    """One result per element of equal arrays.
+
+    Attributes:
+        shape: of the arrays.
+        dtype: of the elements.
+        custom_mem_mul: how many tiles of UB the kernel holds at a time.
+    """
+
+    shape: Sequence[int]
+    dtype: object = "float16"
+    custom_mem_mul: float = 3.0
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        size = _bytes(self.dtype)
+        axes = [_sizes(extent) for extent in self.shape]
+        for block in itertools.product(*axes):
+            bytes_ = math.prod(block) * size
+            if bytes_ * self.custom_mem_mul * _STAGES > arch.ub_cap or (block[-1] * size < 32 and block[-1] < self.shape[-1]):
+                continue
+            count = math.prod(cdiv(extent, tile) for extent, tile in zip(self.shape, block, strict=True))
+            run = block[-1] * size  # short runs waste bandwidth
+            cycles = _TILE + 3 * bytes_ / _BYTES * max(1.0, 512 / run)
+            yield Hint(list(block), [], cdiv(count, arch.aivector_core_num) * cycles)
+
+
+@dataclass
+class GeneralReductionTemplate(_Template):
+    """A reduction.
+
+    Attributes:
+        structure: a letter per axis, ``S`` where the result has it and ``R`` where it is reduced.
+        shape: of the array.
+        dtype: of the elements.
+    """
+
+    structure: Sequence[str]
+    shape: Sequence[int]
+    dtype: object = "float16"
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        size = _bytes(self.dtype)
+        for block in itertools.product(*(_sizes(extent) for extent in self.shape)):
+            bytes_ = math.prod(block) * size
+            if bytes_ * 3 * _STAGES > arch.ub_cap or (block[-1] * size < 32 and block[-1] < self.shape[-1]):
+                continue
+            steps = [cdiv(extent, tile) for extent, tile in zip(self.shape, block, strict=True)]
+            spatial = [tile for tile, kind in zip(block, self.structure, strict=True) if kind == "S"]
+            reduced = [tile for tile, kind in zip(block, self.structure, strict=True) if kind == "R"]
+            blocks = math.prod(step for step, kind in zip(steps, self.structure, strict=True) if kind == "S")
+            inner = math.prod(step for step, kind in zip(steps, self.structure, strict=True) if kind == "R")
+            yield Hint(spatial, reduced, cdiv(blocks, arch.aivector_core_num) * inner * (_TILE + bytes_ / _BYTES))
+
+
+@dataclass
+class MatmulTemplate(_Template):
+    """``C[M, N] = A[M, K] @ B[K, N]``; the transpositions and the bias do not change the tiles."""
+
+    M: int
+    N: int
+    K: int
+    trans_A: bool = False
+    trans_B: bool = True
+    in_dtype: object = "float16"
+    out_dtype: object = "float16"
+    accum_dtype: object = "float16"
+    with_bias: bool = False
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        size = _bytes(self.in_dtype)
+        sides = [_sizes(extent, 16, 256) for extent in (self.M, self.N)]
+        for m, n, k in itertools.product(*sides, _sizes(self.K, 16, 512)):
+            in_l1, in_l0c = (m + n) * k * size * _STAGES, m * n * 4
+            if in_l1 > arch.l1_cap or in_l0c > arch.l0c_cap or max(m, n) * min(k, 64) * size * _STAGES > arch.l0a_cap:
+                continue
+            steps = cdiv(self.K, k)
+            work = cdiv(m, 16) * cdiv(n, 16) * cdiv(k, 16)  # one fractal product per cycle
+            cycles = steps * (_TILE + max(work, (m + n) * k * size / _BYTES)) + m * n * 4 / _BYTES
+            waves = cdiv(cdiv(self.M, m) * cdiv(self.N, n), arch.aicube_core_num)
+            yield Hint([m, n], [k], waves * cycles)
+
+
+@dataclass
+class GEMVTemplate(_Template):
+    """``y[N] = A[N, K] @ x[K]`` on the Vector cores."""
+
+    N: int
+    K: int
+    trans_B: bool = True
+    in_dtype: object = "float16"
+    out_dtype: object = "float16"
+    accum_dtype: object = "float16"
+    with_bias: bool = False
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        for n, k in itertools.product(_sizes(self.N, most=512), _sizes(self.K, 16)):
+            bytes_ = n * k * _bytes(self.in_dtype)
+            if (bytes_ + n * k * 4) * _STAGES > arch.ub_cap:
+                continue
+            waves = cdiv(cdiv(self.N, n), arch.aivector_core_num)
+            yield Hint([1, n], [k], waves * cdiv(self.K, k) * (_TILE + bytes_ / _BYTES))
+
+
+class FlashAttentionTemplate(_Template):
+    """Attention: tiles of queries and of keys.
+
+    Args:
+        batch_size: number of batches.
+        num_heads: heads of a batch.
+        head_dim: length of a row.
+        seq_length: rows of queries.
+        seq_kv_length: rows of keys; as many as queries where 0.
+        in_dtype: type of the elements.
+    """
+
+    def __init__(self, batch_size: int = 1, num_heads: int = 1, head_dim: int = 128, seq_length: int = 4096,
+                 seq_kv_length: int = 0, in_dtype: object = "float16", **_: Any) -> None:
+        self.heads, self.dim, self.rows = batch_size * num_heads, head_dim, seq_length
+        self.keys = seq_kv_length or seq_length
+        self.size = _bytes(in_dtype)
+
+    def _candidates(self, arch: AscendArch) -> Iterator[Hint]:
+        for m, n in itertools.product(_sizes(self.rows, 16, 256), _sizes(self.keys, 16, 256)):
+            in_l1 = (m + 2 * n * _STAGES) * self.dim * self.size + m * n * self.size
+            in_ub = m // 2 * (n * 4 * 3 + self.dim * 4 * 2)  # half of the rows on each Vector core
+            if in_l1 > arch.l1_cap or in_ub > arch.ub_cap or m * max(n, self.dim) * 4 > arch.l0c_cap:
+                continue
+            step = _TILE + max(m * n * self.dim * 2 / 4096, m * n * 4 * 8 / 256)
+            waves = cdiv(cdiv(self.rows, m) * self.heads, arch.aicube_core_num)
+            yield Hint([m, n], [self.dim], waves * cdiv(self.keys, n) * step)

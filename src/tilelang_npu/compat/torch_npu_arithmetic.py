@@ -1,0 +1,69 @@
+"""Where a card's torch computes otherwise than the CPU's: products of half-precision matrices, and losses by int32 classes.
+
+The CPU's products give the same figures to within a rounding, since both add up in float32 and round once, as the chip does.
+They are two orders of magnitude slower where the processor has no half-precision arithmetic, and references would take longer
+than kernels; so the single-precision routine computes them. Losses take class numbers of int32 on a card, and int64 alone here.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+__all__ = ["install", "uninstall"]
+
+torch: Any = import_module("torch")
+
+
+class _State:
+    library: Any = None
+    losses: dict[str, Any] = {}
+
+
+def _mm(left: Any, right: Any) -> Any:
+    if left.dtype is torch.float16 and right.dtype is torch.float16:
+        return torch.mm(left.float(), right.float()).half()
+    return torch.mm(left, right, out=left.new_empty((left.shape[0], right.shape[1])))
+
+
+def _bmm(left: Any, right: Any) -> Any:
+    if left.dtype is torch.float16 and right.dtype is torch.float16:
+        return torch.bmm(left.float(), right.float()).half()
+    return torch.bmm(left, right, out=left.new_empty((left.shape[0], left.shape[1], right.shape[2])))
+
+
+def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def loss(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002  (torch's name)
+        if target.dtype is torch.int32:
+            target = target.long()
+        return original(input, target, *args, **kwargs)
+
+    return loss
+
+
+def install() -> None:
+    """Take over the products of two float16 matrices, and the losses by classes."""
+    for name in ("cross_entropy", "nll_loss"):
+        if name not in _State.losses:
+            _State.losses[name] = getattr(torch.nn.functional, name)
+            setattr(torch.nn.functional, name, _loss(_State.losses[name]))
+    if _State.library is None:
+        _State.library = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of what is meant here: that a kernel of its own is replaced
+            _State.library.impl("mm", _mm, "CPU")
+            _State.library.impl("bmm", _bmm, "CPU")
+
+
+def uninstall() -> None:
+    """Give them back to torch."""
+    while _State.losses:
+        name, original = _State.losses.popitem()
+        setattr(torch.nn.functional, name, original)
+    if _State.library is not None:
+        _State.library._destroy()
+        _State.library = None

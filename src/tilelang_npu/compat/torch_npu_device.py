@@ -1,0 +1,254 @@
+"""``torch.npu``: the chip that kernels are compiled for, as torch would describe it.
+
+Everything is done when a call returns, so streams keep their order by themselves and waiting is nothing. Events measure
+modelled time: what the kernels between two of them take on the chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from tilelang_npu.runtime import launches, targets
+
+torch: Any = import_module("torch")
+
+__all__ = [
+    "Event", "ExternalEvent", "NPUGraph", "Stream", "current_device", "current_stream", "default_stream", "device",
+    "device_count", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "graph",
+    "init", "is_available", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "mem_get_info", "memory_allocated", "reset_peak_memory_stats", "set_device", "set_stream", "stream",
+    "synchronize",
+]
+
+_DEVICES = 16  # scripts choose among the cards of a server; there is one model behind all of them
+_MEMORY = 64 << 30  # bytes of HBM that an Ascend910B card has
+config = SimpleNamespace(allow_internal_format=False)
+amp = torch.amp
+
+
+class _State:
+    device = 0
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What ``get_device_properties`` returns.
+
+    Attributes:
+        name: the chip's name.
+        cube_core_num: number of Cube cores.
+        vector_core_num: number of Vector cores.
+        total_memory: bytes of device memory.
+        L2_cache_size: bytes of the L2 cache.
+    """
+
+    name: str
+    cube_core_num: int
+    vector_core_num: int
+    total_memory: int
+    L2_cache_size: int
+    multi_processor_count: int
+
+
+def is_available() -> bool:
+    """There is always an NPU: the modelled one."""
+    return True
+
+
+is_initialized = is_available
+
+
+def init() -> None:
+    """Nothing needs to be started."""
+
+
+def synchronize(device: object = None) -> None:
+    """Wait for the device: everything is done already."""
+
+
+def empty_cache() -> None:
+    """No memory is kept back."""
+
+
+reset_peak_memory_stats = synchronize
+
+
+def memory_allocated(device: object = None) -> int:
+    """Device memory is the host's; none of it is counted."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+
+def mem_get_info(device: object = None) -> tuple[int, int]:
+    """Free and total bytes of device memory."""
+    return _MEMORY, _MEMORY
+
+
+def device_count() -> int:
+    """How many devices a script may choose from."""
+    return _DEVICES
+
+
+def current_device() -> int:
+    """The device last set."""
+    return _State.device
+
+
+def set_device(device: object) -> None:
+    """Choose a device; any index will do, all are the same model."""
+    if isinstance(device, int):
+        _State.device = device
+    else:
+        _State.device = torch.device(device).index or 0
+
+
+class device:
+    """A device for the time of a ``with``."""
+
+    def __init__(self, device: object) -> None:
+        self.chosen = device
+        self.before = 0
+
+    def __enter__(self) -> None:
+        self.before = current_device()
+        set_device(self.chosen)
+
+    def __exit__(self, *_: object) -> None:
+        set_device(self.before)
+
+
+def get_device_properties(device: object = None) -> Properties:
+    """The chip that a kernel which names none is compiled for."""
+    chip = targets.select_chip(None, "auto", None)
+    return Properties(chip.name, chip.aic, chip.aiv, _MEMORY, chip.l2, chip.aic)
+
+
+def get_device_name(device: object = None) -> str:
+    """The chip's name."""
+    return get_device_properties().name
+
+
+def get_device_capability(device: object = None) -> None:
+    """NPUs have none."""
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the device's random numbers; they are the host's."""
+
+
+manual_seed_all = manual_seed
+
+
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+class Stream:
+    """A queue of work, always empty: whatever is put in is done at once."""
+
+    npu_stream = 0
+    _as_parameter_ = 0
+
+    def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
+        self.device = torch.device("npu", 0)
+
+    def synchronize(self) -> None:
+        """Wait for the work: it is done."""
+
+    def wait_stream(self, stream: object) -> None:
+        """Wait for another stream's work: it is done."""
+
+    def wait_event(self, event: object) -> None:
+        """Wait for an event: it has happened."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """An event that happens now."""
+        event = event or Event()
+        event.record()
+        return event
+
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
+
+
+_STREAM = Stream()
+
+
+def current_stream(device: object = None) -> Stream:
+    """The stream in use."""
+    return _STREAM
+
+
+default_stream = current_stream
+
+
+def set_stream(stream: object) -> None:
+    """Put what follows into another stream; all keep the program's order."""
+
+
+@contextmanager
+def stream(stream: object) -> Iterator[None]:
+    """Put what happens inside into another stream; all keep the program's order."""
+    yield
+
+
+class Event:
+    """A moment on the device. Two of them tell the modelled time of the kernels between them."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self._at: float | None = None
+
+    def record(self, stream: object = None) -> None:
+        """The event is now."""
+        self._at = launches.clock_us()
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds to another event: modelled time of the kernels between, none for torch's own operators.
+
+        Raises:
+            RuntimeError: one of the two was not recorded.
+        """
+        if self._at is None or end._at is None:
+            msg = "both events must be recorded before the time between them is asked for"
+            raise RuntimeError(msg)
+        return (end._at - self._at) / 1000
+
+    def synchronize(self) -> None:
+        """Wait for the event: it has happened."""
+
+    wait = synchronize
+
+    def query(self) -> bool:
+        """Whether it has happened."""
+        return True
+
+
+ExternalEvent = Event
+
+
+class NPUGraph:
+    """A captured sequence. It runs while it is captured, so its results are there before the first replay."""
+
+    def replay(self) -> None:
+        """The results stand where the capture left them; inputs changed since then are not looked at again."""
+
+    def reset(self) -> None:
+        """Nothing is kept."""
+
+    def pool(self) -> tuple[int, int]:
+        """No memory is shared between graphs."""
+        return (0, 0)
+
+
+@contextmanager
+def graph(npu_graph: NPUGraph, *_: object, **__: object) -> Iterator[None]:
+    """Capture a sequence, by running it."""
+    yield

@@ -1,0 +1,250 @@
+"""Where torch puts a tensor when a script says ``npu``: into the CPU's memory.
+
+The functions that take a device are replaced by ones that read ``npu`` as ``cpu``, in the whole process and in all of its
+threads. A name for the device alone would not do: torch could then parse it and still have no memory behind it.
+
+A tensor is copied where a device would copy it. ``x.npu()`` is another tensor than ``x``, so a kernel that works in
+place does not change what the reference is computed from; ``y.cpu()`` is another tensor than ``y``. Which side a tensor
+is on is remembered for the tensors that crossed over and for those that were made with a device; all others count as on
+the device. To a script, a tensor's ``device`` says so; to torch's own Python code it says the truth.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["install", "is_npu", "uninstall"]
+
+torch: Any = import_module("torch")
+
+_LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like", "from_file")
+_NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+_TRUTHFUL = frozenset({"torch", "tilelang_npu"})  # packages whose code sees where a tensor really is
+
+_replaced: list[tuple[Any, str, Any]] = []  # owner, name, what it was; None where there was nothing of its own
+_inside = threading.local()  # .original: a replaced method is at work; under a mode torch calls it by name once more
+_sides: Any = None  # tensor -> "npu" or "cpu", for the tensors whose side is known
+
+
+def is_npu(device: object) -> bool:
+    """Whether a device, however it is written, is an NPU: ``"npu"``, ``"npu:1"``, ``torch.device("npu")``, or a bare index."""
+    if isinstance(device, str):
+        return device.partition(":")[0] == "npu"
+    if isinstance(device, int):
+        return not isinstance(device, bool)
+    return getattr(device, "type", None) == "npu"
+
+
+def _host(device: Any) -> Any:
+    return "cpu" if is_npu(device) else device
+
+
+def _side_of(device: Any) -> str:
+    if is_npu(device):
+        return "npu"
+    return "cpu" if device is not None and torch.device(device).type == "cpu" else ""
+
+
+def _put(tensor: Any, side: str) -> Any:
+    if side and isinstance(tensor, torch.Tensor):
+        _sides[tensor] = side
+    return tensor
+
+
+def _moved(before: Any, after: Any, side: str) -> Any:
+    """``after``, or a copy of it where it is the tensor before the move, which was not there yet."""
+    if after is before and side and _sides.get(before) != side:
+        after = before.clone()
+    return _put(after, side)
+
+
+def _real(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    _inside.original = True
+    try:
+        return original(*args, **kwargs)
+    finally:
+        _inside.original = False
+
+
+def _is_inside() -> bool:
+    return getattr(_inside, "original", False)
+
+
+def _maker(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes a tensor on the device it is given by keyword."""
+
+    @functools.wraps(original)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        if device is None or _is_inside():
+            return original(*args, **kwargs)
+        kwargs["device"] = _host(device)
+        return _put(_real(original, *args, **kwargs), _side_of(device))
+
+    return made
+
+
+def _to(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        first = kwargs.get("device", args[0] if args else None)
+        if _is_inside() or not isinstance(first, (str, int, torch.device)):
+            return original(self, *args, **kwargs)
+        if "device" in kwargs:
+            kwargs["device"] = _host(first)
+        else:
+            args = (_host(first), *args[1:])
+        if not isinstance(self, torch.Tensor):  # a module, which moves its tensors by their own method
+            return original(self, *args, **kwargs)
+        return _moved(self, _real(original, self, *args, **kwargs), _side_of(first))
+
+    return to
+
+
+def _npu(self: Any, device: object = None, non_blocking: bool = False, **_: object) -> Any:
+    """The tensor on the NPU: a copy, unless it is there already."""
+    return _moved(self, self, "npu")
+
+
+def _cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def cpu(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_inside():
+            return original(self, *args, **kwargs)
+        return _moved(self, _real(original, self, *args, **kwargs), "cpu")
+
+    return cpu
+
+
+def _device_property() -> property:
+    real = torch._C.TensorBase.device.__get__
+
+    def device(self: Any) -> Any:
+        """The device: ``npu:0`` for a tensor that a script would have there."""
+        found = real(self)
+        asking = sys._getframe(1).f_globals.get("__name__", "")
+        if found.type != "cpu" or asking.partition(".")[0] in _TRUTHFUL or _sides.get(self) == "cpu":
+            return found
+        return torch.device("npu", 0)
+
+    return property(device)
+
+
+def _is_npu_property() -> property:
+    def is_on_npu(self: Any) -> bool:
+        """Whether a script would have the tensor on the NPU."""
+        return bool(_sides.get(self) != "cpu")
+
+    return property(is_on_npu)
+
+
+def _loader(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(map_location, Mapping):
+            map_location = {_host(source): _host(target) for source, target in map_location.items()}
+        elif not callable(map_location):
+            map_location = _host(map_location)
+        return original(f, map_location, *args, **kwargs)
+
+    return load
+
+
+def _first_device(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose first argument is a device."""
+
+    @functools.wraps(original)
+    def called(self: Any, device: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(self, _host(device), *args, **kwargs)
+
+    return called
+
+
+def _autocast(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def init(self: Any, device_type: Any = "cpu", *args: Any, **kwargs: Any) -> None:
+        original(self, _host(device_type), *args, **kwargs)
+
+    return init
+
+
+def _default_device(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def set_default_device(device: Any) -> None:
+        original(_host(device))
+
+    return set_default_device
+
+
+def _generator(original: Any) -> Any:
+    class Generator(original):  # type: ignore[misc]
+        """A source of random numbers; one for the NPU is one for the CPU."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return super().__new__(cls, device=_host(device))
+
+    return Generator
+
+
+def _replace(owner: Any, name: str, new: Any) -> None:
+    _replaced.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, new)
+
+
+def install() -> None:
+    """Put the device into torch."""
+    global _sides
+    if _replaced:
+        return
+    _sides = import_module("torch.utils.weak").WeakIdKeyDictionary()
+    try:
+        torch.device("npu")
+    except RuntimeError:
+        torch.utils.rename_privateuse1_backend("npu")
+    constructors = import_module("torch.utils._device")
+    tensor, module = torch.Tensor, torch.nn.Module
+    makers = {function.__name__.removeprefix("fft_") for function in constructors._device_constructors()} | set(_LIKE)
+    for place in (torch, torch.fft, torch.nested):
+        for name in sorted(makers):
+            if callable(vars(place).get(name)):
+                _replace(place, name, _maker(vars(place)[name]))
+    for name in _NEW:
+        _replace(tensor, name, _maker(getattr(tensor, name)))
+    _replace(torch, "npu", import_module("tilelang_npu.compat.torch_npu_device"))
+    sys.modules["torch.npu"] = torch.npu
+    _replace(tensor, "to", _to(tensor.to))
+    _replace(tensor, "npu", _npu)
+    _replace(tensor, "cpu", _cpu(tensor.cpu))
+    _replace(tensor, "pin_memory", lambda self, *_, **__: self)
+    _replace(tensor, "device", _device_property())
+    _replace(tensor, "is_npu", _is_npu_property())
+    _replace(module, "to", _to(module.to))
+    _replace(module, "npu", lambda self, *_, **__: self.to("cpu"))
+    _replace(torch, "load", _loader(torch.load))
+    _replace(torch, "Generator", _generator(torch.Generator))
+    _replace(torch, "set_default_device", _default_device(torch.set_default_device))
+    _replace(constructors.DeviceContext, "__init__", _first_device(constructors.DeviceContext.__init__))
+    _replace(torch.amp.autocast_mode.autocast, "__init__", _autocast(torch.amp.autocast_mode.autocast.__init__))
+    from tilelang_npu.compat import torch_npu_operators
+
+    space = types.ModuleType("npu")
+    vars(space).update({name: getattr(torch_npu_operators, name) for name in torch_npu_operators.OPERATORS})
+    vars(space)["__getattr__"] = torch_npu_operators.missing
+    _replace(torch.ops, "npu", space)
+
+
+def uninstall() -> None:
+    """Take the device out again; a default device that was set stays the CPU."""
+    while _replaced:
+        owner, name, old = _replaced.pop()
+        if old is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, old)
+    sys.modules.pop("torch.npu", None)

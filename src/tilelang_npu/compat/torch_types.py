@@ -1,0 +1,37 @@
+"""What TileLang's host functions ask torch: types by name, and which chip it sees."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tilelang_npu.runtime import targets
+
+__all__ = ["determine_platform", "map_torch_type"]
+
+
+def map_torch_type(name: str) -> Any:
+    """torch's type of that name."""
+    import torch
+
+    spelled = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn"}
+    return getattr(torch, spelled.get(str(name), str(name)))
+
+
+def determine_platform(platform: str = "auto") -> str:
+    """``A2``, ``A3`` or ``A5``; with ``"auto"``, of the chip that torch sees, and ``A3`` where it sees none.
+
+    Without torch, it is the family of the chip that kernels are compiled for.
+
+    Raises:
+        TileError: T706 there is no such platform.
+    """
+    npu: Any = getattr(sys.modules.get("torch"), "npu", None)
+    if platform != "auto" or npu is None:
+        return targets.determine_platform(platform)
+    if not npu.is_available():
+        return "A3"
+    name = str(npu.get_device_properties(0).name)
+    if "910_95" in name or "950" in name:
+        return "A5"
+    return "A2" if "910B" in name else "A3"

@@ -1,0 +1,94 @@
+"""What the tile dialect does through entries of the op table that are not computed element by element, and debug output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu import ops
+
+Fact = int | str | bool | list[int]
+
+
+def _attribute(value: Fact) -> Attribute:
+    if isinstance(value, bool):
+        return BoolAttr.from_bool(value)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    return StringAttr(value) if isinstance(value, str) else DenseArrayBase.from_list(i64, value)
+
+
+def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
+    """Attributes as Python values."""
+    found: dict[str, Fact] = {}
+    for name, value in attributes.items():
+        if isinstance(value, IntegerAttr):
+            width = getattr(value.type, "width", None)
+            found[name] = bool(value.value.data) if width is not None and width.data == 1 else int(value.value.data)
+        elif isinstance(value, StringAttr):
+            found[name] = value.data
+        elif isinstance(value, DenseArrayBase):
+            found[name] = [int(item) for item in value.get_values()]
+    return found
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """A structured entry of the op tables: ``outputs = fn(inputs)``. Attributes are the entry's facts (an axis, a mode)."""
+
+    name = "tile.call"
+    fn = prop_def(StringAttr)
+    inputs = var_operand_def(AnyAttr())
+    outputs = var_operand_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$fn (`ins` `(` $inputs^ `:` type($inputs) `)`)? `outs` `(` $outputs `:` type($outputs) `)` attr-dict"
+    )
+
+    def __init__(self, fn: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
+                 facts: Mapping[str, Fact] | None = None):
+        super().__init__(operands=[list(inputs), list(outputs)], properties={"fn": StringAttr(fn)},
+                         attributes={name: _attribute(value) for name, value in (facts or {}).items()})
+
+    def entry(self) -> ops.Structured:
+        """The op table's entry."""
+        found = ops.operations().get(self.fn.data)
+        if not isinstance(found, ops.Structured):
+            msg = f"{self.fn.data!r} is not a structured operation"
+            raise VerifyException(msg)
+        return found
+
+    def facts(self) -> dict[str, Fact]:
+        """The attributes as Python values."""
+        return facts_of(self.attributes)
+
+    def verify_(self) -> None:
+        self.entry()
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """Print a scalar or the elements of a buffer, with a text in front."""
+
+    name = "tile.print"
+    value = operand_def(AnyAttr())
+    prefix = prop_def(StringAttr)
+    hexadecimal = opt_prop_def(UnitAttr)
+    assembly_format = "$prefix $value (`hex` $hexadecimal^)? attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue, prefix: str, *, hexadecimal: bool = False):
+        super().__init__(operands=[value], properties={
+            "prefix": StringAttr(prefix), "hexadecimal": UnitAttr() if hexadecimal else None})

@@ -1,0 +1,32 @@
+"""Atomic additions to global tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.language import movement, tracing
+from tilelang_npu.language.operands import check_inside
+
+_ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
+
+
+def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
+    """Add a tile in UB or L0C to a tile of a global tensor, indivisibly per element; extents as of ``T.copy``.
+
+    Raises:
+        TileError: T110 element types, T131 shapes, T132 not exactly one side is global.
+    """
+    builder = tracing.builder(what)
+    source, target = movement._operand("source", src), movement._operand("destination", dst)
+    if source.buffer.space == "gm" and target.buffer.space != "gm":  # the older order of the arguments: (src, dst)
+        source, target = target, source
+    if target.buffer.space != "gm" or source.buffer.space == "gm":
+        raise TileError(f"{what} adds a local tile to a global tensor", code="T132",
+                        help="the destination is a tensor of the kernel's signature, the source a buffer on the chip")
+    a, b = movement._extents(builder, source, target, size, False)
+    if b.dtype not in _ADDABLE:
+        raise TileError(f"{what}: no atomic addition of {b.dtype}", code="T110", help="it works on " + ", ".join(_ADDABLE))
+    check_inside(what, a)
+    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what)

@@ -1,0 +1,31 @@
+"""Layouts of L1 tiles by the names that scripts give them, for ``T.annotate_layout``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Layout", "make_nz_layout", "make_zn_layout"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How a tile's fractals lie.
+
+    Attributes:
+        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose.
+        buffer: the tile.
+    """
+
+    name: str
+    buffer: Any
+
+
+def make_zn_layout(buf: Any) -> Layout:
+    """Fractals of 16 rows by 32 bytes, one column of fractals after the other: what a load into L1 makes."""
+    return Layout("zN", buf)
+
+
+def make_nz_layout(buf: Any) -> Layout:
+    """The transpose of :func:`make_zn_layout`, for operands that the Cube reads transposed."""
+    return Layout("nZ", buf)

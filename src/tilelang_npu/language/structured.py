@@ -1,0 +1,394 @@
+"""Operations that move, scan, sort or make data, atomic additions and debug output: one function for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.tile.calls import Fact
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Memory, extent
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import number
+from tilelang_npu.language import tracing
+from tilelang_npu.language.atomic import add_to_global
+from tilelang_npu.language.operands import (
+    as_memory,
+    is_scalar,
+    overlap,
+    right_aligned,
+    same_shape,
+    scalar_operand,
+    seen_as,
+    sizes_argument,
+    squeezed_axes,
+    with_axes,
+)
+from tilelang_npu.language.vector import apply
+from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
+
+
+def _shape(memory: Memory) -> Shape:
+    return Shape(memory.dtype, tuple(size if isinstance(size, int) else None for size in memory.extents))
+
+
+def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], facts: Mapping[str, Fact] | None = None,
+         contract: Mapping[str, object] | None = None) -> None:
+    """Check a call against its entry and emit it. Inputs are buffers, or values that are ready for the operation.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 operands that share elements, T145 arguments.
+    """
+    builder = tracing.builder(what)
+    entry = ops.operation(name)
+    assert isinstance(entry, Structured)
+    outs = [as_memory(what, "the destination", value) for value in outputs]
+    ins = [value if isinstance(value, SSAValue) else as_memory(what, "an input", value) for value in inputs]
+    buffers = [value for value in ins if isinstance(value, Memory)]
+    notes = [f"the destination is {value.describe()}" for value in outs] + [
+        f"input {place} is {value.describe()}" for place, value in enumerate(buffers)]
+    first = buffers[1] if entry.name == "select_bits" else buffers[0] if buffers else outs[0]
+    if first.dtype not in entry.dtypes:
+        raise TileError(f"{what}: {entry.name} does not work on {first.dtype}", code="T110", notes=notes,
+                        help=f"it works on {', '.join(entry.dtypes)}: cast the input first")
+    try:
+        entry.contract([_shape(value) for value in outs], [_shape(value) for value in buffers],
+                       {**(facts or {}), **(contract or {})})
+    except Refused as broken:
+        raise TileError(f"{what}: {broken.problem}", code=broken.code, notes=notes, help=broken.advice) from None
+    for source in buffers:
+        for target in outs:
+            how = overlap(source, target)
+            if how == "partial" or (how == "same" and not entry.in_place):
+                raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
+                                notes=notes, help="write to another buffer")
+    values = [value if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
+    builder.tile_op(tile.CallOp(entry.name, values, [value.ssa(builder) for value in outs], facts), what)
+
+
+def _index(builder: Builder, what: str, role: str, value: Any) -> SSAValue:
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise TileError(f"{what}: {role} is {value}, which is no integer", code="T145", help="give a whole number")
+        value = int(value)
+    return builder.index(value)
+
+
+def _alike(*memories: Memory) -> list[Memory]:
+    """Operands with as many axes each: unit axes are dropped where the ranks differ."""
+    if len({memory.ndim for memory in memories}) == 1:
+        return list(memories)
+    return [with_axes(memory, squeezed_axes(memory)) for memory in memories]
+
+
+def _buffers(what: str, *values: Any) -> list[Memory]:
+    return _alike(*(as_memory(what, "an operand", value) for value in values))
+
+
+def _cut(what: str, memories: list[Memory], size: Any) -> list[Memory]:
+    if size is None:
+        return memories
+    sizes = sizes_argument(tracing.builder(what), what, size)
+    return [right_aligned(what, memory, sizes) for memory in memories]
+
+
+def _axis(value: Any, memory: Memory) -> int:
+    return value % memory.ndim if isinstance(value, int) and -memory.ndim <= value < 0 else value
+
+
+# --- the npuir forms -----------------------------------------------------------------------------------------------------
+
+
+def _gather(what: str) -> Callable[..., Any]:
+    def gather(src: Any, dst: Any, indices: Any, size: Any = None) -> None:
+        source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
+        call(what, "gather", [target], [source, places])
+
+    return gather
+
+
+def _transpose(what: str) -> Callable[..., Any]:
+    def transpose(src: Any, dst: Any, permutation: Any, size: Any = None) -> None:
+        source, target = _cut(what, _buffers(what, src, dst), size)
+        call(what, "transpose", [target], [source], {"permutation": [int(axis) for axis in permutation]})
+
+    return transpose
+
+
+def _cumsum(what: str) -> Callable[..., Any]:
+    def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+        source, target = _buffers(what, src, src if dst is None else dst)
+        facts: dict[str, Fact] = {"dim": _axis(dim, source)}
+        call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
+
+    return cumsum
+
+
+def _arange(what: str) -> Callable[..., Any]:
+    def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
+        builder = tracing.builder(what)
+        given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
+        values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
+        call(what, "arange", [dst], values, contract={"strides": len(given)})
+
+    return arange
+
+
+def _interleave(what: str) -> Callable[..., Any]:
+    def interleave(*operands: Any, channel_nums: int = 2, size: Any = None) -> None:
+        _two(what, channel_nums)
+        *sources, target = _cut(what, _buffers(what, *operands), size)
+        call(what, "interleave", [target], sources)
+
+    return interleave
+
+
+def _deinterleave(what: str) -> Callable[..., Any]:
+    def deinterleave(src: Any, *targets: Any, channel_nums: int = 2, size: Any = None,
+                     index_mode: str = "ALL_CHANNELS") -> None:
+        _two(what, channel_nums)
+        source, *places = _buffers(what, src, *targets)
+        if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
+            raise TileError(f"{what}: {len(places)} destinations with index_mode {index_mode!r}", code="T145",
+                            help="ALL_CHANNELS has two destinations, CHANNEL_0 and CHANNEL_1 have one")
+        call(what, "deinterleave", places, [source], {"index_mode": index_mode})
+
+    return deinterleave
+
+
+def _two(what: str, channels: int) -> None:
+    if channels != 2:
+        raise TileError(f"{what}: {channels} channels", code="T145", help="the hardware interleaves two channels")
+
+
+def _concat(what: str) -> Callable[..., Any]:
+    def concat(*operands: Any, dim: Any = None) -> None:
+        values = list(operands)
+        if dim is None:
+            dim = values.pop()
+        *sources, target = _buffers(what, *values)
+        call(what, "concat", [target], sources, {"dim": _axis(dim, target)})
+
+    return concat
+
+
+def _pad(what: str) -> Callable[..., Any]:
+    def pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = None) -> None:
+        builder = tracing.builder(what)
+        source, target = _buffers(what, src, dst)
+        widths = [*low, *high]
+        value = scalar_operand(builder, what, "the pad value", pad_value, source.dtype)
+        known = [extent(builder, int(width) if isinstance(width, float) else width) for width in widths]
+        numbers = [width if isinstance(width, int) else None for width in known]
+        indices = [_index(builder, what, "a width", width) for width in widths]
+        call(what, "pad", [target], [source, value, *indices],
+             contract={"low": numbers[:len(low)], "high": numbers[len(low):]})
+
+    return pad
+
+
+def _flip(what: str) -> Callable[..., Any]:
+    def flip(src: Any, dst: Any, axis: int) -> None:
+        source, target = _buffers(what, src, dst)
+        call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
+
+    return flip
+
+
+# --- the ascendc forms: destination first --------------------------------------------------------------------------------
+
+
+def _tile_transpose(what: str) -> Callable[..., Any]:
+    def transpose(dst: Any, src: Any) -> None:
+        source, target = _buffers(what, src, dst)
+        call(what, "transpose", [target], [source], {"permutation": [1, 0] if source.ndim == 2 else [0]})
+
+    return transpose
+
+
+def _progression(what: str) -> Callable[..., Any]:
+    def arith_progression(buffer: Any, first_value: Any, diff_value: Any, count: Any = None) -> None:
+        from tilelang_npu.language.vector import _first
+
+        builder = tracing.builder(what)
+        target = as_memory(what, "the destination", buffer)
+        if count is not None:
+            target = _first(builder, what, target, count)
+        values = [scalar_operand(builder, what, role, value, target.dtype)
+                  for role, value in (("the first value", first_value), ("the step", diff_value))]
+        call(what, "arith_progression", [target], values)
+
+    return arith_progression
+
+
+def _vector_index(what: str) -> Callable[..., Any]:
+    make = _progression(what)
+
+    def createvecindex(dst: Any, first_value: Any) -> None:
+        make(dst, first_value, 1)
+
+    return createvecindex
+
+
+def _gather_offsets(what: str) -> Callable[..., Any]:
+    def gather(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) -> None:
+        builder = tracing.builder(what)
+        call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
+
+    return gather
+
+
+def _gather_mask(what: str) -> Callable[..., Any]:
+    def gather_mask(dst: Any, src: Any, src1_pattern: Any) -> None:
+        if isinstance(src1_pattern, str):
+            call(what, "gather_mask", [dst], [src], {"pattern": src1_pattern})
+        else:
+            call(what, "gather_mask", [dst], [src, src1_pattern])
+
+    return gather_mask
+
+
+def _sort(what: str) -> Callable[..., Any]:
+    def sort(dst: Any, src: Any, actual_num: Any) -> None:
+        builder = tracing.builder(what)
+        call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)])
+
+    return sort
+
+
+def _topk(what: str) -> Callable[..., Any]:
+    def topk(dst: Any, src: Any, K: int, actual_num: Any) -> None:
+        builder = tracing.builder(what)
+        if not isinstance(K, int) or K <= 0:
+            raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
+        call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K})
+
+    return topk
+
+
+def _merge_sort(what: str) -> Callable[..., Any]:
+    def merge_sort(dst: Any, *sources: Any) -> None:
+        call(what, "merge_sort", [dst], list(sources))
+
+    return merge_sort
+
+
+def _sort32(what: str) -> Callable[..., Any]:
+    def sort32(dst: Any, src: Any, indices: Any) -> None:
+        call(what, "sort32", [dst], [src, indices])
+
+    return sort32
+
+
+def _compare(what: str) -> Callable[..., Any]:
+    def compare(dst: Any, src0: Any, src1: Any, mode: str) -> None:
+        builder = tracing.builder(what)
+        word = str(mode).lower()
+        if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
+            raise TileError(f"{what}: there is no comparison {mode!r}", code="T145", help="one of EQ, NE, LT, LE, GT, GE")
+        left = as_memory(what, "the first input", src0)
+        right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
+        call(what, "compare_bits", [dst], [left, right], {"mode": word})
+
+    return compare
+
+
+def _select(what: str) -> Callable[..., Any]:
+    def select(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> None:
+        builder = tracing.builder(what)
+        modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
+        if selMode not in modes:
+            raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="one of " + ", ".join(modes))
+        if is_scalar(src1) != (selMode == "VSEL_TENSOR_SCALAR_MODE"):
+            raise TileError(f"{what}: {selMode} with {'a scalar' if is_scalar(src1) else 'a buffer'} as second input",
+                            code="T145", help="VSEL_TENSOR_SCALAR_MODE takes a scalar, the others a buffer")
+        left = as_memory(what, "the first input", src0)
+        right = scalar_operand(builder, what, "the second input", src1, left.dtype) if is_scalar(src1) else src1
+        call(what, "select_bits", [dst], [selMask, left, right])
+
+    return select
+
+
+def _row_expand(what: str) -> Callable[..., Any]:
+    operation = next(part for part in ("mul", "sub", "div") if part in what)
+
+    def row_expand(dst: Any, src0: Any, src1: Any, tmp: Any = None) -> None:
+        builder = tracing.builder(what)
+        entry = ops.operation(operation)
+        assert isinstance(entry, Elementwise)
+        left, rows = as_memory(what, "the first input", src0), as_memory(what, "the second input", src1)
+        wanted = (left.extents[0], 1)
+        squeezed = with_axes(rows, squeezed_axes(rows)).extents
+        if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
+            raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
+                            help="the second input has one element per row of the first")
+        from tilelang_npu.frontend.buffers import Buffer
+
+        count = left.extents[0]
+        if not isinstance(count, int):
+            raise TileError(f"{what}: {left.describe()} has rows that only run time counts", code="T190",
+                            help="work on a constant number of rows")
+        column = Buffer(rows.name, rows.dtype, (count, 1), rows.buffer.space, seen_as(builder, rows, wanted))
+        apply(what, entry, [left, column], dst)
+
+    return row_expand
+
+
+# --- atomic additions and debug output -----------------------------------------------------------------------------------
+
+
+def _atomic_add(what: str) -> Callable[..., Any]:
+    def atomic_add(dst: Any, src: Any, size: Any = None) -> None:
+        add_to_global(what, dst, src, size)
+
+    return atomic_add
+
+
+def _print(what: str) -> Callable[..., Any]:
+    def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
+        builder = tracing.builder(what)
+        if isinstance(obj, str):
+            raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
+        given = obj if isinstance(obj, Memory) else number(builder, obj)
+        if isinstance(given, (int, float)):
+            given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
+        value = given.ssa(builder)
+        builder.tile_op(tile.PrintOp(value, msg or "", hexadecimal=bool(hex)), what)
+
+    return print_
+
+
+_FUNCTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
+    "gather": _gather, "transpose": _transpose, "cumsum": _cumsum, "arange": _arange, "interleave": _interleave,
+    "deinterleave": _deinterleave, "concat": _concat, "pad": _pad, "flip": _flip, "atomic_add": _atomic_add,
+    "atomic_addx4": _atomic_add, "atomic_addx2": _atomic_add, "print": _print,
+    "tile.transpose": _tile_transpose, "tile.arith_progression": _progression, "tile.createvecindex": _vector_index,
+    "tile.gather": _gather_offsets, "tile.gather_mask": _gather_mask, "tile.sort": _sort, "tile.topk": _topk,
+    "tile.merge_sort": _merge_sort, "tile.sort32": _sort32, "tile.compare": _compare, "tile.select": _select,
+    "tile.atomic_add": _atomic_add,
+    "tile.row_expand_mul": _row_expand, "tile.row_expand_mul_experiment": _row_expand,
+    "tile.row_expand_sub_experiment": _row_expand, "tile.row_expand_div_experiment": _row_expand,
+}
+
+
+@cache
+def function(name: str) -> Callable[..., Any]:
+    """The language function of a name (``vgather``, ``npuir_gather``, ``tile.gather``).
+
+    Raises:
+        KeyError: there is none.
+    """
+    base = name
+    if name not in _FUNCTIONS:
+        base = name.removeprefix("npuir_") if name.startswith("npuir_") else name.removeprefix("v")
+    made = _FUNCTIONS[base](f"T.{name}")
+    made.__name__, made.__qualname__ = name.rsplit(".", 1)[-1], f"T.{name}"
+    return made
+
+
+__all__ = ["call", "function"]

@@ -1,0 +1,54 @@
+"""Elementwise operations that HIVM has no op for, written in other entries of the table.
+
+They are expanded by the pass ``expand-composites``; their temporaries are planned like any other buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.ops.spec import Composite, declare, steps
+from tilelang_npu.ops.vector import ARITHMETIC, FLOAT
+
+
+def composite(name: str, inputs: int, expansion: str, meaning: Callable[..., Any], cost: str, doc: str, *aliases: str,
+              dtypes: tuple[DType, ...] = FLOAT, scalar: tuple[int, ...] = (), **facts: Any) -> Composite:
+    """Declare an operation by its expansion; ``meaning`` takes the inputs (and the destination last where it is read)."""
+    return declare(Composite(name=name, aliases=aliases, inputs=inputs, dtypes=dtypes, hivm="", meaning=meaning, cost=cost,
+                             doc=doc, expansion=steps(expansion), scalar=frozenset(scalar), **facts))
+
+
+sigmoid = composite(
+    "sigmoid", 1, "dst = sub(0, src0); dst = exp(dst); dst = add(dst, 1); dst = div(1, dst)",
+    lambda a: 1 / (1 + np.exp(-a)), "exp", "1 / (1 + exp(-x)).", "tile.sigmoid", "vsigmoid", "npuir_sigmoid")
+silu = composite(
+    "silu", 1, "t = sub(0, src0); t = exp(t); t = add(t, 1); dst = div(src0, t)",
+    lambda a: a / (1 + np.exp(-a)), "exp", "x / (1 + exp(-x)).", "tile.silu")
+leaky_relu = composite(
+    "leaky_relu", 2, "t = min(src0, 0); t = mul(t, src1); dst = max(src0, 0); dst = add(dst, t)",
+    lambda a, s: np.where(a > 0, a, a * s), "relu", "x where it is positive, else x times the slope.", "tile.leaky_relu",
+    scalar=(1,))
+axpy = composite(
+    "axpy", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, s, d: d + a * s, "mul",
+    "Adds the input times a scalar to the destination.", "tile.axpy", scalar=(1,), accumulates=True)
+mul_add_dst = composite(
+    "mul_add_dst", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, b, d: d + a * b, "mul",
+    "Adds the product of two inputs to the destination.", "tile.mul_add_dst", accumulates=True,
+    dtypes=(*FLOAT, dtype("i16"), dtype("i32")))
+clamp = composite(
+    "clamp", 3, "dst = max(src0, src1); dst = min(dst, src2)", lambda a, low, high: np.minimum(np.maximum(a, low), high), "max",
+    "Limits each element to a lower and an upper bound.", "tile.clamp", "vclamp", "npuir_clamp", dtypes=ARITHMETIC,
+    scalar=(1, 2), behind=2, counted=True)
+clamp_min = composite(
+    "clamp_min", 2, "dst = max(src0, src1)", np.maximum, "max", "The larger of each element and a bound.", "tile.clamp_min",
+    dtypes=ARITHMETIC, scalar=(1,), counted=True)
+clamp_max = composite(
+    "clamp_max", 2, "dst = min(src0, src1)", np.minimum, "min", "The smaller of each element and a bound.", "tile.clamp_max",
+    dtypes=ARITHMETIC, scalar=(1,), counted=True)
+rounded = composite(
+    "round", 1, "dst = cast(src0, round_mode=rint)", np.rint, "conv", "The nearest integer, ties to even.", "tile.round",
+    dtypes=(dtype("f32"),), counted=True)

@@ -1,0 +1,407 @@
+"""Vector operations that move, scan, sort or make data (PIPE_V): one entry each.
+
+Those with a HIVM op have its element types (its verifier, read at 52f96a13); those without are custom ops, which follow
+AscendC: offsets are in bytes, masks are bits (bit ``i`` of byte ``i / 8``), and sorts work on pairs (value, index).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.ops.spec import Contract, Refused, Shape, Structured, declare
+
+Meaning = Callable[[Sequence[Any], Sequence[Any], Mapping[str, Any]], None]
+
+
+def _types(*names: str) -> tuple[DType, ...]:
+    return tuple(dtype(name) for name in names)
+
+
+FLOAT = _types("f16", "f32")
+INTEGERS = _types("i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64")
+PLAIN = (*INTEGERS, *_types("f16", "bf16", "f32"))
+MOVABLE = (*_types("i1"), *PLAIN)
+COUNTABLE = _types("i16", "i32", "i64", "f16", "f32")
+PATTERNS = {"P0101": (0, 2), "P1010": (1, 2),
+            "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4), "P1111": (0, 1)}
+"""Of ``gather_mask``: the first element that is kept, and the step to the next."""
+
+
+def entry(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,
+          meaning: Meaning, contract: Contract, doc: str, **facts: Any) -> Structured:
+    """Declare one operation."""
+    return declare(Structured(name=name, aliases=aliases, inputs=inputs, hivm=hivm, dtypes=dtypes, cost=cost, meaning=meaning,
+                              contract=contract, doc=doc, **facts))
+
+
+def _both(name: str) -> tuple[str, ...]:
+    return (f"v{name}", f"npuir_{name}")
+
+
+# --- contracts -----------------------------------------------------------------------------------------------------------
+
+
+def _text(shape: Shape) -> str:
+    return "x".join("?" if size is None else str(size) for size in shape.extents)
+
+
+def _require(holds: bool, problem: str, advice: str, code: str = "T111") -> None:
+    if not holds:
+        raise Refused(code, problem, advice)
+
+
+def _agree(a: Shape, b: Shape) -> bool:
+    return len(a.extents) == len(b.extents) and all(
+        x is None or y is None or x == y for x, y in zip(a.extents, b.extents, strict=True))
+
+
+def _alike(*shapes: Shape) -> None:
+    kinds = {str(shape.dtype) for shape in shapes}
+    _require(len(kinds) == 1, f"element types differ: {', '.join(sorted(kinds))}", "give all the same element type", "T110")
+
+
+def _same(a: Shape, b: Shape, what: str) -> None:
+    _require(_agree(a, b), f"{what} have shapes {_text(a)} and {_text(b)}", "give both the same shape")
+
+
+def _axis(value: object, shape: Shape, what: str) -> int:
+    rank = len(shape.extents)
+    valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < rank
+    _require(valid, f"{what} {value!r} of a shape with {rank} axes", f"axes are 0 to {rank - 1}")
+    assert isinstance(value, int)
+    return value
+
+
+def _resized(source: Shape, axis: int, size: int | None) -> Shape:
+    return Shape(source.dtype, (*source.extents[:axis], size, *source.extents[axis + 1:]))
+
+
+def _check_gather(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _require(str(ins[1].dtype) in ("int32", "int16"), f"the indices are {ins[1].dtype}", "indices are int32 or int16", "T110")
+    _same(outs[0], ins[1], "the destination and the indices")
+    rank = len(ins[0].extents)
+    _require(rank == len(outs[0].extents), "the source has another number of axes than the destination", "give both as many")
+    for axis in range(rank - 1):
+        a, b = ins[0].extents[axis], outs[0].extents[axis]
+        _require(a is None or b is None or a == b, f"axis {axis} has {a} elements in the source and {b} in the destination",
+                 "only the last axis is gathered along")
+
+
+def _check_transpose(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    permutation, rank = facts["permutation"], len(ins[0].extents)
+    assert isinstance(permutation, (list, tuple))
+    _require(sorted(permutation) == list(range(rank)), f"{list(permutation)} is no order of {rank} axes", "name each axis once")
+    moved = sum(axis != place for place, axis in enumerate(permutation))
+    _require(moved in (0, 2), f"the order {list(permutation)} moves {moved} axes", "a transpose swaps two axes; use several")
+    _require(moved == 2, f"the order {list(permutation)} moves no axis", "use T.copy")
+    turned = Shape(ins[0].dtype, tuple(ins[0].extents[axis] for axis in permutation))
+    _require(_agree(turned, outs[0]), f"the result has shape {_text(turned)}, the destination {_text(outs[0])}",
+             "give the destination the shape of the result")
+
+
+def _check_scan(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _same(outs[0], ins[0], "source and destination")
+    _axis(facts["dim"], ins[0], "dim")
+
+
+def _check_arange(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    rank, given = len(outs[0].extents), facts.get("strides", len(outs[0].extents))
+    _require(given == rank, f"{given} strides for a destination with {rank} axes", "give one stride per axis")
+
+
+def _check_interleave(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(*outs, *ins)
+    parts, whole = (ins, outs[0]) if len(outs) == 1 and len(ins) > 1 else (outs, ins[0])
+    for part in parts[1:]:
+        _same(parts[0], part, "the channels")
+    last = parts[0].extents[-1]
+    wanted = _resized(parts[0], len(parts[0].extents) - 1, None if last is None else 2 * last)
+    _require(_agree(wanted, whole), f"channels of {_text(parts[0])} interleave to {_text(wanted)}, not {_text(whole)}",
+             "the interleaved side has twice the last axis")
+    _require(len(parts) == 2 or facts.get("index_mode", "ALL_CHANNELS") != "ALL_CHANNELS", f"{len(parts)} channels",
+             "the hardware interleaves two channels")
+
+
+def _check_concat(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(*outs, *ins)
+    axis = _axis(facts["dim"], outs[0], "dim")
+    _require(all(len(part.extents) == len(outs[0].extents) for part in ins), "the inputs have different numbers of axes",
+             "give all as many axes")
+    sizes = [part.extents[axis] for part in ins]
+    total = None if any(size is None for size in sizes) else sum(size or 0 for size in sizes)
+    for part in ins:
+        wanted = _resized(part, axis, total)
+        _require(_agree(wanted, outs[0]), f"the inputs make {_text(wanted)}, the destination has {_text(outs[0])}",
+                 "inputs differ in the one axis only, and the destination has their sum there")
+
+
+def _check_pad(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    low, high = facts["low"], facts["high"]
+    assert isinstance(low, list) and isinstance(high, list)
+    rank = len(ins[0].extents)
+    _require(len(low) == len(high) == rank == len(outs[0].extents), f"{len(low)} and {len(high)} widths for {rank} axes",
+             "give one width before and one behind per axis")
+    for axis, (before, have, behind, want) in enumerate(zip(low, ins[0].extents, high, outs[0].extents, strict=True)):
+        if None not in (before, have, behind, want):
+            total = before + have + behind
+            _require(total == want, f"axis {axis}: {before} + {have} + {behind} elements, but the destination has {want}",
+                     "the destination is the source and its borders")
+    _require(sum(a != 0 or b != 0 for a, b in zip(low, high, strict=True)) <= 1, "more than one axis is padded",
+             "HIVM pads one axis; use two steps")
+
+
+def _check_flip(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _check_scan(outs, ins, {"dim": facts["axis"]})
+    _require(facts["axis"] == len(ins[0].extents) - 1, f"axis {facts['axis']}", "the hardware reverses the last axis")
+
+
+def _known(*counts: int | None) -> bool:
+    return all(count is not None for count in counts)
+
+
+def _fits(need: int | None, have: Shape, what: str) -> None:
+    count = have.count
+    if need is not None and count is not None:
+        _require(need <= count, f"{what} needs {need} elements, it has {count}", "make it larger, or work on fewer")
+
+
+def _check_offsets(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _require(str(ins[1].dtype) in ("uint32", "int32"), f"the offsets are {ins[1].dtype}", "offsets are bytes, uint32 or int32",
+             "T110")
+
+
+def _check_mask_pack(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    pattern = facts.get("pattern", "")
+    if pattern:
+        known = ", ".join(PATTERNS)
+        _require(pattern in PATTERNS, f"there is no pattern {pattern!r}", f"one of {known}", "T145")
+        count = ins[0].count
+        _fits(None if count is None else count // PATTERNS[str(pattern)][1], outs[0], "the destination")
+    else:
+        _require(str(ins[1].dtype) in ("uint32", "int32"), f"the indices are {ins[1].dtype}", "indices are uint32", "T110")
+        _fits(ins[1].count, outs[0], "the destination")
+
+
+def _check_sort(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    count = facts.get("k", ins[0].count)
+    if isinstance(count, int):
+        _fits(2 * count, outs[0], "the destination (pairs of value and index)")
+        _require(ins[0].count is None or count <= ins[0].count, f"{count} of {ins[0].count} elements", "k is at most the count")
+
+
+def _check_merge(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(*outs, *ins)
+    _require(2 <= len(ins) <= 4, f"{len(ins)} lists", "merge 2 to 4 lists", "T145")
+    counts = [part.count for part in ins]
+    _fits(sum(count or 0 for count in counts) if _known(*counts) else None, outs[0], "the destination")
+
+
+def _check_sort32(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _require(str(ins[1].dtype) in ("uint32", "int32"), f"the indices are {ins[1].dtype}", "indices are uint32", "T110")
+    count, width = ins[0].count, 8 // ins[0].dtype.nbytes
+    if count is not None:
+        _require(count % 32 == 0, f"{count} elements", "sort32 works on groups of 32 elements")
+        _fits(width * count, outs[0], "the destination (8 bytes per pair)")
+
+
+def _check_bits(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _require(str(outs[0].dtype) in ("uint8", "int8"), f"the mask has elements of {outs[0].dtype}", "it is bits in uint8",
+             "T110")
+    count = ins[0].count
+    _fits(None if count is None else -(-count // 8), outs[0], "the mask")
+    if len(ins) > 1:
+        _alike(*ins)
+        _require(ins[1].count == count, f"the inputs have {count} and {ins[1].count} elements", "give both as many elements")
+
+
+def _check_choice(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _require(ins[0].dtype.bits == 8 or ins[0].dtype.is_integer, f"the mask has elements of {ins[0].dtype}",
+             "it is bits in uint8", "T110")
+    _alike(outs[0], *ins[1:])
+    count = outs[0].count
+    mask = ins[0].count
+    if count is not None and mask is not None:
+        _require(mask * ins[0].dtype.bits >= count, f"{mask * ins[0].dtype.bits} bits of mask for {count} elements",
+                 "the mask has one bit per element")
+    for part in ins[1:]:
+        _require(part.count is None or part.count == count, f"an input has {part.count} elements, the destination {count}",
+                 "give both as many elements")
+
+
+# --- meanings ------------------------------------------------------------------------------------------------------------
+
+
+def _gather(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = np.take_along_axis(ins[0], ins[1].astype(np.int64), -1)
+
+
+def _transpose(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = ins[0].transpose(facts["permutation"])
+
+
+def _cumsum(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    source = np.flip(ins[0], facts["dim"]) if facts.get("reverse") else ins[0]
+    wide = np.float32 if source.dtype.kind not in "iub" else source.dtype
+    total = np.cumsum(source.astype(wide), axis=facts["dim"], dtype=wide)
+    np.copyto(outs[0], np.flip(total, facts["dim"]) if facts.get("reverse") else total, casting="unsafe")
+
+
+def _arange(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    offset, *strides = ins
+    total = np.asarray(offset)
+    for axis, stride in enumerate(strides):
+        places = np.arange(outs[0].shape[axis]).reshape([-1 if a == axis else 1 for a in range(outs[0].ndim)])
+        total = total + places * stride
+    np.copyto(outs[0], total, casting="unsafe")
+
+
+def _interleave(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = np.stack(ins, -1).reshape(outs[0].shape)
+
+
+def _deinterleave(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    first = 1 if facts.get("index_mode") == "CHANNEL_1" else 0
+    for number, target in enumerate(outs):
+        target[...] = ins[0][..., first + number::2]
+
+
+def _concat(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = np.concatenate(ins, facts["dim"])
+
+
+def _pad(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = np.pad(ins[0], list(zip(facts["low"], facts["high"], strict=True)), constant_values=ins[1])
+
+
+def _flip(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    outs[0][...] = np.flip(ins[0], facts["axis"])
+
+
+def _progression(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    first, step = ins
+    kind = outs[0].dtype.type
+    outs[0].flat[:] = (np.float64(first) + np.arange(outs[0].size) * np.float64(step)).astype(kind)
+
+
+def _gather_offsets(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    source, offsets, base = ins
+    count = min(outs[0].size, offsets.size)
+    places = (offsets.reshape(-1)[:count].astype(np.int64) + int(base)) // source.dtype.itemsize
+    outs[0].flat[:count] = source.reshape(-1)[places]
+
+
+def _gather_mask(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    pattern = facts.get("pattern", "")
+    source = ins[0].reshape(-1)
+    if pattern:
+        first, step = PATTERNS[pattern]
+        chosen = source[first::step]
+    else:
+        chosen = source[ins[1].reshape(-1).astype(np.int64)]
+    outs[0].flat[:chosen.size] = chosen
+
+
+def _order(values: Any) -> Any:
+    """Places of the elements from the largest to the smallest; equal ones keep their order, NaN counts as largest."""
+    keys = np.where(np.isnan(values), np.inf, values.astype(np.float64))
+    return np.argsort(-keys, kind="stable")
+
+
+def _sort(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    source, real = ins
+    values = source.reshape(-1).copy()
+    values[int(real):] = -np.inf
+    source.flat[:] = values
+    order = _order(values)[:facts.get("k")]
+    pairs = np.empty(2 * order.size, outs[0].dtype)
+    pairs[0::2], pairs[1::2] = values[order], order
+    outs[0].flat[:pairs.size] = pairs
+
+
+def _merge_sort(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    pairs = np.concatenate([part.reshape(-1, 2) for part in ins])
+    pairs = pairs[_order(pairs[:, 0])]
+    outs[0].flat[:pairs.size] = pairs.reshape(-1)
+
+
+def _sort32(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    source, indices = ins[0].reshape(-1), ins[1].reshape(-1)
+    made = np.zeros((source.size, 8 // source.dtype.itemsize), source.dtype)
+    for group in range(0, source.size, 32):
+        order = group + _order(source[group:group + 32])
+        made[group:group + 32, 0] = source[order]
+        words = np.ascontiguousarray(made[group:group + 32]).view(np.uint32)
+        words[:, 1] = indices[order].astype(np.uint32)
+        made[group:group + 32] = words.view(source.dtype)
+    outs[0].flat[:made.size] = made.reshape(-1)
+
+
+_TESTS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+
+
+def _compare_bits(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    left, right = ins
+    right = right.reshape(-1) if isinstance(right, np.ndarray) else left.dtype.type(right)
+    bits = np.packbits(_TESTS[facts["mode"]](left.reshape(-1), right), bitorder="little")
+    outs[0].flat[:bits.size] = bits.view(outs[0].dtype)
+
+
+def _select_bits(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    mask, first, second = ins
+    count = outs[0].size
+    bits = np.unpackbits(np.ascontiguousarray(mask).reshape(-1).view(np.uint8), bitorder="little")[:count].astype(bool)
+    other = second.reshape(-1) if isinstance(second, np.ndarray) else first.dtype.type(second)
+    outs[0].flat[:] = np.where(bits, first.reshape(-1), other)
+
+
+# --- entries -------------------------------------------------------------------------------------------------------------
+
+GATHERABLE = _types("i8", "i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
+entry("gather", _both("gather"), ("src", "indices"), "vgather", GATHERABLE, "gather", _gather, _check_gather,
+      "Elements of the last axis at given indices.")
+entry("transpose", (*_both("transpose"), "tile.transpose"), ("src",), "vtranspose", MOVABLE, "nchwconv", _transpose,
+      _check_transpose, "Two axes swapped.")
+entry("cumsum", _both("cumsum"), ("src",), "vcumsum", (*COUNTABLE, dtype("i8")), "add", _cumsum, _check_scan,
+      "Sum of the elements up to each place of an axis.", in_place=True)
+entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "dup", _arange, _check_arange,
+      "offset + index * stride over all axes.")
+entry("interleave", _both("interleave"), ("srcs",), "vinterleave", MOVABLE, "gather", _interleave, _check_interleave,
+      "Elements of two buffers in turn along the last axis.")
+entry("deinterleave", _both("deinterleave"), ("src",), "vdeinterleave", MOVABLE, "reducev2", _deinterleave, _check_interleave,
+      "The even and the odd elements of the last axis.", outputs=("dsts",))
+entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat, _check_concat, "Buffers behind one another.")
+entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad, "A value before and behind one axis.")
+entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "The last axis reversed.")
+entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("first", "step"), "custom",
+      _types("i16", "i32", "f16", "f32"), "dup", _progression, _check_arange, "first, first + step, first + 2 * step, ...")
+WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
+entry("gather_offsets", ("tile.gather",), ("src", "offsets", "base"), "custom", WORDS, "gather",
+      _gather_offsets, _check_offsets, "Elements at byte offsets.")
+entry("gather_mask", ("tile.gather_mask",), ("src", "indices"), "custom", WORDS, "reducev2", _gather_mask, _check_mask_pack,
+      "Every second or fourth element, or those at indices, packed.")
+entry("sort", ("tile.sort",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
+      "Pairs (value, index) in descending order; the source holds -inf from actual_num on.", outputs=("dst", "src"),
+      in_place=True)
+entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
+      "The first k pairs of a sort.", outputs=("dst", "src"), in_place=True)
+entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
+      "2 to 4 sorted lists of pairs as one.")
+entry("sort32", ("tile.sort32",), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
+      "Each 32 elements sorted, as pairs of 8 bytes with an index given beside.")
+entry("compare_bits", ("tile.compare",), ("src0", "src1"), "custom", _types("i16", "i32", "f16", "f32"), "cmpv", _compare_bits,
+      _check_bits, "Comparison of two elements; the result is a bit each.")
+entry("select_bits", ("tile.select",), ("mask", "src0", "src1"), "custom", (*INTEGERS, *FLOAT, dtype("bf16")), "sel",
+      _select_bits, _check_choice, "The first input where the mask's bit is set, else the second.", in_place=True)
+__all__ = ["PATTERNS", "entry"]

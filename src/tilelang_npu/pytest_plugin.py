@@ -1,0 +1,127 @@
+"""For pytest: ``-p tilelang_npu.pytest_plugin`` makes tests that were written for TileLang-Ascend run on this package.
+
+Before any of their files is imported, ``import tilelang`` means this package and ``npu`` is a device of torch. With
+``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test: that is how ``tilelang-npu
+survey`` learns what became of them, and tests that have a line there are not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilelang_npu import compat
+from tilelang_npu.compat.outcomes import Case, of_error
+from tilelang_npu.runtime import launches
+
+__all__: list[str] = []
+
+_LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Install the alias and the device before any test file is imported."""
+    compat.install()
+
+
+def pytest_unconfigure() -> None:
+    """Take both out again."""
+    compat.uninstall()
+
+
+def _survey() -> tuple[Path, Path] | None:
+    report = os.environ.get("TILELANG_NPU_SURVEY")
+    return (Path(report), Path(os.environ["TILELANG_NPU_SURVEY_ROOT"])) if report else None
+
+
+def _write(record: dict[str, Any]) -> None:
+    survey = _survey()
+    if survey is not None:
+        with survey[0].open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def _name(item_path: Path, nodeid: str, root: Path) -> str:
+    file = str(item_path.relative_to(root)) if item_path.is_relative_to(root) else str(item_path)
+    return "::".join([file, *nodeid.split("::")[1:]])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the survey's file has an outcome of."""
+    survey = _survey()
+    if survey is None:
+        return
+    report, root = survey
+    known = set()
+    if report.exists():
+        known = {json.loads(line)["path"] for line in report.read_text(encoding="utf-8").splitlines()}
+    done = [item for item in items if _name(item.path, item.nodeid, root) in known]
+    items[:] = [item for item in items if item not in done]
+    config.hook.pytest_deselected(items=done)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Nothing is known of the test yet."""
+    _LAST.pop(nodeid, None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tell the survey which test begins."""
+    survey = _survey()
+    if survey is not None:
+        survey[0].with_suffix(".running").write_text(_name(item.path, item.nodeid, survey[1]), encoding="utf-8")
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Note what became of each phase of a test, and write the worst of them behind the last."""
+    outcome: Any = yield
+    survey = _survey()
+    if survey is None:
+        return
+    report = outcome.get_result()
+    seconds = report.duration + _LAST.get(item.nodeid, ("", "", None, 0.0))[3]
+    state = _LAST.get(item.nodeid, ("passed", "", None, 0.0))
+    if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
+    elif report.failed and state[0] == "passed":
+        error = call.excinfo.value if call.excinfo is not None else AssertionError(str(report.longrepr))
+        state = (*of_error(error, survey[1], launches.clock_us() > 0), 0.0)
+    _LAST[item.nodeid] = (*state[:3], seconds)
+    if report.when == "teardown":
+        what, why, line, seconds = _LAST.pop(item.nodeid)
+        _write(Case(_name(item.path, item.nodeid, survey[1]), what, why, line, seconds).record())
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """A file that cannot be imported is one case."""
+    survey = _survey()
+    if survey is None or not report.failed:
+        return
+    error = getattr(report, "error", None) or AssertionError(str(report.longrepr))
+    what, why, line = of_error(error, survey[1], kernels_ran=False)
+    path = Path(report.fspath)
+    path = path if path.is_absolute() else Path.cwd() / path
+    _write(Case(_name(path, "", survey[1]), what, why, line).record())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Keep the exception of a file that cannot be imported: its report has but the text."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.failed and report.result is not None:
+        call = getattr(report, "call", None)
+        if call is not None and call.excinfo is not None:
+            error = call.excinfo.value
+            report.error = error.__cause__ or error

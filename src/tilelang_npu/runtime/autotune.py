@@ -1,0 +1,390 @@
+"""Choosing a kernel's parameters by modelled time: ``autotune`` above ``jit``, and ``AutoTuner`` below both.
+
+Every configuration is compiled and run once on the machine model. A configuration that does not fit the chip, fails to
+compile, or gives other numbers than the reference is left out, and its reason is kept. The least time wins. Times are
+modelled, so the same configurations always give the same winner, and repeating a run would tell nothing new.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.language.tracing import user_location
+from tilelang_npu.runtime.factory import Factory, jit
+from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["AutoTuner", "AutotuneResult", "Rejected", "Tuned", "autotune", "set_autotune_inputs"]
+
+Config = Mapping[str, Any]
+Configs = Sequence[Config] | Mapping[str, Sequence[Any]] | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A configuration that was left out, and why.
+
+    Attributes:
+        config: its parameters.
+        reason: one line; for a diagnostic, its code first.
+    """
+
+    config: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True)
+class AutotuneResult:
+    """What tuning found.
+
+    Attributes:
+        latency: modelled milliseconds of the best configuration.
+        config: its parameters.
+        kernel: its kernel.
+        ref_latency: milliseconds that the reference took on the host; None without one.
+        tried: modelled milliseconds of every configuration that ran, best first.
+        rejected: those that did not.
+    """
+
+    latency: float
+    config: dict[str, Any]
+    kernel: JITKernel
+    ref_latency: float | None = None
+    tried: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    @property
+    def func(self) -> PrimFunc:
+        """The kernel's function."""
+        return self.kernel.prim_func
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """How configurations are run and compared; the arguments of ``set_profile_args``."""
+
+    supply_type: TensorSupplyType = TensorSupplyType.Auto
+    ref_prog: Callable[..., Any] | None = None
+    supply_prog: Callable[..., Any] | None = None
+    rtol: float = 1e-2
+    atol: float = 1e-2
+    max_mismatched_ratio: float = 0.01
+    skip_check: bool = False
+    manual_check_prog: Callable[..., Any] | None = None
+    cache_input_tensors: bool = False
+
+
+_INPUTS = threading.local()
+
+
+@contextmanager
+def set_autotune_inputs(*tensors: Any) -> Iterator[None]:
+    """Inputs for the tuning that happens inside the ``with``: one list, or the tensors one by one."""
+    listed = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    before, _INPUTS.tensors = getattr(_INPUTS, "tensors", None), listed
+    try:
+        yield
+    finally:
+        _INPUTS.tensors = before
+
+
+class AutoTuner:
+    """The tuning of one factory.
+
+    Args:
+        fn: a function that takes parameters and returns a ``prim_func``, or one under ``jit``.
+        configs: a list of parameter sets; a grid, as lists of values by name; or a function that returns either and gets
+            the call's arguments and sorted keyword items, or nothing.
+    """
+
+    def __init__(self, fn: Callable[..., Any], configs: Configs) -> None:
+        self.fn = fn
+        self.configs = configs
+        self.profile = _Profile()
+        self.compile_args: dict[str, Any] = {}
+        self.compile: Callable[..., JITKernel] | None = None
+        self.arguments: tuple[Any, ...] = ((), ())
+
+    @classmethod
+    def from_kernel(cls, kernel: Callable[..., Any], configs: Configs) -> AutoTuner:
+        """The tuner of a factory."""
+        return cls(kernel, configs)
+
+    def set_compile_args(self, **settings: Any) -> AutoTuner:
+        """How the kernels are compiled: the arguments of ``jit``."""
+        self.compile_args = settings
+        return self
+
+    def set_profile_args(self, **settings: Any) -> AutoTuner:
+        """How configurations are run and compared.
+
+        Args:
+            settings: ``supply_type`` or ``supply_prog`` (takes the parameters and, if it takes two arguments, the
+                configuration; returns the inputs), ``ref_prog``, ``rtol``, ``atol``, ``max_mismatched_ratio``,
+                ``skip_check``, ``manual_check_prog``, ``cache_input_tensors``.
+
+        Raises:
+            TileError: T707 an unknown argument.
+        """
+        known = set(_Profile.__dataclass_fields__)
+        for name in settings:
+            if name not in known | {"warmup", "rep", "timeout"}:
+                raise TileError(f"set_profile_args has no argument {name!r}", code="T707", location=user_location(),
+                                help=f"its arguments are {', '.join(sorted(known))}")
+        self.profile = _Profile(**{name: value for name, value in settings.items() if name in known})
+        return self
+
+    def run(
+        self, warmup: float = 25, rep: float = 100, timeout: float = 100, executor: Executor | None = None
+    ) -> AutotuneResult:
+        """Try every configuration and return the best.
+
+        Args:
+            warmup: has a meaning on a device only, like ``rep``: a modelled time does not scatter.
+            rep: see ``warmup``.
+            timeout: seconds of the host for a configuration to compile and run.
+            executor: compiles the configurations; they are compiled one after the other, as they are needed, without one.
+
+        Raises:
+            TileError: T730 there is no configuration, or none that works; the reasons are in its notes.
+        """
+        configs = _listed(self.configs, self.arguments)
+        compile_one = self.compile or self._compiler()
+        waiting: list[Future[JITKernel] | None] = [None] * len(configs)
+        if executor is not None:
+            waiting = [executor.submit(functools.partial(compile_one, **config)) for config in configs]
+        found: list[tuple[float, int, JITKernel]] = []
+        rejected: list[Rejected] = []
+        reference = _Reference(self.profile)
+        log = _Log(len(configs))
+        for number, (config, future) in enumerate(zip(configs, waiting, strict=True)):
+            try:
+                with _at_most(timeout):
+                    kernel = compile_one(**config) if future is None else future.result(timeout)
+                    latency = reference.measure(kernel, config)
+            except Exception as error:  # noqa: BLE001  (whatever stops a configuration is its reason, and tuning goes on)
+                rejected.append(Rejected(dict(config), _reason(error)))
+                log.write(number, f"{dict(config)} left out: {rejected[-1].reason}")
+            else:
+                found.append((latency, number, kernel))
+                log.write(number, f"{dict(config)} takes {latency:.6f} ms")
+        log.close()
+        if not found:
+            notes = [f"{dict(item.config)}: {item.reason}" for item in rejected[:8]]
+            msg = f"none of {len(configs)} configurations works" if configs else "there is no configuration to try"
+            raise TileError(msg, code="T730", location=user_location(), notes=notes,
+                            help="smaller tiles, or a parameter set that compiles when it is given by hand")
+        found.sort(key=lambda item: item[:2])
+        latency, number, kernel = found[0]
+        config = dict(configs[number])
+        kernel.update_tuner_result(latency, config, reference.latency)
+        return AutotuneResult(latency, config, kernel, reference.latency,
+                              [(time_, dict(configs[index])) for time_, index, _ in found], rejected)
+
+    def _compiler(self) -> Callable[..., JITKernel]:
+        if isinstance(self.fn, Factory):
+            return self.fn
+        made: Callable[..., JITKernel] = jit(**self.compile_args)(self.fn)
+        return made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> AutotuneResult:
+        """The same as :meth:`run`."""
+        return self.run(*args, **kwargs)
+
+
+class _Reference:
+    """Inputs and what should come out of them."""
+
+    def __init__(self, profile: _Profile) -> None:
+        self.profile = profile
+        self.latency: float | None = None
+        self._inputs: list[Any] | None = None
+
+    def _supply(self, kernel: JITKernel, config: Config) -> list[Any]:
+        given = getattr(_INPUTS, "tensors", None)
+        if given is not None:
+            return list(given)
+        if self.profile.cache_input_tensors and self._inputs is not None:
+            return self._inputs
+        supply = self.profile.supply_prog
+        if supply is None:
+            self._inputs = Profiler(kernel, self.profile.supply_type).inputs()
+        else:
+            wants = len(inspect.signature(supply).parameters)
+            self._inputs = list(supply(list(kernel.params), dict(config)) if wants > 1 else supply(list(kernel.params)))
+        return self._inputs
+
+    def measure(self, kernel: JITKernel, config: Config) -> float:
+        """Modelled milliseconds of a run whose results are right.
+
+        Raises:
+            AssertionError: they are not.
+            TileError: what the run raises.
+        """
+        inputs = self._supply(kernel, config)
+        profiler, profile = Profiler(kernel), self.profile
+        checked = profile.ref_prog is not None and not profile.skip_check and bool(kernel.out_idx)
+        if checked and profile.manual_check_prog is not None:
+            profiler.manual_assert_close(self._timed, inputs, profile.manual_check_prog)
+        elif checked:
+            profiler.assert_allclose(self._timed, inputs, profile.atol, profile.rtol, profile.max_mismatched_ratio)
+        else:
+            kernel(*inputs)
+        assert kernel.last_launch is not None
+        return kernel.last_launch.time_us / 1000
+
+    def _timed(self, *inputs: Any) -> Any:
+        assert self.profile.ref_prog is not None
+        started = time.perf_counter()
+        results = self.profile.ref_prog(*inputs)
+        elapsed = (time.perf_counter() - started) * 1000
+        self.latency = elapsed if self.latency is None else min(self.latency, elapsed)
+        return results
+
+
+class _Log:
+    """``autotuner.log`` in the current directory, and on a terminal a line that tells how far tuning is."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.shown = sys.stderr.isatty()
+        self.file: TextIO | None = None
+        with suppress(OSError):
+            self.file = Path("autotuner.log").open("w", encoding="utf-8")  # noqa: SIM115  (closed when tuning ends)
+
+    def write(self, number: int, text: str) -> None:
+        """One configuration is done."""
+        if self.file is not None:
+            self.file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {number + 1} of {self.total}: {text}\n")
+        if self.shown:
+            print(f"\r\033[Kautotune: {number + 1} of {self.total} configurations", end="", file=sys.stderr)  # noqa: T201
+
+    def close(self) -> None:
+        """No more will come."""
+        if self.file is not None:
+            self.file.close()
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr)  # noqa: T201
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End what happens inside after so many seconds, where the system can: in the main thread of a POSIX process."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread() or seconds <= 0:
+        yield
+        return
+
+    def end(*_: object) -> None:
+        msg = f"longer than {seconds:g} s"
+        raise TimeoutError(msg)
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TileError):
+        return f"{error.code}: {error.message}"
+    text = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}"
+
+
+def _listed(configs: Configs, arguments: tuple[Any, ...]) -> list[Config]:
+    if callable(configs):
+        takes = len(inspect.signature(configs).parameters)
+        configs = configs(*arguments[:takes])
+    if isinstance(configs, Mapping):
+        return [dict(zip(configs, values, strict=True)) for values in itertools.product(*configs.values())]
+    assert isinstance(configs, Sequence)
+    return [dict(config) for config in configs]
+
+
+class Tuned:
+    """A factory under ``autotune``. A call that leaves out what can be tuned tunes it; the same call tunes once."""
+
+    def __init__(self, factory: Factory[Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        functools.update_wrapper(self, factory.function)
+        self.factory = factory
+        self.configs = configs
+        self.profile, self.run_args = profile, run
+        self._found: dict[object, AutotuneResult] = {}
+        self.last_result: AutotuneResult | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> JITKernel:
+        """The best kernel for these arguments; the one asked for where they leave nothing to tune.
+
+        Raises:
+            TileError: T730 no configuration works.
+        """
+        given = self._given(args, kwargs)
+        configs = []
+        for config in _listed(self.configs, (args, tuple(sorted(kwargs.items())))):
+            rest = {name: value for name, value in config.items() if name not in given}
+            if rest not in configs:
+                configs.append(rest)
+        if configs in ([], [{}]):
+            return self.factory(*args, **kwargs)
+        key: object = (args, tuple(sorted(kwargs.items())), self.factory.settings.key())
+        if key not in self._found:
+            tuner = AutoTuner(self.factory, configs).set_profile_args(**self.profile)
+            tuner.compile = functools.partial(self.factory, *args, **kwargs)
+            self._found[key] = tuner.run(**self.run_args)
+        self.last_result = self._found[key]
+        return self.last_result.kernel
+
+    def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> set[str]:
+        try:
+            return set(inspect.signature(self.factory.function).bind_partial(*args, **kwargs).arguments)
+        except TypeError:  # too many arguments: the factory's own call says so better
+            return set(kwargs)
+
+
+def autotune(
+    func: Callable[..., Any] | None = None, *, configs: Configs, warmup: float = 25, rep: float = 100,
+    timeout: float = 100, executor: Executor | None = None, **profile: Any,
+) -> Any:
+    """Choose parameters of a factory by modelled time; written above ``jit``.
+
+    Args:
+        func: the factory, which may also be given by decorating it.
+        configs: the configurations, see :class:`AutoTuner`.
+        warmup: see :meth:`AutoTuner.run`, like ``rep``, ``timeout`` and ``executor``.
+        rep: as there.
+        timeout: as there.
+        executor: as there.
+        profile: the arguments of :meth:`AutoTuner.set_profile_args`.
+
+    Raises:
+        TileError: T707 an unknown argument, T708 what is decorated is no factory under ``jit``.
+    """
+    run = {"warmup": warmup, "rep": rep, "timeout": timeout, "executor": executor}
+    AutoTuner(lambda: None, []).set_profile_args(**profile)  # an unknown argument is the decorator's fault, not the call's
+
+    def decorate(factory: Callable[..., Any]) -> Tuned:
+        if not isinstance(factory, Factory):
+            msg = f"autotune takes a factory under jit; {getattr(factory, '__name__', factory)!r} is none"
+            raise TileError(msg, code="T708", location=user_location(), help="write @tilelang.jit below @tilelang.autotune")
+        return Tuned(factory, configs, profile, run)
+
+    return decorate if func is None else decorate(func)

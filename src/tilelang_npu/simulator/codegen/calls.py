@@ -1,0 +1,90 @@
+"""Custom ops whose symbol is an entry of the op table, and debug output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
+
+from tilelang_npu import ops
+from tilelang_npu.dialects.tile.calls import facts_of
+from tilelang_npu.simulator.codegen.emitter import CUSTOM, Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.work import Lanes, ScalarAccess
+
+
+@effect("hivm.hir.custom")
+def _custom(em: Emitter, op: Any) -> None:
+    if op.symbol in CUSTOM:
+        CUSTOM[op.symbol](em, op)
+        return
+    entry = ops.operations().get(op.symbol)
+    if not isinstance(entry, ops.Structured):
+        raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
+                          "`python -m tilelang_npu ops` lists the operations that there are")
+    operands: list[Operand] = []
+    texts: list[str] = []
+    written = set(op.outs())
+    for ssa in op.ins():
+        if isinstance(ssa.type, MemRefType):
+            buffer = em.buffer(ssa)
+            operands.append(Operand(buffer, reads=True, writes=False, pipe=entry.pipe, name="src"))
+        elif isinstance(ssa.type, (IndexType, IntegerType)):
+            texts.append(em.spelled(em.integer(ssa)))
+            continue
+        else:
+            texts.append(em.expression(ssa).text)
+            continue
+        texts.append(f"@{len(operands) - 1}")
+    first = len(operands)
+    targets = [em.buffer(ssa) for ssa in op.outs()]
+    operands += [Operand(target, reads=ssa in written and ssa in op.ins(), writes=True, pipe=entry.pipe, name="dst")
+                 for ssa, target in zip(op.outs(), targets, strict=True)]
+    bits = max(8 * operand.buffer.element.nbytes for operand in operands)
+    place = 0 if entry.cost in ("mrgsort4", "cmpv", "reducev2") else first
+    em.record(op, entry.pipe, operands, lambda slot: Lanes(entry.cost, bits, min(place, len(operands) - 1)))
+    arrays = [em.array(operand.buffer) for operand in operands]
+    given = [arrays[int(text[1:])] if text.startswith("@") else text for text in texts]
+    facts = em.constant(facts_of(op.attributes), "facts")
+    call = em.constant(entry.meaning, entry.name)
+    em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in given)}), {facts})")
+
+
+@effect("hivm.hir.debug")
+def _debug(em: Emitter, op: Any) -> None:
+    where = op.location
+    line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
+    show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
+    if isinstance(op.arg.type, MemRefType):
+        buffer = em.buffer(op.arg)
+        em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],
+                  lambda slot: ScalarAccess(store=False))
+        em.line(f"{show}({em.array(buffer)})")
+    elif isinstance(op.arg.type, (IndexType, IntegerType)):
+        em.line(f"{show}({em.spelled(em.integer(op.arg))})")
+    else:
+        em.line(f"{show}({em.expression(op.arg).text})")
+
+
+def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[Any], None]:
+    def show(value: Any) -> None:
+        text = _hexadecimal(value) if hexadecimal else _plain(value)
+        print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
+
+    return show
+
+
+def _plain(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    shape: Sequence[int] = value.shape
+    wide = value.astype(np.float32) if value.dtype.kind not in "iubf" else value
+    return f"{'x'.join(map(str, shape))} {value.dtype}\n{np.array2string(wide, threshold=256)}"
+
+
+def _hexadecimal(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return hex(value) if isinstance(value, int) else float(value).hex()
+    bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
+    return np.array2string(bits, formatter={"int": lambda item: f"0x{item:0{2 * value.dtype.itemsize}x}"}, threshold=256)

@@ -1,0 +1,82 @@
+"""Lowering of structured calls: the HIVM op of the entry, or a custom op whose symbol is the entry's name; debug output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.tile.calls import Fact
+from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.lowering.views import materialise
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.lower_to_hivm import Lowering
+
+Values = list[SSAValue]
+_I32 = dtype("int32")
+
+
+def _pad(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
+    source, value, *widths = ins
+    known: list[int | SSAValue] = []
+    for width in widths:
+        constant = lowering.emit.ranges.constant(width)
+        known.append(width if constant is None else constant)
+    rank = len(known) // 2
+    return hivm.VPadOp(source, outs[0], value, known[:rank], known[rank:])
+
+
+def _arange(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
+    return hivm.VArangeOp(outs[0], ins[1:], offset=ins[0])
+
+
+_Builder = Callable[["Lowering", Values, Values, dict[str, Any]], Operation]
+_BUILDERS: dict[str, _Builder] = {
+    "vgather": lambda low, ins, outs, facts: hivm.VGatherOp(ins[0], ins[1], outs[0]),
+    "vtranspose": lambda low, ins, outs, facts: hivm.VTransposeOp(ins[0], outs[0], facts["permutation"]),
+    "vcumsum": lambda low, ins, outs, facts: hivm.VCumsumOp(ins[0], outs[0], dims=[facts["dim"]],
+                                                            reverse=bool(facts.get("reverse"))),
+    "varange": _arange,
+    "vinterleave": lambda low, ins, outs, facts: hivm.VInterleaveOp(ins, outs[0]),
+    "vdeinterleave": lambda low, ins, outs, facts: hivm.VDeinterleaveOp(ins[0], outs, mode=facts["index_mode"]),
+    "vconcat": lambda low, ins, outs, facts: hivm.VConcatOp(ins, outs[0], facts["dim"]),
+    "vpad": _pad,
+    "vflip": lambda low, ins, outs, facts: hivm.VFlipOp(ins[0], outs[0], facts["axis"]),
+}
+
+
+def lower_call(lowering: Lowering, op: tile.CallOp) -> None:
+    """One HIVM op."""
+    emit, entry, facts = lowering.emit, op.entry(), op.facts()
+
+    def lowered(value: SSAValue) -> SSAValue:
+        if isinstance(value.type, MemRefType):
+            return materialise(emit, lowering.view(value), op)
+        return lowering.values[value]
+
+    ins, outs = [lowered(value) for value in op.inputs], [lowered(value) for value in op.outputs]
+    if entry.hivm != "custom":
+        emit.insert(_BUILDERS[entry.hivm](lowering, ins, outs, facts))
+        return
+    emit.insert(hivm.CustomOp(entry.name, ins, outs, core="VECTOR" if entry.core == "AIV" else "CUBE", pipe=entry.pipe,
+                              symbol=entry.name, attributes=dict(op.attributes)))
+
+
+def lower_print(lowering: Lowering, op: tile.PrintOp) -> None:
+    """``hivm.hir.debug`` of a scalar or a buffer."""
+    value = op.value
+    if isinstance(value.type, MemRefType):
+        place = materialise(lowering.emit, lowering.view(value), op)
+    else:
+        place = lowering.values[value]
+        if isinstance(place.type, IndexType):
+            place = lowering.scalar(place, lowering.type_of(_I32))
+    made = hivm.DebugOp(place, prefix=op.prefix.data, hexadecimal=op.hexadecimal is not None)
+    lowering.emit.insert(made)
+
+
+__all__ = ["lower_call", "lower_print"]

@@ -1,0 +1,254 @@
+"""Scripts that were written for ``torch_npu`` find what they use, and it behaves as on a card."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from samples import doubled
+from tilelang_npu import TileError, compat
+
+torch: Any = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> Iterator[None]:
+    compat.install()
+    yield
+    torch.set_default_device(None)
+
+
+def test_torch_is_not_imported_by_installing(python: str) -> None:
+    program = "import sys; from tilelang_npu import compat; compat.install(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([python, "-c", program], check=False).returncode == 0
+
+
+def test_torch_is_prepared_whenever_it_is_imported(python: str) -> None:
+    program = "from tilelang_npu import compat; compat.install(); import torch_npu, torch; torch.ones(2).npu().cpu()"
+    assert subprocess.run([python, "-c", program], check=False).returncode == 0
+
+
+def test_uninstalling_leaves_torch_as_it_was() -> None:
+    before = torch.zeros
+    compat.uninstall()
+    assert not hasattr(torch, "npu")
+    assert not hasattr(torch.Tensor, "npu")
+    assert torch.zeros is not before
+    assert torch.zeros(2).device.type == "cpu"
+    assert "torch_npu" not in sys.modules
+
+
+@pytest.mark.parametrize("device", ["npu", "npu:0", "npu:9"])
+@pytest.mark.parametrize("make", [
+    lambda d: torch.randn(2, device=d), lambda d: torch.ones(2).to(d), lambda d: torch.ones(2).npu(),
+    lambda d: torch.ones(2, device=torch.device(d)), lambda d: torch.ones(2).to(device=d),
+    lambda d: torch.zeros_like(torch.ones(2), device=d), lambda d: torch.ones(2).new_zeros(2, device=d),
+    lambda d: torch.tensor([1.0], device=d), lambda d: torch.arange(3, device=d),
+    lambda d: torch.ones(2).to(d, torch.float16), lambda d: torch.nn.Linear(2, 2).to(d).weight,
+    lambda d: torch.randn(2, device=d, generator=torch.Generator(device=d)),
+])
+def test_a_tensor_made_for_the_device_says_so_and_is_the_hosts(make: Any, device: str) -> None:
+    tensor = make(device)
+    assert tensor.device == torch.device("npu:0")
+    assert tensor.is_npu
+    assert tensor.detach().numpy().size
+
+
+def test_devices_are_understood_in_every_thread() -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(torch.ones(2, device="npu")))
+    thread.start()
+    thread.join()
+    assert found[0].device.type == "npu"
+
+
+def test_the_default_device_may_be_the_npu() -> None:
+    torch.set_default_device("npu")
+    assert torch.ones(2).device.type == "npu"
+    assert torch.ones(2, device="cpu").device.type == "cpu"
+    crossed = torch.ones(2).to("npu")
+    assert crossed.to("npu") is crossed
+    torch.set_default_device("cpu")
+    with torch.device("npu"):
+        assert torch.ones(2).numpy().sum() == 2
+
+
+def test_crossing_over_copies_as_a_device_would() -> None:
+    host = torch.ones(3)
+    device = host.npu()
+    device += 1
+    assert host.tolist() == [1, 1, 1]
+    back = device.cpu()
+    device += 1
+    assert back.tolist() == [2, 2, 2]
+    assert back.device.type == "cpu"
+    assert device.npu() is device
+    assert back.cpu() is back
+
+
+def test_a_file_is_read_onto_the_device(tmp_path: Path) -> None:
+    torch.save({"x": torch.arange(3)}, tmp_path / "case.pt")
+    for location in (torch.device("npu"), "npu:0", {"npu:0": "npu:1"}):
+        assert torch.load(tmp_path / "case.pt", map_location=location)["x"].tolist() == [0, 1, 2]
+
+
+def test_the_device_is_the_chip_that_kernels_are_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert torch.npu.is_available()
+    assert torch.npu.device_count() > 15
+    torch.npu.set_device(15)
+    assert torch.npu.current_device() == 15
+    torch.npu.set_device("npu:0")
+    found = torch.npu.get_device_properties("npu")
+    assert (found.name, found.cube_core_num, found.vector_core_num) == ("Ascend910B2", 24, 48)
+    monkeypatch.setenv("TILELANG_NPU_CHIP", "910B4")
+    assert torch.npu.get_device_properties(0).name == "Ascend910B4"
+
+
+def test_streams_graphs_and_seeds_are_accepted() -> None:
+    torch.manual_seed(1)
+    torch.npu.manual_seed_all(2)
+    with torch.npu.stream(torch.npu.Stream()), torch.npu.device(3):
+        assert torch.npu.current_device() == 3
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        result = torch.ones(2, device="npu") + 1
+    graph.replay()
+    torch.npu.current_stream().synchronize()
+    assert result.tolist() == [2, 2]
+
+
+def test_events_measure_the_modelled_time_of_kernels() -> None:
+    start, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True)
+    with pytest.raises(RuntimeError, match="recorded"):
+        start.elapsed_time(end)
+    kernel = doubled(32, 64)
+    start.record()
+    torch.ones(400, 400) @ torch.ones(400, 400)
+    kernel(torch.ones(32, 64, device="npu"))
+    end.record()
+    assert kernel.last_launch is not None
+    assert start.elapsed_time(end) == pytest.approx(kernel.last_launch.time_us / 1000)
+
+
+def test_a_kernel_works_on_the_devices_tensors() -> None:
+    x = torch.randn(32, 64, device="npu")
+    result = doubled(32, 64)(x)
+    assert result.device.type == "npu"
+    torch.testing.assert_close(result.cpu(), x.cpu() * 2)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "int8", "uint8", "int16", "uint16", "uint32", "int64", "float8_e4m3fn",
+                                  "float8_e5m2", "float8_e8m0fnu"])
+def test_tensors_of_every_type_are_bound_in_place_views_too(name: str) -> None:
+    from tilelang_npu.runtime.tensors import as_array
+
+    raw = torch.zeros(64, dtype=torch.uint8, device="npu")
+    typed = raw.view(getattr(torch, name))
+    array = as_array(typed[8 // typed.itemsize :])
+    array.view(np.uint8)[0] = 7
+    assert raw[8] == 7
+    assert str(array.dtype) == name
+
+
+def test_half_precision_products_are_fast_and_right() -> None:
+    a, b = torch.randn(3, 100, 200).half(), torch.randn(3, 200, 50).half()
+    exact = a.double() @ b.double()
+    for result, wanted in ((a @ b, exact), (a[0] @ b[0], exact[0]), (torch.einsum("bmk,bkn->bmn", a, b), exact)):
+        assert result.dtype == torch.float16
+        assert (result.double() - wanted).abs().max() <= 2.0**-6  # half of the last place of values below 64
+    single = torch.randn(4, 4, requires_grad=True)
+    (single @ single).sum().backward()
+    assert single.grad is not None
+    compat.uninstall()
+    assert (a[0] @ b[0]).dtype == torch.float16
+
+
+def _gradient(function: Any, x: Any, dy: Any) -> Any:
+    x = x.clone().requires_grad_()
+    function(x).backward(dy)
+    return x.grad
+
+
+def test_gradients_of_the_vendors_activations() -> None:
+    import torch_npu
+
+    x, dy = torch.randn(4, 16), torch.randn(4, 8)
+    gated = _gradient(torch_npu.npu_swiglu, x, dy)
+    torch.testing.assert_close(torch_npu.npu_swiglu_backward(dy, x), gated)
+    torch.testing.assert_close(torch.ops.npu.npu_swiglu_backward(dy, x), gated)
+    dy = torch.randn(4, 16)
+    torch.testing.assert_close(torch_npu.npu_gelu_backward(dy, x), _gradient(torch.nn.functional.gelu, x, dy))
+
+
+def test_losses_and_rotations() -> None:
+    import torch_npu
+
+    x, target = torch.randn(5, 7), torch.tensor([0, 6, 3, 2, 1], dtype=torch.int32)
+    loss, probabilities, _, lse = torch_npu.npu_cross_entropy_loss(x, target, reduction="none")
+    torch.testing.assert_close(loss, -probabilities[torch.arange(5), target.long()])
+    torch.testing.assert_close(lse, x.exp().sum(-1).log())
+    angle = torch.tensor(0.3).expand(1, 2)
+    turned = torch_npu.npu_rotary_mul(torch.tensor([[1.0, 0.0]]), angle.cos(), angle.sin(), rotary_mode="interleave")
+    torch.testing.assert_close(turned, torch.tensor([[np.cos(0.3), np.sin(0.3)]], dtype=torch.float32))
+    halves = torch_npu.npu_rotary_mul(torch.arange(4.0), torch.zeros(4), torch.ones(4))
+    assert halves.tolist() == [-2, -3, 0, 1]
+
+
+def test_tokens_go_to_their_experts_and_back() -> None:
+    import torch_npu
+
+    tokens = torch.randn(6, 4, requires_grad=True)
+    experts = torch.tensor([[1, 0], [0, 1], [1, 1], [2, 0], [0, 0], [1, 2]])
+    sorted_tokens, rows = torch_npu.npu_moe_token_permute(tokens, experts)
+    by_expert = experts.flatten()[torch.argsort(rows)]
+    assert by_expert.tolist() == sorted(experts.flatten().tolist())
+    back = torch_npu.npu_moe_token_unpermute(sorted_tokens, rows, torch.full((6, 2), 0.5))
+    torch.testing.assert_close(back, tokens)
+    back.sum().backward()
+    torch.testing.assert_close(tokens.grad, torch.ones(6, 4))
+    assert torch_npu.npu_moe_token_permute(tokens, experts, num_out_tokens=5)[0].shape == (5, 4)
+
+
+def test_attention_of_the_vendor_is_attention() -> None:
+    import torch_npu
+
+    q, k, v = (torch.randn(2, 4, 8, 16) for _ in range(3))
+    wanted = torch.softmax(q @ k.mT * 0.25, -1) @ v
+    torch.testing.assert_close(torch_npu.npu_fusion_attention(q, k, v, 4, "BNSD", scale=0.25)[0], wanted)
+    swapped = [part.transpose(1, 2) for part in (q, k, v)]
+    torch.testing.assert_close(torch_npu.npu_fusion_attention(*swapped, 4, "BSND", scale=0.25)[0], wanted.transpose(1, 2))
+    with pytest.raises(TileError, match="T190"):
+        torch_npu.npu_fusion_attention(q, k, v, 4, "TND")
+
+
+def test_sparse_attention_over_all_rows_is_attention() -> None:
+    import torch_npu
+
+    q, pages = torch.randn(3, 2, 8), torch.randn(4, 4, 1, 8)
+    table = torch.tensor([[2, 0, 3, 1]], dtype=torch.int32)
+    rows = pages[table[0].long()].flatten(0, 1)[:, 0]
+    chosen = torch.randperm(16).expand(3, 1, 16).to(torch.int32)
+    out, _, _ = torch_npu.npu_sparse_flash_attention(
+        q, pages, pages, chosen, 0.5, actual_seq_lengths_query=torch.tensor([3]), actual_seq_lengths_kv=torch.tensor([16]),
+        layout_query="TND", layout_kv="PA_BSND", sparse_mode=0, block_table=table)
+    torch.testing.assert_close(out, torch.softmax(q @ rows.T * 0.5, -1) @ rows)
+    causal, _, _ = torch_npu.npu_sparse_flash_attention(
+        q, pages, pages, chosen, 0.5, actual_seq_lengths_query=torch.tensor([3]), actual_seq_lengths_kv=torch.tensor([16]),
+        layout_query="TND", layout_kv="PA_BSND", sparse_mode=3, block_table=table)
+    torch.testing.assert_close(causal[0], torch.softmax(q[0] @ rows[:14].T * 0.5, -1) @ rows[:14])
+
+
+def test_an_operator_that_is_not_modelled_is_refused_by_name() -> None:
+    import torch_npu
+
+    with pytest.raises(TileError, match="npu_grouped_matmul is not modelled"):
+        torch_npu.npu_grouped_matmul(torch.ones(2))
+    with pytest.raises(AttributeError):
+        _ = torch_npu.something_else

@@ -1,0 +1,106 @@
+"""Flags between the cores, and the core that a statement belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu import TileError
+
+
+@pytest.mark.parametrize(("statement", "expected"), [
+    ("with T.Scope('C'):\n                T.set_cross_flag('FIX', 3)",
+     "hivm.hir.sync_block_set[<CUBE>, <PIPE_FIX>, <PIPE_S>] flag = 3"),
+    ("with T.Scope('V'):\n                T.set_cross_flag('mte3', n, 1)",
+     "hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE3>, <PIPE_S>] flag = %"),
+    ("with T.Scope('V'):\n                T.wait_cross_flag(0)",
+     "hivm.hir.sync_block_wait[<VECTOR>, <PIPE_S>, <PIPE_S>] flag = 0"),
+    ("with T.Scope('Cube'), T.rs('PIPE_FIX'):\n                T.sync_block_wait(1)",
+     "hivm.hir.sync_block_wait[<CUBE>, <PIPE_S>, <PIPE_FIX>] flag = 1"),
+    ("with T.rs('PIPE_V'):\n                T.sync_block_set(2)",
+     "hivm.hir.sync_block_set[<VECTOR>, <PIPE_V>, <PIPE_S>] flag = 2"),
+    ("T.sync_all()", "hivm.hir.sync_block[<ALL>"),
+    ("with T.Scope('V'):\n                T.sync_all()", "hivm.hir.sync_block[<ALL_VECTOR>"),
+])
+def test_forms(kernel: Any, statement: str, expected: str) -> None:
+    assert expected in " ".join(kernel(statement).text.split()).replace("sync_block [", "sync_block[")
+
+
+@pytest.mark.parametrize(("statement", "message"), [
+    ("T.set_cross_flag('mte3', 0)", "nothing says which core"),
+    ("with T.Scope('V'):\n                T.set_cross_flag('fix', 0)", "the vector core has no pipe FIX"),
+    ("with T.Scope('V'):\n                T.wait_cross_flag(16)", "there is no flag 16"),
+    ("with T.Scope('V'):\n                T.set_cross_flag('mte3', 0, 3)", "there is no mode 3"),
+    ("T.sync_block_set(0)", "stands outside T.rs"),
+])
+def test_mistakes(kernel: Any, statement: str, message: str) -> None:
+    with pytest.raises(TileError, match=message) as caught:
+        kernel(statement)
+    assert caught.value.code == "T161"
+
+
+def handed_over(first: str = "C", flag: int = 0, *, scoped: bool = True) -> Any:
+    """The product by the Cube core, doubled by two Vector cores; flags both ways, so that a block can loop."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), S: T.Tensor((64, 64), "float32"),
+             C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_L1((64, 32), "float16")
+            b = T.alloc_L1((32, 64), "float16")
+            acc = T.alloc_L0C((64, 64), "float32")
+            half = T.alloc_ub((32, 64), "float32")
+            with T.Scope(first):
+                for turn in T.serial(3):
+                    T.copy(A, a)
+                    T.copy(B, b)
+                    T.barrier_all()
+                    T.gemm_v0(a, b, acc, init=True)
+                    T.barrier_all()
+                    T.copy(acc, S)
+                    T.set_cross_flag("FIX", turn % 2)
+                    T.wait_cross_flag(2)
+            if scoped:
+                with T.Scope("V"):
+                    for turn in T.serial(3):
+                        T.wait_cross_flag(turn % 2)
+                        T.copy(S[vid * 32, 0], half)
+                        T.barrier_all()
+                        T.tile.mul(half, half, 2.0)
+                        T.barrier_all()
+                        T.copy(half, C[vid * 32, 0])
+                        T.barrier_all()
+                        T.set_cross_flag("MTE3", 2)
+            else:
+                T.tile.fill(half, 0.0)
+
+    return main
+
+
+def test_flags_by_hand_order_the_cores(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((64, 32)).astype(np.float16), rng.standard_normal((32, 64)).astype(np.float16)
+    kernel = tilelang.compile(handed_over(), out_idx=[3], workspace_idx=[2], target="ascendc")
+    np.testing.assert_allclose(kernel(a, b), 2 * (a.astype(np.float32) @ b.astype(np.float32)), rtol=1e-5, atol=1e-5)
+    text = kernel.mlir()
+    cube, vector = text.split("@main_mix_aic")[-1].split("@main_mix_aiv")[0], text.split("@main_mix_aiv")[-1]
+    assert cube.count("sync_block_set") == cube.count("sync_block_wait") == 1
+    assert vector.count("sync_block_set") == vector.count("sync_block_wait") == 1
+    assert vector.count("pipe_barrier") == 4  # three of the user's, one at the end
+    assert "hivm.tcore_type" not in text
+
+
+@pytest.mark.parametrize(("function", "switches", "code", "message"), [
+    (lambda: handed_over(scoped=False), {}, "T248", "work of the Vector core and stands in no T.Scope"),
+    (lambda: handed_over("V"), {}, "T161", "has no pipe FIX"),
+    (handed_over, {"tl.ascend_auto_cv_combine": True, "tl.ascend_auto_cross_core_sync": True}, "T246", "two protocols"),
+], ids=["unscoped", "wrong core", "both"])
+def test_refused(function: Any, switches: dict[str, bool], code: str, message: str) -> None:
+    with pytest.raises(TileError, match=message) as caught:
+        tilelang.compile(function(), out_idx=[3], workspace_idx=[2], target="ascendc", pass_configs=switches).mlir()
+    assert caught.value.code == code
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__

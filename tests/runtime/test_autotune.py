@@ -1,0 +1,131 @@
+"""Tuning takes the configuration with the least modelled time among those that work, and says what became of the others."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from samples import SYNC
+from tilelang_npu import TileError
+from tilelang_npu.runtime.autotune import AutoTuner
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _added(M: int, N: int, block_M: int, block_N: int) -> Any:
+    @T.prim_func
+    def added(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // (2 * block_M) * (N // block_N), is_npu=True) as (block, half):
+            a = T.alloc_ub((block_M, block_N), "float32")
+            b = T.alloc_ub((block_M, block_N), "float32")
+            row = (block // (N // block_N) * 2 + half) * block_M
+            column = block % (N // block_N) * block_N
+            T.copy(A[row, column], a)
+            T.copy(B[row, column], b)
+            T.tile.add(a, a, b)
+            T.copy(a, C[row, column])
+
+    return added
+
+
+CONFIGS = [{"block_M": m, "block_N": n} for m, n in ((2, 64), (16, 256), (128, 512))]
+SETTINGS: dict[str, Any] = {"out_idx": [-1], "target": "ascendc", "pass_configs": SYNC}
+
+
+def _tuned(configs: Any = CONFIGS, **profile: Any) -> Any:
+    return tilelang.autotune(configs=configs, **profile)(tilelang.jit(**SETTINGS)(_added))
+
+
+def test_the_fastest_that_fits_is_taken() -> None:
+    factory = _tuned(ref_prog=np.add)
+    kernel = factory(256, 512)
+    assert kernel.config == {"block_M": 16, "block_N": 256}
+    found = kernel.get_tuner_result()
+    assert found["config"] == kernel.config
+    assert found["latency"] == kernel.latency > 0
+    assert found["ref_latency"] > 0
+    result = factory.last_result
+    assert [time for time, _ in result.tried] == sorted(time for time, _ in result.tried)
+    assert [(item.config, item.reason[:4]) for item in result.rejected] == [(CONFIGS[2], "T104")]
+    assert factory(256, 512) is kernel
+
+
+def test_the_time_is_the_modelled_one_of_a_single_run() -> None:
+    kernel = _tuned()(256, 512)
+    other = tilelang.jit(**SETTINGS)(_added)(256, 512, 16, 256)
+    other(*other.get_profiler().inputs())
+    assert other.last_launch is not None
+    assert kernel.latency == pytest.approx(other.last_launch.time_us / 1000)
+
+
+@pytest.mark.parametrize("configs", [
+    {"block_M": [2, 16], "block_N": [64, 256]},
+    lambda: [{"block_M": 16, "block_N": 256}],
+    lambda args, kwargs: [{"block_M": 16, "block_N": args[1] // 2}],
+])
+def test_configurations_are_a_grid_or_come_from_a_function(configs: Any) -> None:
+    assert _tuned(configs)(256, 512).config == {"block_M": 16, "block_N": 256}
+
+
+def test_nothing_is_tuned_where_nothing_is_left_open() -> None:
+    kernel = _tuned()(256, 512, 2, 64)
+    assert kernel.config is None
+    with pytest.raises(TileError, match="T731"):
+        kernel.get_tuner_result()
+    assert _tuned()(256, 512, block_M=2).config == {"block_N": 512}
+
+
+def test_wrong_numbers_are_a_reason() -> None:
+    with pytest.raises(TileError, match=r"T730.*none of 1 configurations works") as caught:
+        _tuned(CONFIGS[:1], ref_prog=np.subtract)(256, 512)
+    assert "differ" in caught.value.notes[0]
+    assert _tuned(CONFIGS[:1], ref_prog=np.subtract, skip_check=True)(256, 512).latency > 0
+
+
+def test_inputs_come_from_the_program_or_from_the_caller() -> None:
+    seen: list[Any] = []
+
+    def supply(params: list[Any], config: dict[str, Any]) -> list[Any]:
+        seen.append(([parameter.name for parameter in params], config))
+        return [np.ones((256, 512), np.float32)] * 2
+
+    _tuned(CONFIGS[:2], supply_prog=supply)(256, 512)
+    assert seen == [(["A", "B", "C"], CONFIGS[0]), (["A", "B", "C"], CONFIGS[1])]
+    given = np.full((256, 512), 3, np.float32)
+
+    def reference(a: Any, b: Any) -> Any:
+        assert a is given
+        return a + b
+
+    with tilelang.set_autotune_inputs(given, given):
+        _tuned(CONFIGS[:1], ref_prog=reference)(256, 512)
+
+
+def test_the_tuner_by_hand_with_an_executor_and_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tuner = AutoTuner.from_kernel(lambda block_M, block_N: _added(256, 512, block_M, block_N), CONFIGS)
+    tuner.set_compile_args(**SETTINGS).set_profile_args(ref_prog=np.add, rtol=0, atol=0)
+    with ThreadPoolExecutor(2) as executor:
+        result = tuner.run(warmup=1, rep=1, timeout=60, executor=executor)
+    assert result.config == {"block_M": 16, "block_N": 256}
+    lines = (tmp_path / "autotuner.log").read_text().splitlines()
+    assert len(lines) == 3
+    assert "T104" in lines[2]
+    assert capfd.readouterr().err == ""  # no bar where there is no terminal
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(TileError, match="no argument 'suply_prog'"):
+        _tuned(suply_prog=None)
+    with pytest.raises(TileError, match="T708"):
+        tilelang.autotune(configs=CONFIGS)(_added)
+    with pytest.raises(TileError, match="no configuration to try"):
+        AutoTuner(_added, []).run()
