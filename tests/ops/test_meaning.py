@@ -170,6 +170,17 @@ def test_shift_right_rounds_unless_told() -> None:
     assert out.tolist() == [1, 1, -2, 1]
 
 
+def test_shift_right_by_a_buffer_and_of_64_bits_never_rounds() -> None:
+    """Both become loops of ``arith.shrsi``: 3 >> 1 is 1 where the instruction gives 2."""
+    a = np.array([3, -3, 7, 8], np.int32)
+    out = np.zeros_like(a)
+    kernel(operation("bitwise_rshift"), [I32, I32], I32)(out, a, np.array([1, 1, 2, 0], np.int32))
+    np.testing.assert_array_equal(out, [1, -2, 1, 8])
+    wide, result = a.astype(np.int64), np.zeros(4, np.int64)
+    kernel(operation("bitwise_rshift"), [I64, I32], I64)(result, wide, 1)
+    np.testing.assert_array_equal(result, [1, -2, 3, 4])
+
+
 @pytest.mark.parametrize("element", [F16, BF16, F32])
 def test_destination_may_be_a_source_and_strided(rng: np.random.Generator, element: Any) -> None:
     held = rng.random((6, 20)).astype(element.numpy)

@@ -131,10 +131,15 @@ def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
 
 
 def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
-    """Arithmetic shift right that adds half of the last place: ``round : true``, the default of ``hivm.hir.vshr``."""
+    """Arithmetic shift right that adds half of the last place: ``round : true``, the default of ``hivm.hir.vshr``.
+
+    Only the instruction rounds: 64-bit elements and amounts in a buffer have none, and AscendNPU-IR's lower-to-loops makes
+    ``arith.shrsi`` of them (``test_vshr_b64``, ``test_vshr_vv1`` of its ``hivm-lower-to-loops-op.mlir``).
+    """
     shifted = np.right_shift(source, amount)
-    carry = np.where(np.asarray(amount) > 0, np.right_shift(source, np.maximum(amount, 1) - 1) & 1, 0)
-    np.copyto(dst, shifted + carry.astype(dst.dtype), casting="unsafe")
+    if np.ndim(amount) == 0 and dst.dtype.itemsize < 8 and amount > 0:
+        shifted = shifted + (np.right_shift(source, amount - 1) & 1)
+    np.copyto(dst, shifted, casting="unsafe")
 
 
 def _integer_division(element: DType, *, signed: bool) -> Kernel:
