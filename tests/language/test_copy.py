@@ -27,6 +27,11 @@ A = "#hivm.address_space<gm>"
                                        "tile.copy %0 to %1"]),
     ("T.copy(a[3, 0], line)", ["%0 = tile.region %a[3, 0] [1, 128] keep [1]", "tile.copy %0 to %line"]),
     ("T.copy(S[cid, 0], a)", ["%0 = tile.region %S_1[%cid, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
+    # an indexed axis of the other side keeps its place
+    ("T.copy(a[:, 0], A[8, 3])", ["%0 = tile.region %a[0, 0] [8, 1] keep [0]", "%1 = tile.region %A[8, 3] [8, 1] keep [0]",
+                                  "tile.copy %0 to %1"]),
+    ("T.copy(A[8, 3], a[:, 2])", ["%0 = tile.region %A[8, 3] [8, 1] keep [0]", "%1 = tile.region %a[0, 2] [8, 1] keep [0]",
+                                  "tile.copy %0 to %1"]),
     # slices
     ("T.copy(A[0:8, :], a)", ["%0 = tile.region %A[0, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
     ("T.copy(A[5, :], a[2, :])", ["%0 = tile.region %A[5, 0] [1, 128] keep [1]", "%1 = tile.region %a[2, 0] [1, 128] keep [1]",

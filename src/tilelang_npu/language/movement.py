@@ -103,11 +103,14 @@ def _origin(side: Memory | Element) -> Memory:
 
 
 def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
-    """The tile at ``start`` with the peer's extents, right-aligned."""
-    sizes = list(peer.extents)
+    """The tile at ``start`` with the peer's extents, right-aligned.
+
+    An axis of the peer that an index fixes has extent 1 and keeps its place: ``copy(tile[:, 0], A[i, j])`` fills a column.
+    """
+    rank = len(start.indices)
+    sizes = list(peer.sizes if len(peer.sizes) <= rank and not transpose else peer.extents)
     if transpose:
         sizes[-2:] = sizes[:-3:-1]
-    rank = len(start.indices)
     while len(sizes) > rank and isinstance(sizes[0], int) and sizes[0] == 1:
         sizes.pop(0)
     if len(sizes) > rank:
