@@ -7,15 +7,13 @@ inside. ``sync_related_args`` are the events and the loop counter it needs from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    OptOperand,
-    VarOperand,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -53,6 +51,9 @@ def _unit(*, present: bool) -> UnitAttr | None:
 class _MmadOp(StructuredOp):
     """What mmadL1 and batchMmadL1 share."""
 
+    INS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
+    OUTS: ClassVar[tuple[str, ...]] = ("c",)
+
     def __init__(self, a: Operand, b: Operand, c: Operand, init: Operand, m: Operand, k: Operand, n: Operand, *,
                  bias: Operand | None = None, a_transpose: bool = False, b_transpose: bool = False,
                  sync_related_args: Sequence[Operand] = (), hf32: bool = False, i4: bool = False,
@@ -88,17 +89,8 @@ class _MmadOp(StructuredOp):
                 "unit_flag_group_id": None if unit_flag_group is None else IntegerAttr(unit_flag_group, i64),
             })
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Both matrices, the scalars and the bias."""
-        operands = (getattr(self, name) for name in ("a", "b", "init_condition", "real_m", "real_k", "real_n"))
-        return (*operands, *flat(getattr(self, "per_channel_bias")))  # noqa: B009
-
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The accumulator."""
-        return flat(getattr(self, "c"))  # noqa: B009
-
     def verify_(self) -> None:
-        given: VarOperand = getattr(self, "sync_related_args")  # noqa: B009
+        given = self._held(("sync_related_args",))
         if len(given) not in (0, SYNC_ARGUMENTS):
             fail(f"sync_related_args should be empty or of size {SYNC_ARGUMENTS}")
 
@@ -235,6 +227,9 @@ class MmadMxL1Op(StructuredOp):
 class _ConvOp(StructuredOp):
     """What the convolutions share: input and weight in L1, accumulator in L0C."""
 
+    INS: ClassVar[tuple[str, ...]] = ("input", "weight", "init_condition", "bias")
+    OUTS: ClassVar[tuple[str, ...]] = ("init",)
+
     def __init__(self, data: Operand, weight: Operand, out: Operand, init: Operand, *, padding: int | Sequence[int] = 0,
                  groups: int = 1, bias: Operand | None = None, sync_related_args: Sequence[Operand] = ()) -> None:
         """Make the convolution.
@@ -255,14 +250,6 @@ class _ConvOp(StructuredOp):
                                result_types=[results_for(out)],
                                properties={"padding": pads, "groups": IntegerAttr(groups, i32)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Input, weight, condition and bias."""
-        bias: OptOperand = getattr(self, "bias")  # noqa: B009
-        return (*(getattr(self, name) for name in ("input", "weight", "init_condition")), *flat(bias))
-
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The accumulator."""
-        return flat(getattr(self, "init"))  # noqa: B009
 
 
 def _padding_of_rank(rank: int) -> Any:

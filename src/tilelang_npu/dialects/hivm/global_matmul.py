@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -25,7 +25,6 @@ from tilelang_npu.dialects.hivm.structured import (
     StructuredOp,
     destination_style,
     fail,
-    flat,
     results_for,
     shape_of,
 )
@@ -37,9 +36,7 @@ _TILE_SIZES = 3
 class _GlobalMatmulOp(StructuredOp):
     """What the three products share."""
 
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The product."""
-        return flat(getattr(self, "c"))  # noqa: B009
+    OUTS: ClassVar[tuple[str, ...]] = ("c",)
 
     def ins(self) -> tuple[SSAValue, ...]:
         """Every operand but the product."""

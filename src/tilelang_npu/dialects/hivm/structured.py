@@ -8,7 +8,7 @@ message; ops list the ones they have, and they are checked in that order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -75,13 +75,20 @@ def _summary(element: DType) -> str:
 class StructuredOp(DialectOp):
     """Base of the ops with ``ins`` and ``outs``."""
 
+    INS: ClassVar[tuple[str, ...]] = ("src",)
+    OUTS: ClassVar[tuple[str, ...]] = ("dst",)
+    """The fields of the subclass that hold what it reads and writes."""
+
     def ins(self) -> tuple[SSAValue, ...]:
         """What the op reads: buffers, tensors and scalars; not its temporary buffer."""
-        return flat(getattr(self, "src"))  # noqa: B009  (the field of the subclass)
+        return self._held(self.INS)
 
     def outs(self) -> tuple[SSAValue, ...]:
         """What the op writes."""
-        return flat(getattr(self, "dst"))  # noqa: B009
+        return self._held(self.OUTS)
+
+    def _held(self, fields: Sequence[str]) -> tuple[SSAValue, ...]:
+        return tuple(value for field in fields for value in flat(getattr(self, field)))
 
     def on_tensors(self) -> bool:
         """Whether the op works on tensors only."""
