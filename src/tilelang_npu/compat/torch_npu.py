@@ -51,12 +51,10 @@ class _Vendor(Loader):
     def exec_module(self, module: ModuleType) -> None:
         import_module("torch")
         operators = import_module("tilelang_npu.compat.torch_npu_operators")
-        for name in operators.OPERATORS:
-            setattr(module, name, getattr(operators, name))
-        module.__version__ = "2.6.0"  # type: ignore[attr-defined]
-        module.__file__ = operators.__file__
-        module.npu = import_module("tilelang_npu.compat.torch_npu_device")  # type: ignore[attr-defined]
-        module.__getattr__ = operators.missing  # type: ignore[method-assign]
+        vars(module).update(
+            {name: getattr(operators, name) for name in operators.OPERATORS},
+            __version__="2.6.0", __file__=operators.__file__, __getattr__=operators.missing,
+            npu=import_module("tilelang_npu.compat.torch_npu_device"))
 
 
 class _Finder(MetaPathFinder):

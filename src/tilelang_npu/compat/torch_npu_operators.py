@@ -54,7 +54,7 @@ def npu_rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Any, Any]:
 
 
 def npu_cross_entropy_loss(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,  # noqa: A002
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,  # noqa: A002  (torch_npu's name)
     label_smoothing: float = 0.0, lse_square_scale_for_zloss: float = 0.0, return_zloss: bool = False,
 ) -> tuple[Any, Any, Any, Any]:
     """Cross entropy: the loss, the logarithms of the probabilities, the z-loss and the log-sum-exp for it."""

@@ -183,7 +183,7 @@ def _default_device(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _generator(original: Any) -> Any:
-    class Generator(original):  # type: ignore[misc]
+    class Generator(original):  # type: ignore[misc]  # torch's class, known once torch is there
         """A source of random numbers; one for the NPU is one for the CPU."""
 
         def __new__(cls, device: Any = "cpu") -> Any:

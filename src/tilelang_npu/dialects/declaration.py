@@ -156,8 +156,12 @@ def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
     def print_(self: DialectOp, printer: Printer) -> None:
         program().print(printer, self)
 
-    cls.parse = classmethod(parse)  # type: ignore[assignment,method-assign]
-    cls.print = print_  # type: ignore[assignment,method-assign]
+    _define(cls, parse=classmethod(parse), print=print_)
+
+
+def _define(cls: type[DialectOp], **members: Any) -> None:
+    for name, member in members.items():
+        setattr(cls, name, member)
 
 
 def operation(*, pipes: Sequence[str] = (), core: str = "either",
@@ -176,8 +180,7 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either",
         op_def.options.append(ParsePropInAttrDict())
         own_verify: tuple[Rule, ...] = () if cls.verify_ is Operation.verify_ else (cls.verify_,)
         op_def.assembly_format = None
-        for name, value in get_accessors_from_op_def(op_def, None).items():
-            setattr(cls, name, value)
+        _define(cls, **get_accessors_from_op_def(op_def, None))
         op_def.assembly_format = text
         cls.PIPES = tuple(pipes)
         cls.CORE = core
@@ -188,7 +191,7 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either",
             for check in checks:
                 check(self)
 
-        cls.verify_ = verify_  # type: ignore[method-assign]
+        _define(cls, verify_=verify_)
         if text is not None:
             _install_format(cls, op_def, text)
         return cls

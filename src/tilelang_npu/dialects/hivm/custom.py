@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    VarOperand,
     opt_prop_def,
     prop_def,
     var_operand_def,
@@ -41,18 +40,10 @@ _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hiv
 class _CustomOp(StructuredOp):
     """What both custom ops share."""
 
+    INS: ClassVar[tuple[str, ...]] = ("inputs",)
+    OUTS: ClassVar[tuple[str, ...]] = ("outputs",)
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
-
-    def ins(self) -> tuple[SSAValue, ...]:
-        """The inputs."""
-        inputs: VarOperand = getattr(self, "inputs")  # noqa: B009
-        return tuple(inputs)
-
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The outputs."""
-        outputs: VarOperand = getattr(self, "outputs")  # noqa: B009
-        return tuple(outputs)
 
     @property
     def function(self) -> str:
@@ -122,7 +113,7 @@ class _CustomOp(StructuredOp):
             if len(self.results) > 1:
                 printer.print_string(")")
         if self.HAS_SYNC_ARGUMENTS:
-            _print_group(printer, "sync_related_args", getattr(self, "sync_related_args"), None)  # noqa: B009
+            _print_group(printer, "sync_related_args", self._held(("sync_related_args",)), None)
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
