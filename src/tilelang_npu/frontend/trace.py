@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
@@ -71,6 +72,23 @@ class Traced:
     dialect: str
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
+
+    def mark_scratch(self, positions: Iterable[int]) -> None:
+        """Note in the module which tensors hold nothing when the kernel starts.
+
+        Those at ``positions``, and in the ascendc dialect those named ``..workspace..``: by that name the branch knows
+        what its cores pass to each other (its AUTO_CV_SYNC pass).
+        """
+        scratch = set(positions)
+        if self.dialect == "ascendc":
+            scratch.update(at for at, parameter in enumerate(self.parameters)
+                           if parameter.kind == "tensor" and "workspace" in parameter.name.lower())
+        function = self.module.body.block.first_op
+        assert isinstance(function, func.FuncOp)
+        if scratch:
+            function.properties["arg_attrs"] = ArrayAttr(
+                [DictionaryAttr({tile.SCRATCH: UnitAttr()} if at in scratch else {})
+                 for at in range(len(function.body.block.args))])
 
 
 def trace(function: PrimFunc, *, dialect: str = "auto") -> Traced:

@@ -62,10 +62,11 @@ class JITKernel:
         for remark in traced.remarks:
             warn_at(remark)
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
-        self._lowering = Lowering(traced, self.chip, self.switches)
         count = len(traced.parameters)
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
+        traced.mark_scratch(workspaces)
+        self._lowering = Lowering(traced, self.chip, self.switches)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes))
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)

@@ -28,6 +28,7 @@ from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.legalise_types import LegaliseTypes
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
+from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.plan_memory import PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
@@ -86,7 +87,9 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
     yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
     yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
-    yield "order-hand-overs", OrderHandOvers()  # from here on the body can be read as a sequence
+    tensors = options.cross_synchronise
+    yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
+    yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles

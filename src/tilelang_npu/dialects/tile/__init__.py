@@ -26,7 +26,17 @@ from tilelang_npu.dialects.tile.buffers import (
 )
 from tilelang_npu.dialects.tile.calls import CallOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
-from tilelang_npu.dialects.tile.structure import DIALECT, NUM_STAGES, UNROLL, LaunchOp, OnCoreOp, ParallelOp, YieldOp, stages_of
+from tilelang_npu.dialects.tile.structure import (
+    DIALECT,
+    NUM_STAGES,
+    SCRATCH,
+    UNROLL,
+    LaunchOp,
+    OnCoreOp,
+    ParallelOp,
+    YieldOp,
+    stages_of,
+)
 
 Tile = Dialect(
     "tile",
@@ -54,6 +64,7 @@ Tile = Dialect(
 __all__ = [
     "DIALECT",
     "NUM_STAGES",
+    "SCRATCH",
     "UNROLL",
     "AllocOp",
     "BroadcastOp",
