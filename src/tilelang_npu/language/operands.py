@@ -14,6 +14,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, Variable, extent, same_extent
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.ops import DType
 
@@ -42,24 +43,46 @@ def as_memory(what: str, role: str, value: Any) -> Memory:
     return Region(place.buffer, place.indices, (1,) * rank, range(rank))
 
 
+_NO_VECTOR_WORK = {"gm": "GM", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
+
+
+def require_vector_memory(what: str, role: str, memory: Memory) -> None:
+    """Raise T201 unless vector work may have the operand: it is in UB, or its memory is still open."""
+    place = _NO_VECTOR_WORK.get(memory.buffer.space)
+    if place is not None:
+        raise TileError(f"{what}: {role} {memory.describe()} is in {place}, and vector work needs it in UB", code="T201",
+                        help="copy it into a buffer in UB first (T.alloc_ub, T.copy)")
+
+
 def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: DType) -> SSAValue:
     """A scalar operand in the element type of the buffers beside it.
 
     Raises:
-        TileError: T110, a number that the type does not have.
+        TileError: T110, no scalar, or a constant that the type does not have.
     """
-    plain = value
-    if isinstance(plain, (int, float)) and not isinstance(plain, bool) and not element.is_float and not element.is_bool:
-        fits = math.isfinite(plain) and plain == int(plain)
-        if fits:
-            fits = convert(builder, int(plain), element).constant == int(plain)
-        if not fits:
-            raise TileError(f"{what}: {role} is {plain!r}, which is no value of {element}", code="T110",
-                            help=f"the buffers beside it have elements of {element}")
-    found = convert(builder, number(builder, value), element).ssa(builder)
+    try:
+        given = number(builder, value)
+    except TileError as error:
+        if error.code != "T141":
+            raise
+        raise TileError(f"{what}: {role} must be a buffer or a scalar, not {value!r}", code="T110",
+                        help="a scalar is a number, an element of a buffer or a computed value") from None
+    constant = given.constant if isinstance(given, Expr) else given
+    if constant is not None and not element.is_float and not _has(element, constant):
+        raise TileError(f"{what}: {role} is {constant!r}, which is no value of {element}", code="T110",
+                        help=f"the buffers beside it have elements of {element}")
+    found = convert(builder, given, element).ssa(builder)
     if element.is_integer and not element.is_signed:
         found = builder.discardable(UnrealizedConversionCastOp.get([found], [builder.element_type(element)])).results[0]
     return found
+
+
+def _has(element: DType, value: int | float) -> bool:
+    """Whether a number is a value of an integer type or of bool."""
+    if not math.isfinite(value) or value != int(value):
+        return False
+    low, high = bounds_of(element)
+    return low <= value <= high
 
 
 def is_scalar(value: Any) -> bool:

@@ -16,6 +16,7 @@ from tilelang_npu.language.operands import (
     broadcasts,
     check_inside,
     overlap,
+    require_vector_memory,
     same_shape,
     seen_as,
     sizes_argument,
@@ -99,6 +100,8 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
                         help="reduce into another buffer")
+    require_vector_memory(what, "the input", source)
+    require_vector_memory(what, "the destination", target)
     if size is not None:
         source, target = _real(builder, what, source, target, axes, size)
     expected = [1 if axis in axes else extent for axis, extent in enumerate(source.extents)]

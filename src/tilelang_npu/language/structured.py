@@ -21,6 +21,7 @@ from tilelang_npu.language.operands import (
     as_memory,
     is_scalar,
     overlap,
+    require_vector_memory,
     right_aligned,
     same_shape,
     scalar_operand,
@@ -42,7 +43,8 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     """Check a call against its entry and emit it. Inputs are buffers, or values that are ready for the operation.
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 operands that share elements, T145 arguments.
+        TileError: T110 element types, T111 shapes, T112 operands that share elements, T145 arguments, T201 operands that
+            are not in UB.
     """
     builder = tracing.builder(what)
     entry = ops.operation(name)
@@ -62,11 +64,17 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     except Refused as broken:
         raise TileError(f"{what}: {broken.problem}", code=broken.code, notes=notes, help=broken.advice) from None
     for source in buffers:
+        require_vector_memory(what, "input", source)
         for target in outs:
             how = overlap(source, target)
             if how == "partial" or (how == "same" and not entry.in_place):
                 raise TileError(f"{what}: input {source.describe()} shares elements with the destination", code="T112",
                                 notes=notes, help="write to another buffer")
+    for place, target in enumerate(outs):
+        require_vector_memory(what, "the destination", target)
+        if any(overlap(target, other) in ("same", "partial") for other in outs[:place]):
+            raise TileError(f"{what}: the destination {target.describe()} shares elements with another one", code="T112",
+                            notes=notes, help="give each destination its own buffer")
     values = [value if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
     builder.tile_op(tile.CallOp(entry.name, values, [value.ssa(builder) for value in outs], facts), what)
 
@@ -115,7 +123,10 @@ def _gather(what: str) -> Callable[..., Any]:
 def _transpose(what: str) -> Callable[..., Any]:
     def transpose(src: Any, dst: Any, permutation: Any, size: Any = None) -> None:
         source, target = _cut(what, _buffers(what, src, dst), size)
-        call(what, "transpose", [target], [source], {"permutation": [int(axis) for axis in permutation]})
+        if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
+            raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
+                            help="a list of axes, such as [1, 0]")
+        call(what, "transpose", [target], [source], {"permutation": list(permutation)})
 
     return transpose
 
@@ -142,6 +153,8 @@ def _arange(what: str) -> Callable[..., Any]:
 def _interleave(what: str) -> Callable[..., Any]:
     def interleave(*operands: Any, channel_nums: int = 2, size: Any = None) -> None:
         _two(what, channel_nums)
+        if len(operands) != 3:
+            raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
         *sources, target = _cut(what, _buffers(what, *operands), size)
         call(what, "interleave", [target], sources)
 
@@ -169,8 +182,11 @@ def _two(what: str, channels: int) -> None:
 def _concat(what: str) -> Callable[..., Any]:
     def concat(*operands: Any, dim: Any = None) -> None:
         values = list(operands)
-        if dim is None:
+        if dim is None and values:
             dim = values.pop()
+        if len(values) < 2:
+            raise TileError(f"{what}: {len(values)} buffers", code="T145",
+                            help="give the sources, the destination and the axis")
         *sources, target = _buffers(what, *values)
         call(what, "concat", [target], sources, {"dim": _axis(dim, target)})
 
@@ -256,7 +272,8 @@ def _gather_mask(what: str) -> Callable[..., Any]:
 def _sort(what: str) -> Callable[..., Any]:
     def sort(dst: Any, src: Any, actual_num: Any) -> None:
         builder = tracing.builder(what)
-        call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)])
+        call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
+             contract={"actual_num": actual_num})
 
     return sort
 
@@ -266,7 +283,8 @@ def _topk(what: str) -> Callable[..., Any]:
         builder = tracing.builder(what)
         if not isinstance(K, int) or K <= 0:
             raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
-        call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K})
+        call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
+             contract={"actual_num": actual_num})
 
     return topk
 

@@ -27,6 +27,7 @@ from tilelang_npu.language.operands import (
     is_dense,
     is_scalar,
     overlap,
+    require_vector_memory,
     right_aligned,
     same_shape,
     scalar_operand,
@@ -56,7 +57,7 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
     """Check an elementwise operation against its entry and emit it.
 
     Raises:
-        TileError: T110 element types, T111 shapes, T112 operands that share elements.
+        TileError: T110 element types, T111 shapes, T112 operands that share elements, T201 operands that are not in UB.
     """
     builder = tracing.builder(what)
     destination = as_memory(what, "the destination", target)
@@ -64,9 +65,11 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
     element = _check_types(what, entry, operands, destination)
     destination, sources = _check_shapes(builder, what, entry, operands, destination)
     _check_aliases(what, entry, sources, destination)
+    require_vector_memory(what, "the destination", destination)
     values: list[SSAValue] = []
     for position, operand in enumerate(sources):
         if isinstance(operand, Memory):
+            require_vector_memory(what, _role(entry, position), operand)
             values.append(seen_as(builder, operand, _shape_for(operand, destination)))
         else:
             values.append(scalar_operand(builder, what, _role(entry, position), operand, element))

@@ -150,6 +150,8 @@ def _check_pad(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, 
     _require(len(low) == len(high) == rank == len(outs[0].extents), f"{len(low)} and {len(high)} widths for {rank} axes",
              "give one width before and one behind per axis")
     for axis, (before, have, behind, want) in enumerate(zip(low, ins[0].extents, high, outs[0].extents, strict=True)):
+        for width in (before, behind):
+            _require(width is None or width >= 0, f"a width of axis {axis} is {width}", "widths are 0 or more", "T145")
         if None not in (before, have, behind, want):
             total = before + have + behind
             _require(total == want, f"axis {axis}: {before} + {have} + {behind} elements, but the destination has {want}",
@@ -159,7 +161,9 @@ def _check_pad(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, 
 
 
 def _check_flip(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
-    _check_scan(outs, ins, {"dim": facts["axis"]})
+    _alike(outs[0], ins[0])
+    _same(outs[0], ins[0], "source and destination")
+    _axis(facts["axis"], ins[0], "axis")
     _require(facts["axis"] == len(ins[0].extents) - 1, f"axis {facts['axis']}", "the hardware reverses the last axis")
 
 
@@ -198,12 +202,17 @@ def _check_sort(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str,
     if isinstance(count, int):
         _fits(2 * count, outs[0], "the destination (pairs of value and index)")
         _require(ins[0].count is None or count <= ins[0].count, f"{count} of {ins[0].count} elements", "k is at most the count")
+    real, total = facts.get("actual_num"), ins[0].count
+    if isinstance(real, int) and total is not None:
+        _require(0 < real <= total, f"{real} of {total} elements", "actual_num is from 1 to the number of elements")
 
 
 def _check_merge(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
     _alike(*outs, *ins)
     _require(2 <= len(ins) <= 4, f"{len(ins)} lists", "merge 2 to 4 lists", "T145")
     counts = [part.count for part in ins]
+    for part, count in zip(ins, counts, strict=True):
+        _require(count is None or count % 2 == 0, f"a list has {_text(part)} elements", "lists are pairs of value and index")
     _fits(sum(count or 0 for count in counts) if _known(*counts) else None, outs[0], "the destination")
 
 
@@ -213,6 +222,7 @@ def _check_sort32(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
     count, width = ins[0].count, 8 // ins[0].dtype.nbytes
     if count is not None:
         _require(count % 32 == 0, f"{count} elements", "sort32 works on groups of 32 elements")
+        _fits(count, ins[1], "the buffer of indices")
         _fits(width * count, outs[0], "the destination (8 bytes per pair)")
 
 

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.buffers import NAMES, Use, covers_root, root_of, space_of, uses_of, walk, with_space
 from tilelang_npu.transforms.locations import line_of, refuse, stand_in
 
@@ -80,8 +81,24 @@ def _add(spaces: list[str], space: str) -> None:
         spaces.append(space)
 
 
+def _described(buffer: SSAValue) -> str:
+    """Name, shape and element type of a buffer or a tensor of the signature."""
+    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else buffer.name_hint or "the tensor"
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype(str(kind.element_type))}"
+
+
+def _purpose(use: Use) -> str:
+    """What a use wants the buffer for: ``an operand of exp``."""
+    op = use.op
+    if isinstance(op, (tile.ElementwiseOp, tile.ReduceOp, tile.CallOp)):
+        return f"an operand of {op.entry().name}"
+    return _WHAT[use.role]
+
+
 def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
-    label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "the tensor"
+    label = _described(buffer)
     for use in uses:
         wanted = _NEEDS.get(use.role)
         if wanted is None or wanted == space or space == "local":
@@ -90,9 +107,9 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
             continue
         raise refuse(
             use.op,
-            f"{label} is in {NAMES.get(space, space)}, but this use needs it in {NAMES[wanted]} (it is {_WHAT[use.role]})",
+            f"{label} is in {NAMES.get(space, space)}, but this use needs it in {NAMES[wanted]} (it is {_purpose(use)})",
             "T201",
-            notes=(f"{label} is allocated at {line_of(buffer.owner)}",) if isinstance(buffer.owner, Operation) else (),
+            notes=(f"it is allocated at {line_of(buffer.owner)}",) if isinstance(buffer.owner, Operation) else (),
             help=f"copy it into a buffer in {NAMES[wanted]} first, or allocate it with T.alloc_shared",
         )
 

@@ -23,6 +23,7 @@ from tilelang_npu.dialects.tile.buffers import (
     ViewOp,
     region_type,
     shape_of,
+    shape_text,
 )
 from tilelang_npu.dialects.tile.calls import CallOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
@@ -87,5 +88,6 @@ __all__ = [
     "YieldOp",
     "region_type",
     "shape_of",
+    "shape_text",
     "stages_of",
 ]

@@ -1,0 +1,301 @@
+"""What an operation does not take is refused at the user's line, in both dialects' names, for every operation of the table.
+
+The calls are made from the table (``surface``); an operation that is added there is tested here without further lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ops import surface
+from ops.surface import ALL_TYPES, Call
+from tilelang_npu import ops
+from tilelang_npu.frontend import trace
+from tilelang_npu.ops import dtype
+
+ENTRIES = [pytest.param(entry, name, id=name) for entry, name in surface.covered()]
+OPERANDS = ("T110", "T111", "T131", "T145")
+
+
+def legal_call(entry: ops.Operation, name: str) -> Call:
+    return surface.example(name, entry, surface.first_type(entry, name))
+
+
+def test_every_operation_is_covered(source: Any) -> None:
+    """Each entry can be called by each of its names; those that no function has are the ones with several destinations."""
+    for entry in ops.operations().values():
+        names = surface.names(entry)
+        assert names or getattr(entry, "outputs", 1) == 2, f"nobody says how {entry.name} is called: see tests/ops/surface.py"
+        for name in names:
+            call = legal_call(entry, name)
+            trace(source(surface.kernel_text([*call.allocations(), call.statement])).main, dialect=surface.dialect_of(name))
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_names_mean_the_same(source: Any, entry: ops.Operation, name: str) -> None:
+    """Every further name of an operation makes the same op as the main name of its dialect."""
+    others = [other for other in surface.names(entry) if surface.dialect_of(other) == surface.dialect_of(name)]
+
+    def made(which: str) -> list[str]:
+        call = legal_call(entry, which)
+        main = source(surface.kernel_text([*call.allocations(), call.statement])).main
+        traced = trace(main, dialect=surface.dialect_of(which))
+        return [str(op) for op in traced.module.walk() if op.name in ("tile.elementwise", "tile.reduce", "tile.call")]
+
+    expected = made(name)
+    assert len(expected) == 1
+    for other in others:
+        assert made(other) == expected, other
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_element_types(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """Each element type that the entry has not is refused, and the advice lists those that it has."""
+    dialect = surface.dialect_of(name)
+    for element in ALL_TYPES:
+        if surface.is_legal(entry, element, dialect):
+            continue
+        call = surface.example(name, entry, element)
+        refused = refusal(call.allocations(), call.statement, dialect, codes=["T110"], mentions=[str(element), "d "])
+        assert all(kind in refused.help for kind in entry.dtypes), str(refused)
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_element_types_that_differ(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """One operand of another element type than the others is refused."""
+    call = legal_call(entry, name)
+    dialect = surface.dialect_of(name)
+    own = call.buffers["d"][1]
+    for place in (*call.alike, "d"):
+        if len(call.buffers) == 1 or (place == "d" and (getattr(entry, "result", "same") == "any" or not call.alike)):
+            continue
+        if place in call.alike and len(call.alike) == 1 and getattr(entry, "result", "same") != "same":
+            continue  # the only input of an operation with its own result type fixes the type
+        for other in (dtype("int16"), dtype("float16"), dtype("float32"), dtype("uint8")):
+            old = call.buffers[place][1]
+            summed = isinstance(entry, ops.Reduce) and place == "a" and str(other) == "float16"  # npuir sums f16 into f32
+            if other == old or (place == "d" and other == own) or summed:
+                continue
+            changed = call.changed(place, element=other)
+            refusal(changed.allocations(), call.statement, dialect, codes=["T110"], mentions=[str(other)])
+
+
+# Buffers whose size an operation does not fix, because it works on as many elements as there are.
+FREE: dict[str, set[str]] = {
+    "gather": {"a"}, "arange": {"d"}, "arith_progression": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a", "d"},
+    "sort": {"d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"}, "select_bits": {"m"},
+    **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+}
+SHORT: dict[str, set[str]] = {  # of these, those that may have too few elements as well
+    "gather": {"a"}, "arange": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a"}, "topk": {"a"},
+    **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+}
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_shapes(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """An operand with one element too many or too few along an axis, or with another axis, is refused with both shapes."""
+    call = legal_call(entry, name)
+    for place, (shape, _) in call.buffers.items():
+        wrong = [] if place in FREE.get(entry.name, ()) else [
+            (*shape[:-1], shape[-1] + 1), (shape[0] + 1, *shape[1:]), (2, *shape), (*shape, 2)]
+        if place not in SHORT.get(entry.name, ()) and shape[-1] > 1:
+            wrong.append((*shape[:-1], shape[-1] - 1))
+        if entry.name == "topk" and place == "a":
+            wrong.append((7,))
+        for other in wrong:
+            changed = call.changed(place, shape=other)
+            mentions = [", ".join(map(str, other))] if len(call.buffers) > 1 else []
+            refusal(changed.allocations(), call.statement, surface.dialect_of(name), codes=OPERANDS, mentions=mentions)
+
+
+@pytest.mark.parametrize(("entry", "name"), [case for case in ENTRIES if isinstance(case.values[0], ops.Elementwise)])
+def test_broadcasts(source: Any, refusal: Any, entry: ops.Elementwise, name: str) -> None:
+    """An input of size 1 is repeated where the entry says so and refused elsewhere; a destination never is."""
+    call, dialect = legal_call(entry, name), surface.dialect_of(name)
+    for shape in ((4, 1), (1, 8), (1, 1)):
+        changed = call.changed("d", shape=shape)
+        refusal(changed.allocations(), call.statement, dialect, codes=["T111"], mentions=["4, 8", ", ".join(map(str, shape))])
+        for place in call.sized:
+            changed = call.changed(place, shape=shape)
+            if entry.broadcast:
+                trace(source(surface.kernel_text([*changed.allocations(), call.statement])).main, dialect=dialect)
+            else:
+                refusal(changed.allocations(), call.statement, dialect, codes=["T111"], mentions=["shapes are equal"])
+
+
+def substituted(statement: str, names: dict[str, str]) -> str:
+    """The statement with other texts for some of its buffers."""
+    return re.sub(r"(?<![\w.'])(" + "|".join(names) + r")(?![\w.('])", lambda found: names[found.group(1)], statement)
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_operands_that_are_one_buffer(source: Any, refusal: Any, entry: ops.Operation, name: str) -> None:
+    """The destination may be an input where the entry says so, and is refused elsewhere."""
+    call, dialect = legal_call(entry, name), surface.dialect_of(name)
+    for position, place in enumerate(call.buffers):
+        if place == "d" or call.buffers[place] != call.buffers["d"]:
+            continue
+        statement = substituted(call.statement, {"d": place})
+        allowed = isinstance(entry, (ops.Elementwise, ops.Structured)) and entry.in_place
+        if isinstance(entry, ops.Composite):
+            allowed = position == 0
+        if entry.name == "deinterleave":
+            allowed = False  # both are destinations
+        if allowed:
+            trace(source(surface.kernel_text([*call.allocations(), statement])).main, dialect=dialect)
+        else:
+            refusal(call.allocations(), statement, dialect, codes=["T112"], mentions=[f"{place} ["])
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_operands_that_overlap(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """A destination that shares some elements with an input, but not all, is refused."""
+    call = legal_call(entry, name)
+    target, element = call.buffers["d"]
+    for place, (shape, kind) in call.buffers.items():
+        if place == "d" or kind != element or len(shape) != len(target):
+            continue
+        whole = tuple(a + b for a, b in zip(shape, target, strict=True))
+        source_part = "w[" + ", ".join(f"0:{size}" for size in shape) + "]"
+        target_part = "w[" + ", ".join(f"1:{size + 1}" if size > 1 else "0:1" for size in target) + "]"
+        statement = substituted(call.statement, {"d": target_part, place: source_part})
+        lines = [*call.allocations(), f"w = T.alloc_ub({whole}, {str(kind)!r})"]
+        refusal(lines, statement, surface.dialect_of(name), codes=["T112"], mentions=["w ["])
+
+
+def arguments(statement: str) -> list[str]:
+    inside = statement[statement.index("(") + 1:-1]
+    return re.split(r", (?![^\[]*\])", inside)
+
+
+OPTIONAL = {"reduce_sum", "reduce_max", "reduce_min", "cumsum", "arange", "tile.arith_progression", "tile.gather"}
+"""Names whose last argument in the calls here may be left out."""
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_number_of_operands(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """Operands too few or too many, and keywords that nobody knows, are refused."""
+    call, dialect = legal_call(entry, name), surface.dialect_of(name)
+    given = arguments(call.statement)
+    lines = call.allocations()
+    if name not in OPTIONAL:
+        refusal(lines, f"T.{name}({', '.join(given[:-1])})", dialect, codes=OPERANDS)
+    refusal(lines, f"T.{name}()", dialect, codes=["T145"])
+    if len(given) > 1 and name != "cumsum":
+        refusal(lines, f"T.{name}({given[0]})", dialect, codes=["T145"])
+    refusal(lines, f"T.{name}({', '.join([*given, 'nonsense=1'])})", dialect, codes=["T145"])
+    plain = [argument.partition("=")[2] or argument for argument in given]
+    refusal(lines, f"T.{name}({', '.join([*plain, 'd', 'd', 'd'])})", dialect, codes=OPERANDS)
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_kinds_of_operands(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """What is no buffer is refused, also a number where the entry takes none."""
+    call, dialect = legal_call(entry, name), surface.dialect_of(name)
+    for position, place in enumerate(call.buffers):
+        scalar = isinstance(entry, ops.Elementwise) and place != "d" and position in entry.scalar
+        scalar = scalar or (entry.name in ("compare_bits", "select_bits") and place == "b")
+        values = ["None", "'text'", "[1, 2]", "T.vexp", *([] if scalar else ["2", "1.5", "True", "cid"])]
+        if (entry.name, place) == ("cumsum", "d"):
+            values.remove("None")  # in place
+        lines = [line for line in call.allocations() if not line.startswith(f"{place} =")]
+        for value in values:
+            statement = substituted(call.statement, {place: value})
+            refusal(lines, statement, dialect, codes=["T110", "T140", "T141", "T144", "T145"])
+
+
+@pytest.mark.parametrize(("entry", "name"), ENTRIES)
+def test_memories(refusal: Any, entry: ops.Operation, name: str) -> None:
+    """Vector work on what is not in UB is refused, with the buffer's name, shape and memory."""
+    call, dialect = legal_call(entry, name), surface.dialect_of(name)
+    for place, (shape, kind) in call.buffers.items():
+        rest = [line for line in call.allocations() if not line.startswith(f"{place} =")]
+        described = f"{place} [{', '.join(map(str, shape))}] {kind}"
+        for function, memory in (("alloc_L1", "L1"), ("alloc_L0C", "L0C"), ("alloc_L0A", "L0A"), ("alloc_L0B", "L0B")):
+            line = f"{place} = T.{function}({shape}, {str(kind)!r})"
+            refusal([*rest, line], call.statement, dialect, codes=["T201"], mentions=[described, f"is in {memory}"])
+        refusal(rest, call.statement, dialect, codes=["T201"], mentions=[described, "is in GM"],
+                parameters=f"{place}: T.Tensor({shape}, {str(kind)!r})")
+
+
+INTEGER_SCALARS = [("0.5", "int32"), ("2**40", "int32"), ("-129", "int8"), ("300", "int8"), ("float('inf')", "int32"),
+                   ("float('nan')", "int16"), ("T.infinity('float32')", "int32"), ("-1", "uint8"), ("2", "bool"),
+                   ("0.5", "bool")]
+
+
+@pytest.mark.parametrize(("entry", "name"), [
+    case for case in ENTRIES if isinstance(case.values[0], ops.Elementwise) and case.values[0].scalar])
+def test_scalars_that_the_type_does_not_have(refusal: Any, entry: ops.Elementwise, name: str) -> None:
+    """A scalar is a value of the element type beside it; nothing is wrapped or cut off."""
+    dialect = surface.dialect_of(name)
+    for value, kind in INTEGER_SCALARS:
+        if not surface.is_legal(entry, dtype(kind), dialect):
+            continue
+        call = surface.example(name, entry, dtype(kind))
+        for position in entry.scalar:
+            place = "abc"[position]
+            rest = [line for line in call.allocations() if not line.startswith(f"{place} =")]
+            statement = substituted(call.statement, {place: value})
+            refusal(rest, statement, dialect, codes=["T110"], mentions=[kind, "is no value of"])
+
+
+BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32')", "d = T.alloc_ub((4, 8), 'float32')",
+           "i = T.alloc_ub((4, 8), 'int32')", "h = T.alloc_ub((4, 8), 'float16')", "col = T.alloc_ub((4, 1), 'float32')",
+           "mask = T.alloc_ub((4, 8), 'bool')", "u = T.alloc_ub((4, 8), 'uint8')", "line = T.alloc_ub((32,), 'float32')",
+           "pairs = T.alloc_ub((64,), 'float32')", "row = T.alloc_ub((1, 8), 'float32')",
+           "wide = T.alloc_ub((4, 16), 'float32')"]
+
+
+@pytest.mark.parametrize(("statement", "code", "problem"), [
+    ("T.flip(a, d, 0)", "T111", "axis 0"),
+    ("T.flip(a, d, 2)", "T111", "axis 2 of a shape with 2 axes"),
+    ("T.cumsum(a, d, dim=2)", "T111", "dim 2 of a shape with 2 axes"),
+    ("T.cumsum(a, d, dim=True)", "T111", "dim True"),
+    ("T.vtranspose(a, d, [0, 0])", "T111", "no order of 2 axes"),
+    ("T.vtranspose(a, d, [0, 1])", "T111", "moves no axis"),
+    ("T.vtranspose(a, d, [1])", "T111", "no order of 2 axes"),
+    ("T.vtranspose(a, d, ['x', 'y'])", "T145", "permutation"),
+    ("T.vtranspose(a, d, 1)", "T145", "permutation"),
+    ("T.arange(i, [1])", "T111", "1 strides for a destination with 2 axes"),
+    ("T.arange(i, [1, 0.5])", "T145", "0.5, which is no integer"),
+    ("T.npuir_concat(a, b, wide, 2)", "T111", "dim 2 of a shape with 2 axes"),
+    ("T.npuir_interleave(a, b, wide, channel_nums=3)", "T145", "3 channels"),
+    ("T.deinterleave(wide, a, b, index_mode='CHANNEL_0')", "T145", "2 destinations with index_mode 'CHANNEL_0'"),
+    ("T.deinterleave(wide, a, index_mode='CHANNEL_2')", "T145", "CHANNEL_2"),
+    ("T.npuir_pad(a, wide, 0, [0, -4], [0, 12])", "T145", "-4"),
+    ("T.npuir_pad(a, wide, 0, [0, 0.5], [0, 7.5])", "T145", "0.5, which is no integer"),
+    ("T.npuir_pad(a, wide, 0, [0], [8])", "T111", "widths for 2 axes"),
+    ("T.npuir_pad(i, d, 0, [0, 4], [0, 4])", "T110", "element types differ"),
+    ("T.npuir_pad(i, i, 0.5, [0, 0], [0, 0])", "T110", "0.5, which is no value of int32"),
+    ("T.tile.topk(pairs, line, 0, 8)", "T145", "k is 0"),
+    ("T.tile.topk(pairs, line, 1000, 8)", "T111", "needs 2000 elements"),
+    ("T.tile.topk(pairs, line, 8, 33)", "T111", "33 of 32 elements"),
+    ("T.tile.sort(pairs, line, 33)", "T111", "33 of 32 elements"),
+    ("T.tile.sort(pairs, line, 0)", "T111", "0 of 32 elements"),
+    ("T.tile.gather_mask(d, a, 'P11')", "T145", "no pattern 'P11'"),
+    ("T.tile.gather_mask(d, a, b)", "T110", "the indices are float32"),
+    ("T.tile.compare(u, a, b, 'LESS')", "T145", "no comparison 'LESS'"),
+    ("T.tile.select(a, u, b, d, 'VSEL_TENSOR_SCALAR_MODE')", "T145", "with a buffer"),
+    ("T.tile.select(a, u, b, 1.0, 'VSEL_TENSOR_TENSOR_MODE')", "T145", "with a scalar"),
+    ("T.tile.select(a, u, b, d, 'VSEL')", "T145", "no mode 'VSEL'"),
+    ("T.vcmp(a, b, mask, 'less')", "T145", "no comparison 'less'"),
+    ("T.vcast(a, h, 'nearest')", "T145", "no rounding mode 'nearest'"),
+    ("T.vcast(a, h, round_mode='CAST_RINT')", "T145", "no rounding mode 'CAST_RINT'"),
+    ("T.tile.cast(h, a, 'CAST_UP')", "T145", "no rounding mode"),
+    ("T.tile.cast(h, a, 'CAST_NONE', 33)", "T111", "count 33 does not fit a"),
+    ("T.tile.clamp(d, a, 0, 1, 33)", "T111", "count 33 does not fit d"),
+    ("T.tile.clamp(d, a, 0, 1, 0)", "T111", "count 0 does not fit d"),
+    ("T.tile.row_expand_mul(d, a, row)", "T111", "no element per row"),
+    ("T.reduce(a, col, 1, 'mean')", "T145", "there is no reduction 'mean'"),
+    ("T.reduce_sum(a, col, [1, 1])", "T111", "name no axis, or one twice"),
+    ("T.reduce_sum(a, col, 2)", "T111", "axis 2 of a"),
+    ("T.reduce_sum(a, col, real_shape=[4, 9])", "T111", "real size 9 of an axis with 8 elements"),
+])
+def test_arguments(refusal: Any, statement: str, code: str, problem: str) -> None:
+    """What else than buffers a call takes, and its limits."""
+    dialect = "ascendc" if ".tile." in statement else "npuir"
+    refusal(BUFFERS, statement, dialect, codes=[code], mentions=[problem])
