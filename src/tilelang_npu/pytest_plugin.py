@@ -22,12 +22,21 @@ from tilelang_npu.runtime import launches
 __all__: list[str] = []
 
 _LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
+_IMPORTS: dict[str, BaseException] = {}  # the exception of each file that could not be imported, by node
+_MARKERS = ("smoke: a quick test of a suite",)
+"""Markers that TileLang's suites put on tests and leave undeclared; strict markers would refuse their files."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
     """Install the alias and the device before any test file is imported."""
     compat.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
 def pytest_unconfigure() -> None:
@@ -108,7 +117,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     survey = _survey()
     if survey is None or not report.failed:
         return
-    error = getattr(report, "error", None) or AssertionError(str(report.longrepr))
+    error = _IMPORTS.pop(report.nodeid, None) or AssertionError(str(report.longrepr))
     what, why, line = of_error(error, survey[1], kernels_ran=False)
     path = Path(report.fspath)
     path = path if path.is_absolute() else Path.cwd() / path
@@ -124,4 +133,4 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
         call = getattr(report, "call", None)
         if call is not None and call.excinfo is not None:
             error = call.excinfo.value
-            report.error = error.__cause__ or error
+            _IMPORTS[report.nodeid] = error.__cause__ or error  # not on the report, which has to be serialisable

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu.cli.run import own_arguments
+from tilelang_npu.cli.script import execute
 
 
 def test_output_then_summary(tool, script: Path) -> None:
@@ -147,3 +148,11 @@ def test_the_environment_of_a_script(tool, tmp_path: Path) -> None:
 )
 def test_whose_argument_it_is(words: str, own: str, script: str) -> None:
     assert own_arguments(words.split()) == (own.split(), script.split())
+
+
+def test_a_script_keeps_its_own_future_statements(tmp_path: Path) -> None:
+    """What runs a script of a survey has postponed annotations; the script has them only if it says so."""
+    file = tmp_path / "annotated.py"
+    file.write_text("def outer(n):\n    def inner():\n        def f(x: [n] * n): ...\n        return f\n    return inner\n"
+                    "assert outer(2)().__annotations__ == {'x': [2, 2]}\n")
+    assert execute(file, [], "__main__", transform=lambda tree: tree).code == 0

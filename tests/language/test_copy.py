@@ -52,6 +52,8 @@ A = "#hivm.address_space<gm>"
     ("T.copy(a, A[0:n, :])", ["%0 = arith.index_cast %n", "%1 = tile.region %a[0, 0] [%0, 128] keep [0, 1]",
                               "%2 = tile.region %A[0, 0] [%0, 128] keep [0, 1]", "tile.copy %1 to %2"]),
     # sizes
+    ("T.copy(col, A[8, 0], size=[1, 8])", ["%0 = tile.region %col[0, 0] [8, 1] keep [0]",
+                                           "%1 = tile.region %A[8, 0] [1, 8] keep [1]", "tile.copy %0 to %1"]),
     ("T.copy(A[8, 0], a, [8, 128])", ["%0 = tile.region %A[8, 0] [8, 128] keep [0, 1]", "tile.copy %0 to %a"]),
     ("T.copy(A[8, 0], a, size=[4, 64])", ["%0 = tile.region %A[8, 0] [4, 64] keep [0, 1]",
                                           "%1 = tile.region %a[0, 0] [4, 64] keep [0, 1]",

@@ -176,6 +176,15 @@ def test_the_wait_may_stand_before_its_set_on_another_pipe() -> None:
     assert launched(early, ADD).hazards == []
 
 
+def test_a_set_that_was_held_back_is_raised_once() -> None:
+    """What a held pipe raises when it goes on frees another held pipe, and stands once in the order."""
+    body = "\n".join([texts.flags("wait", "MTE2", "M", 0), texts.flags("set", "M", "MTE3", 0),
+                      texts.flags("wait", "M", "MTE3", 0), texts.flags("set", "MTE3", "MTE1", 0),
+                      texts.flags("wait", "MTE3", "MTE1", 0), texts.flags("set", "MTE2", "M", 0)])
+    launch = simulate(parse_module(texts.module(texts.kernel("AIC", [], body))), [], blocks=1, hazards=True)
+    assert launch.hazards == []
+
+
 def test_interleaved_rows_are_apart() -> None:
     """Even and odd columns of one tile: their bounding ranges overlap, their bytes do not."""
     whole = f"memref<16x64xf32, {texts.UB}>"

@@ -100,7 +100,7 @@ def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, o
     vars(module).update(names, __file__=str(path), __builtins__=__builtins__)
     before, sys.modules[module_name] = sys.modules.get(module_name), module
     try:
-        exec(compile(tree, str(path), "exec"), vars(module))
+        exec(compile(tree, str(path), "exec", dont_inherit=True), vars(module))
     finally:
         if before is not None:
             sys.modules[module_name] = before

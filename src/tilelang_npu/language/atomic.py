@@ -19,13 +19,13 @@ def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
         TileError: T110 element types, T131 shapes, T132 not exactly one side is global.
     """
     builder = tracing.builder(what)
-    source, target = movement._operand("source", src), movement._operand("destination", dst)
+    source, target = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     if source.buffer.space == "gm" and target.buffer.space != "gm":  # the older order of the arguments: (src, dst)
         source, target = target, source
     if target.buffer.space != "gm" or source.buffer.space == "gm":
         raise TileError(f"{what} adds a local tile to a global tensor", code="T132",
                         help="the destination is a tensor of the kernel's signature, the source a buffer on the chip")
-    a, b = movement._extents(builder, source, target, size, False)
+    a, b = movement.extents(builder, what, source, target, size)
     if b.dtype not in _ADDABLE:
         raise TileError(f"{what}: no atomic addition of {b.dtype}", code="T110", help="it works on " + ", ".join(_ADDABLE))
     check_inside(what, a)

@@ -10,7 +10,7 @@ from tilelang_npu.language import tracing
 _BOTH_SPELLINGS = (
     "gather", "transpose", "interleave", "deinterleave", "concat", "pad", "flip", "arange", "atomic_add",
     "atomic_addx4", "print",
-    "cumsum", "sigmoid", "clamp", "bitcast", "load_nd2nz", "store_fixpipe", "store_nz2nd", "mulext", "mulextui",
+    "cumsum", "sigmoid", "clamp", "bitcast", "mulext", "mulextui",
 )
 _LANGUAGE = (
     "init_flag",

@@ -49,8 +49,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     size, pad_value = given.get("size", size), given.get("pad_value", pad_value)
     enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
 
-    source, target = _operand("source", src), _operand("destination", dst)
-    a, b = _extents(builder, source, target, size, bool(transpose))
+    source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
+    a, b = extents(builder, WHAT, source, target, size, transpose=bool(transpose))
     if a.buffer.space == b.buffer.space == "gm":
         raise TileError(f"{WHAT} from global {a.name} to global {b.name} has no path", code="T132",
                         help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
@@ -63,36 +63,53 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
 
 
-def _operand(role: str, value: Any) -> Memory | Element:
+def operand(what: str, role: str, value: Any) -> Memory | Element:
+    """One side of a copy: a buffer, a slice, or the element where a tile starts.
+
+    Raises:
+        TileError: T110, it is none of these.
+    """
     if isinstance(value, Memory):
         return value
     place = place_of(value)
     if place is None:
-        raise TileError(f"{WHAT}: the {role} must be a buffer, a slice or the start of a tile, not {value!r}", code="T110",
+        raise TileError(f"{what}: the {role} must be a buffer, a slice or the start of a tile, not {value!r}", code="T110",
                         help="write a buffer, A[i:j, :] or A[i, j]")
     return place
 
 
-def _extents(builder: Builder, source: Memory | Element, target: Memory | Element, size: Any,
-             transpose: bool) -> tuple[Memory, Memory]:
-    """Both sides as rectangles of one shape."""
+def extents(builder: Builder, what: str, source: Memory | Element, target: Memory | Element, size: Any, *,
+            transpose: bool = False) -> tuple[Memory, Memory]:
+    """Both sides as rectangles of one shape.
+
+    Raises:
+        TileError: T131, their shapes do not match, or nothing says how much is moved; T130, beyond a buffer.
+    """
     if size is not None:
         for side in (source, target):
             if isinstance(side, Region):
-                raise TileError(f"{WHAT}: size beside the slice {side.describe()}, which has its own", code="T131",
+                raise TileError(f"{what}: size beside the slice {side.describe()}, which has its own", code="T131",
                                 help="give the start of the tile, or leave size out")
-        sizes = sizes_argument(builder, WHAT, size)
-        a, b = (right_aligned(WHAT, _origin(side), sizes) for side in (source, target))
-        return _squeezed(a, b, transpose)
+        sizes = sizes_argument(builder, what, size)
+        a, b = (_sized(what, side, sizes) for side in (source, target))
+        return _squeezed(what, a, b, transpose)
     if isinstance(source, Element) and isinstance(target, Element):
-        raise TileError(f"{WHAT} between {source.describe()} and {target.describe()}: neither side says how much", code="T131",
+        raise TileError(f"{what} between {source.describe()} and {target.describe()}: neither side says how much", code="T131",
                         help="give size=[...], or a buffer or slice on one side")
     if isinstance(source, Element):
         assert isinstance(target, Memory)
-        return _squeezed(_borrowed(source, target, transpose), target, transpose)
+        return _squeezed(what, _borrowed(what, source, target, transpose), target, transpose)
     if isinstance(target, Element):
-        return _squeezed(source, _borrowed(target, source, transpose), transpose)
-    return _paired(builder, source, target, transpose)
+        return _squeezed(what, source, _borrowed(what, target, source, transpose), transpose)
+    return _paired(what, builder, source, target, transpose)
+
+
+def _sized(what: str, side: Memory | Element, sizes: list[Extent]) -> Memory:
+    """The rectangle of these sizes at a side's origin; a buffer whose unit axes stand elsewhere is all of itself."""
+    constant = isinstance(side, Buffer) and all(isinstance(size, int) for size in (*sizes, *side.extents))
+    if constant and isinstance(side, Buffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]:
+        return side
+    return right_aligned(what, _origin(side), sizes)
 
 
 def _origin(side: Memory | Element) -> Memory:
@@ -102,7 +119,7 @@ def _origin(side: Memory | Element) -> Memory:
     return Region(side.buffer, side.indices, (1,) * rank, range(rank))
 
 
-def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
+def _borrowed(what: str, start: Element, peer: Memory, transpose: bool) -> Memory:
     """The tile at ``start`` with the peer's extents, right-aligned.
 
     An axis of the peer that an index fixes has extent 1 and keeps its place: ``copy(tile[:, 0], A[i, j])`` fills a column.
@@ -114,20 +131,20 @@ def _borrowed(start: Element, peer: Memory, transpose: bool) -> Memory:
     while len(sizes) > rank and isinstance(sizes[0], int) and sizes[0] == 1:
         sizes.pop(0)
     if len(sizes) > rank:
-        raise TileError(f"{WHAT}: {start.name} {shape_text(start.buffer.extents)} has {rank} axes; the tile of "
+        raise TileError(f"{what}: {start.name} {shape_text(start.buffer.extents)} has {rank} axes; the tile of "
                         f"{peer.describe()} has {len(sizes)}", code="T131",
                         help="drop an axis of the tile, or slice it: buffer[0, :, :]")
-    return right_aligned(WHAT, _origin(start), sizes)
+    return right_aligned(what, _origin(start), sizes)
 
 
-def _paired(builder: Builder, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+def _paired(what: str, builder: Builder, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
     """Two sides with extents of their own; a whole buffer shrinks to a slice of its rank."""
     if not transpose and isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
         whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
         shrunk = _shrunk(builder, whole, part)
         if shrunk is not None:
             return (shrunk, part) if whole is a else (part, shrunk)
-    return _squeezed(a, b, transpose)
+    return _squeezed(what, a, b, transpose)
 
 
 def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
@@ -143,7 +160,7 @@ def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
     return Region(whole.buffer, whole.offsets, sizes, whole.kept) if changed else whole
 
 
-def _squeezed(a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+def _squeezed(what: str, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
     """Both sides with equal shapes; axes of constant size 1 do not count."""
     left = list(a.extents)
     if transpose:
@@ -153,7 +170,7 @@ def _squeezed(a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
     x, y = with_axes(a, squeezed_axes(a)), with_axes(b, squeezed_axes(b))
     if not transpose and same_shape(x.extents, y.extents):
         return x, y
-    raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} have different shapes", code="T131",
+    raise TileError(f"{what}: source {a.describe()} and destination {b.describe()} have different shapes", code="T131",
                     help="slice the larger side, or give the start of the tile, as in A[i, j]")
 
 

@@ -137,6 +137,8 @@ class Order:
             elif core.queues[pipe] or not self._execute(core, step, number, first):
                 core.queues[pipe].append((step, number, first))
                 core.held += 1
+            elif step[0] == SET:
+                self._drain(core)
             core.next_step += 1
         return before != (len(self.steps), core.next_event, core.next_step)
 
@@ -183,8 +185,6 @@ class Order:
         if kind == SET:
             key = (pipe, other, flag)
             core.tokens.setdefault(key, deque()).append((here,))
-            if core.held:
-                self._drain(core)
         elif kind == CROSS_SET:
             receivers, sets = self._rendezvous.arrive(core.identity, flag, other, here)
             for receiver in receivers:

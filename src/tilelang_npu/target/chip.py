@@ -22,7 +22,7 @@ class Memory:
     Attributes:
         size: capacity in bytes.
         align: bytes that an address must be a multiple of.
-        reserved: bytes at the end that a planner leaves free for the toolchain.
+        reserved: bytes at the end that the planner of the ascendc branch leaves free; that of AscendNPU-IR plans all.
     """
 
     size: int

@@ -11,31 +11,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, i1
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching
+from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.locations import refuse, stand_in
 from tilelang_npu.transforms.ranges import Ranges
-
-
-def _is_zero(value: SSAValue) -> bool:
-    owner = value.owner
-    while isinstance(owner, (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp)):
-        owner = owner.operands[0].owner
-    if not isinstance(owner, arith.ConstantOp):
-        return False
-    constant = owner.value
-    return (isinstance(constant, FloatAttr) and constant.value.data == 0) or (
-        isinstance(constant, IntegerAttr) and constant.value.data == 0
-    )
-
-
-def _touches(op: Operation, buffer: SSAValue) -> bool:
-    return any(root_of(use.value) is buffer for inner in op.walk() for use in uses_of(inner))
 
 
 def _insert(op: Operation, before: Operation, source: Operation) -> None:
@@ -46,13 +31,14 @@ def _insert(op: Operation, before: Operation, source: Operation) -> None:
 def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
     buffer = root_of(fill.target)
     label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "the accumulator"
-    if not _is_zero(fill.value):
+    if not is_zero(fill.value):
         raise refuse(fill, f"{label} is in L0C, which can only be cleared to zero", "T210",
                      help="add the value in vector work, or start from T.clear")
-    follower = fill.next_op
-    while follower is not None and not _touches(follower, buffer):
-        follower = follower.next_op
+    follower = next_touching(fill.next_op, buffer)
     if follower is None:
+        if comes_round(fill):
+            raise refuse(fill, f"{label} is in L0C and its next use after this clear is in the next iteration", "T212",
+                         help="clear it right before the gemm, or pass init=True to the gemm")
         _drop(fill)
         return
     first: SSAValue | None = None
@@ -66,9 +52,7 @@ def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
         assert head is not None
         _insert(position, head, fill)
         first = position.result if first is None else _both(first, position.result, head, fill)
-        follower = head
-        while follower is not None and not _touches(follower, buffer):
-            follower = follower.next_op
+        follower = next_touching(head, buffer)
     if not isinstance(follower, tile.GemmOp):
         raise refuse(fill, f"{label} is in L0C and its next use after this clear is not a gemm", "T212",
                      help="clear it right before the loop of the gemm, or pass init=True to the gemm")

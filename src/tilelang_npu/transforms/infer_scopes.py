@@ -24,8 +24,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.accumulators import folds, restarted
 from tilelang_npu.transforms.buffers import NAMES, Use, covers_root, root_of, space_of, uses_of, walk, with_space
 from tilelang_npu.transforms.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.ranges import Ranges
 
 _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", "scalar": "ub"}
 _WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
@@ -119,6 +121,7 @@ class _Coherence:
 
     def __init__(self, homes: dict[SSAValue, _Homes]):
         self.homes = homes
+        self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
 
     def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
@@ -128,7 +131,8 @@ class _Coherence:
             if op in self.placed:
                 continue
             if isinstance(op, scf.ForOp):
-                state = self._loop(op.body.block, state, place=place)
+                fresh = {buffer: frozenset[str]() for buffer in restarted(op, self.ranges) if buffer in self.homes}
+                state = self._loop(op.body.block, {**state, **fresh}, place=place)
             elif isinstance(op, scf.IfOp):
                 branches = [self.block(region.block, state, place=place) for region in op.regions if region.blocks]
                 if len(branches) == 1:
@@ -173,7 +177,7 @@ class _Coherence:
         for use in sorted(uses, key=lambda use: use.writes):
             buffer = root_of(use.value)
             homes, held = self.homes[buffer], state.get(buffer, frozenset())
-            home = chosen.get(use.index) or _NEEDS.get(use.role) or ("cc" if "cc" in homes.by_space else "ub")
+            home = chosen.get(use.index) or _NEEDS.get(use.role) or self._filled(op, buffer)
             merges = use.writes and not covers_root(use.value) and bool(held)
             if (use.reads or merges) and home not in held:
                 if held:
@@ -184,6 +188,13 @@ class _Coherence:
             state[buffer] = frozenset({home}) if use.writes else held | {home} if held else held
             if place:
                 _redirect(op, use.index, homes.by_space[home])
+
+    def _filled(self, op: Operation, buffer: SSAValue) -> str:
+        """The memory that a fill writes to: L0C where it becomes the start of a gemm, else UB."""
+        homes = self.homes[buffer].by_space
+        if "cc" in homes and isinstance(op, tile.FillOp) and folds(op, self.ranges):
+            return "cc"
+        return "ub" if "ub" in homes else next(iter(homes))
 
     def _route(self, op: tile.CopyOp, state: Valid) -> dict[int, str]:
         """The memories that a copy goes from and to: where the value is, and where it is wanted next."""

@@ -17,6 +17,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.target import Chip
+from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
 from tilelang_npu.transforms.cross_sync import CrossSync
@@ -87,6 +88,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
     yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
     yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
+    yield "accumulate-in-ub", AccumulateInUb()  # what it makes has memories to infer, and hands over
     tensors = options.cross_synchronise
     yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
@@ -99,7 +101,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "plan-workspace", PlanWorkspace()  # before the split: both cores see the same addresses
     yield "split-cores", SplitCores()  # before planning: each core has its own memories
     yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
-    yield "plan-memory", PlanMemory(chip=chip, reuse=options.reuse)  # before synchronisation, which works on bytes
+    yield "plan-memory", _plan_memory(options)  # before synchronisation, which works on bytes
     yield "guard-l0", GuardL0()  # the macro's own events, in every mode
     if options.synchronise:
         yield "insert-sync", InsertSync()  # on planned bytes, while slots are still one buffer
@@ -110,6 +112,10 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
 
 def _cross_sync(options: Options) -> CrossSync:
     return CrossSync(chip=options.chip.name, arguments=options.cross_synchronise, exclusive=options.dialect == "ascendc")
+
+
+def _plan_memory(options: Options) -> PlanMemory:
+    return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse)
 
 
 def stage_names(options: Options | None = None) -> list[str]:

@@ -3,8 +3,7 @@
 If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
 for its whole life. Addresses that the user fixed are kept as they are. What does not fit is an error that lists what
-is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes, and
-the bytes that the planner of the toolchain keeps for itself are there too.
+is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
 
 Runs after core splitting, before synchronisation, which works on the bytes decided here.
 """
@@ -24,7 +23,6 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.errors import TileError
-from tilelang_npu.target import Chip
 from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.lifetimes import Life, lifetimes
@@ -145,23 +143,19 @@ def _rewrite(emit: Emitter, life: Life, addresses: list[int]) -> None:
     Rewriter().replace_op(life.op, [], list(made.results))
 
 
-def capacity_of(chip: Chip, space: str) -> int:
-    """Bytes that a planner may give out in a memory."""
-    memory = chip.memory[space]
-    return memory.size - memory.reserved
-
-
 def _has_allocations(op: Operation) -> bool:
     return any(isinstance(inner, memref.AllocOp) for inner in op.walk())
 
 
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
-    """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes."""
+    """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
+    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it)."""
 
     name = "plan-memory"
     chip: str = "Ascend910B2"
     reuse: bool = True
+    reserve: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
@@ -171,7 +165,7 @@ class PlanMemory(ModulePass):
                 emit = Emitter(function.body.block)
                 for space in ALIGNMENT:
                     local = [life for life in lives if life.space == space]
-                    room = capacity_of(chip, space) if self.reuse else chip.memory[space].size
+                    room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     planned = plan(local, space, room, reuse=self.reuse)
                     for life, addresses in planned.items():
                         _rewrite(emit, life, addresses)

@@ -17,8 +17,9 @@ def insert_before(anchor: Operation, op: Operation) -> Operation:
     return op
 
 
-def temporary(anchor: Operation, like: SSAValue, element: Attribute, label: str) -> SSAValue:
-    """A new buffer with the shape of ``like`` and another element type, allocated in front of ``anchor``.
+def temporary(anchor: Operation, like: SSAValue, element: Attribute, label: str, space: Attribute | None = None) -> SSAValue:
+    """A new buffer with the shape of ``like`` and another element type, allocated in front of ``anchor``; in UB, or in the
+    memory given.
 
     A size that only run time knows is at most that of the buffer behind it: the buffer has this size and a slice of it is
     handed out.
@@ -31,7 +32,7 @@ def temporary(anchor: Operation, like: SSAValue, element: Attribute, label: str)
         raise refuse(anchor, "a temporary is needed whose size only run time knows", "T251",
                      help="work on a buffer of constant size, or on a slice of one")
     bounds = [bound for _, bound in sizes]
-    kind = MemRefType(element, bounds, memory_space=hivm.address_space("ub"))
+    kind = MemRefType(element, bounds, memory_space=space or hivm.address_space("ub"))
     made = insert_before(anchor, tile.AllocOp(label, kind)).results[0]
     if all(size == bound for size, bound in sizes):
         return made

@@ -1,5 +1,5 @@
 // RUN: tilelang-npu opt %s -p plan-memory --verify-diagnostics | filecheck %s
-// CHECK:      error[T104]: the tile does not fit: UB needs 200 000 bytes, 196 352 are there (3 648 too many)
+// CHECK:      error[T104]: the tile does not fit: UB needs 200 000 bytes, 196 608 are there (3 392 too many)
 // CHECK:      alive together at the peak:
 // CHECK-NEXT: big 120 000 bytes
 // CHECK-NEXT: small 80 000 bytes

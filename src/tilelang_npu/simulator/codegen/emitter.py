@@ -389,10 +389,10 @@ class Emitter:
             if not stride.known:
                 return False
             reach = reach + (size - 1).scaled(stride.const)
-        if base.memory != "gm" and reach.high is not None:
-            self.extents[base.memory] = max(self.extents.get(base.memory, 0), reach.high)
-        elif base.memory != "gm":
-            self.extents[base.memory] = base.size or 0
+        if base.memory != "gm" and base.size is not None:
+            high, known = reach.high, self.extents.get(base.memory, 0)
+            bounded = high is not None and high <= base.size  # of no use otherwise: the buffer around the view tells more
+            self.extents[base.memory] = max(known, high) if bounded and high is not None else known or base.size
         if base.size is None:
             return False
         if view.static and view.shape is not None and 0 not in view.shape and (

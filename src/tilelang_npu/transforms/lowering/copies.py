@@ -87,6 +87,12 @@ def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
     if op.atomic is not None and route[1] != "gm":
         raise refuse(op, f"an atomic addition goes to GM, not to {NAMES[route[1]]}", "T230",
                      help="add in UB with T.tile.add or T.vadd")
+    if op.atomic is not None and route[0] not in ("ub", "cc"):
+        raise refuse(op, f"an atomic addition comes from UB or L0C, not from {NAMES[route[0]]}", "T230",
+                     help="load the tile into a buffer in UB (T.alloc_ub)")
+    if op.relu is not None and route[0] != "cc":
+        raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {NAMES[route[0]]}", "T231",
+                     help="use T.tile.relu or T.vrelu")
     if path is None:
         raise refuse(op, f"there is no path from {NAMES[route[0]]} to {NAMES[route[1]]}", "T230",
                      notes=(f"{source.buffer.label} is in {NAMES[route[0]]}, {target.buffer.label} in {NAMES[route[1]]}",),
@@ -213,6 +219,19 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
         emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
 
 
+def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"L1 to GM cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type")
+    if len(target.axes) == 1:
+        source, target = _as_row(source), _as_row(target)
+    sizes, partial = clip(emit, target)
+    if partial is not None:
+        target = _cropped(emit, target, sizes)
+    emit.insert(hivm.Nz2NdOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
 def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
     if source.buffer.dtype != target.buffer.dtype:
         convert(lowering, op, source, target)
@@ -240,6 +259,7 @@ _PATHS = {
     ("gm", "cbuf"): _gm_to_l1,
     ("ub", "gm"): _ub_to_gm,
     ("ub", "ub"): _ub_to_ub,
+    ("cbuf", "gm"): _l1_to_gm,
     ("cbuf", "ca"): _l1_to_l0,
     ("cbuf", "cb"): _l1_to_l0,
     ("cc", "gm"): _l0c_out,

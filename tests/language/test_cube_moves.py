@@ -1,0 +1,87 @@
+"""``T.load_nd2nz``, ``T.store_fixpipe`` and ``T.store_nz2nd``: whole kernels against NumPy, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@pytest.mark.parametrize(("element", "result"), [("float16", "float16"), ("float16", "float32"), ("bfloat16", "bfloat16")])
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_product_with_tails(element: str, result: str, relu: bool, rng: np.random.Generator) -> None:
+    import ml_dtypes
+
+    M, N, K, tile_m, tile_n, tile_k = 75, 100, 90, 32, 48, 40
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), element), B: T.Tensor((K, N), element), C: T.Tensor((M, N), result)):
+        with T.Kernel(T.ceildiv(M, tile_m) * T.ceildiv(N, tile_n), is_npu=True) as (cid, _):
+            row = cid // T.ceildiv(N, tile_n) * tile_m
+            column = cid % T.ceildiv(N, tile_n) * tile_n
+            a = T.alloc_L1((tile_m, tile_k), element)
+            b = T.alloc_L1((tile_k, tile_n), element)
+            c = T.alloc_L0C((tile_m, tile_n), "float32")
+            with T.Scope("Cube"):
+                rows = T.min(tile_m, M - row)
+                columns = T.min(tile_n, N - column)
+                for k in T.serial(T.ceildiv(K, tile_k)):
+                    depth = T.min(tile_k, K - k * tile_k)
+                    T.load_nd2nz(A[row, k * tile_k], a, [rows, depth])
+                    T.npuir_load_nd2nz(B[k * tile_k, column], b, [depth, columns])
+                    T.gemm(a, b, c, [rows, depth, columns], initC=(k == 0))
+                T.store_fixpipe(c, C[row, column], [rows, columns], enable_nz2nd=True, pre_relu_mode="relu" if relu else "")
+
+    kind: Any = ml_dtypes.bfloat16 if element == "bfloat16" else element
+    a, b = rng.standard_normal((M, K)).astype(kind), rng.standard_normal((K, N)).astype(kind)
+    c = tilelang.compile(main, out_idx=[-1], target="npuir")(a, b)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    expected = np.maximum(expected, 0) if relu else expected
+    np.testing.assert_allclose(c.astype(np.float32), expected.astype(c.dtype).astype(np.float32), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("element", ["float16", "float32", "int8"])
+def test_a_matrix_through_l1_and_back(element: str, rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((50, 70), element), B: T.Tensor((50, 70), element)):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((64, 96), element)
+            T.load_nd2nz(A[0, 0], a, [50, 70])
+            T.store_nz2nd(a, B[0, 0], [50, 70])
+
+    a = rng.integers(-100, 100, (50, 70)).astype(element)
+    np.testing.assert_array_equal(tilelang.compile(main, out_idx=[-1], target="npuir")(a), a)
+
+
+@pytest.mark.parametrize(("statement", "code"), [
+    ("T.load_nd2nz(A[0, 0], a)", "T122"),
+    ("T.load_nd2nz(l1a, l1b)", "T122"),
+    ("T.store_fixpipe(a, A[0, 0], enable_nz2nd=True)", "T122"),
+    ("T.store_nz2nd(a, A[0, 0])", "T122"),
+    ("T.load_nd2nz(H[0, 0], l1a, [65, 32])", "T130"),
+    ("T.store_fixpipe(l0c, A[0, 0])", "T190"),
+    ("T.store_fixpipe(l0c, A[0, 0], enable_nz2nd=True, channel_split=True)", "T190"),
+    ("T.store_fixpipe(l0c, A[0, 0], enable_nz2nd=True, pre_relu_mode='prelu')", "T190"),
+    ("T.store_fixpipe(l0c, A[0, 0], enable_nz2nd=True, pre_relu_mode='gelu')", "T145"),
+])
+def test_refused(kernel: Any, statement: str, code: str) -> None:
+    with pytest.raises(tilelang.TileError) as caught:
+        kernel(statement, "npuir")
+    assert caught.value.code == code
+
+
+def test_relu_and_atomic_are_of_l0c(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "float32"), B: T.Tensor((16, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_ub((16, 16), "float32")
+            T.copy(A, a)
+            T.copy(a, B, enable_relu=True)
+
+    with pytest.raises(tilelang.TileError) as caught:
+        tilelang.compile(main, out_idx=[-1], target="npuir").mlir()
+    assert caught.value.code == "T231"

@@ -1,0 +1,135 @@
+"""Products that are added to what vector work has written: the values, and that products alone stay in L0C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+def _run(main: Any, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    kernel = tilelang.compile(main, out_idx=[-1], target="npuir")
+    return kernel(*arrays), kernel.mlir("accumulate-in-ub")
+
+
+@pytest.fixture
+def matrices(rng: np.random.Generator) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return rng.standard_normal((32, 96)).astype(np.float16), rng.standard_normal((96, 48)).astype(np.float16)
+
+
+@pytest.fixture(params=["shared", "fragment"])
+def allocate(request: pytest.FixtureRequest) -> Any:
+    return T.alloc_shared if request.param == "shared" else T.alloc_fragment
+
+
+def test_rescaled_in_every_iteration(matrices: Any, allocate: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), C: T.Tensor((32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.clear(c)
+            for k in T.serial(3):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.vmul(c, 0.5, c)
+                T.gemm(a, b, c)
+            T.copy(c, C)
+
+    a, b = matrices
+    expected = np.zeros((32, 48), np.float32)
+    for k in range(3):
+        part = slice(32 * k, 32 * k + 32)
+        expected = expected * np.float32(0.5) + a[:, part].astype(np.float32) @ b[part].astype(np.float32)
+    c, _ = _run(main, a, b)
+    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_started_from_a_loaded_tile_or_not(matrices: Any, allocate: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), D: T.Tensor((32, 48), "float32"),
+             fresh: T.int32, C: T.Tensor((32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 96), "float16")
+            b = T.alloc_shared((96, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.copy(D, c)
+            T.vadd(c, 1.0, c)
+            T.gemm(a, b, c, initC=(fresh == 1))
+            T.copy(c, C)
+
+    a, b = matrices
+    d = np.arange(32 * 48, dtype=np.float32).reshape(32, 48)
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    for fresh, expected in ((0, product + d + 1), (1, product)):
+        c, _ = _run(main, a, b, d, fresh)
+        np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_started_over_by_the_first_iteration_stays_in_l0c(matrices: Any, allocate: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), C: T.Tensor((2, 32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 48), "float16")
+            c = allocate((32, 48), "float32")
+            for turn in T.serial(2):
+                for k in T.serial(3):
+                    T.copy(A[0, k * 32], a)
+                    T.copy(B[k * 32, 0], b)
+                    T.gemm(a, b, c, initC=(k == 0))
+                T.vmul(c, 2.0, c)
+                T.copy(c, C[turn, 0, 0])
+
+    a, b = matrices
+    c, stage = _run(main, a, b)
+    assert stage.count("tile.gemm") == 1 and "product" not in stage
+    np.testing.assert_allclose(c, [2 * (a.astype(np.float32) @ b.astype(np.float32))] * 2, rtol=1e-4, atol=1e-4)
+
+
+def test_cleared_for_the_next_iteration(matrices: Any, allocate: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), C: T.Tensor((3, 32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.clear(c)
+            for k in T.serial(3):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+                T.copy(c, C[k, 0, 0])
+                T.clear(c)
+
+    a, b = matrices
+    parts = [a[:, 32 * k:32 * k + 32].astype(np.float32) @ b[32 * k:32 * k + 32].astype(np.float32) for k in range(3)]
+    c, _ = _run(main, a, b)
+    np.testing.assert_allclose(c, parts, rtol=1e-4, atol=1e-4)
+
+
+def test_cleared_before_a_loop_that_may_not_run(matrices: Any, allocate: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), n: T.int32, C: T.Tensor((32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.clear(c)
+            for k in T.serial(n):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+            T.copy(c, C)
+
+    a, b = matrices
+    for n in (0, 1, 3):
+        c, _ = _run(main, a, b, n)
+        np.testing.assert_allclose(c, a[:, :32 * n].astype(np.float32) @ b[:32 * n].astype(np.float32), rtol=1e-4, atol=1e-4)
