@@ -202,9 +202,9 @@ def test_a_fault_of_the_package_is_no_user_error(body: Callable[[str], Any], mon
     from tilelang_npu.errors import InternalError
     from tilelang_npu.language import movement
 
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise IndexError("oops")
 
-    monkeypatch.setattr(movement, "_extents", broken)
+    monkeypatch.setattr(movement, "extents", broken)
     with pytest.raises(InternalError, match=r"T\.copy failed: IndexError: oops"):
         trace(body("T.copy(B[0, 0], b)"), dialect="ascendc")
