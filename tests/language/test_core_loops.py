@@ -155,24 +155,67 @@ def test_refused(function: Any, message: str) -> None:
     assert caught.value.location.file == __file__
 
 
-def test_an_input_is_no_channel(rng: np.random.Generator) -> None:
-    """A tensor that the caller passes holds values from the start: reading it before writing it means those."""
+@pytest.mark.parametrize("loops", [1, 2])
+def test_an_input_is_no_channel(loops: int, rng: np.random.Generator) -> None:
+    """A tensor that the caller passes holds values from the start: reading a tile before writing it means those."""
 
     @T.prim_func
-    def main(X: T.Tensor((N, N), "float16"), B: T.Tensor((N, N), "float16"), O: T.Tensor((N, N), "float32")):
+    def main(X: T.Tensor((STEPS, N, N), "float16"), B: T.Tensor((N, N), "float16"), O: T.Tensor((STEPS, N, N), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, vid):
             a, b, acc = T.alloc_L1((N, N), "float16"), T.alloc_L1((N, N), "float16"), T.alloc_L0C((N, N), "float32")
             half = T.alloc_ub((N // 2, N), "float16")
             T.copy(B, b)
-            for _ in T.serial(1):
-                T.copy(X, a)
+            for k in T.serial(STEPS):
+                T.copy(X[k, 0, 0], a)
                 T.gemm_v0(a, b, acc, init=True)
-                T.copy(acc, O)
-            for _ in T.serial(1):
-                T.tile.fill(half, 1.0)
-                T.copy(half, X[vid * (N // 2), 0])
+                T.copy(acc, O[k, 0, 0])
+                if loops == 1:
+                    T.tile.fill(half, 1.0)
+                    T.copy(half, X[k, vid * (N // 2), 0])
+            if loops == 2:
+                for k in T.serial(STEPS):
+                    T.tile.fill(half, 1.0)
+                    T.copy(half, X[k, vid * (N // 2), 0])
 
-    x, b = inputs(rng)[0][0].copy(), inputs(rng)[1]
+    x, b = inputs(rng)
     expected = x.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_allclose(compiled(main, [])(x, b), expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(x, np.ones((N, N), np.float16))
+    np.testing.assert_array_equal(x, np.ones((STEPS, N, N), np.float16))
+
+
+def test_a_state_is_no_channel(rng: np.random.Generator) -> None:
+    """The new value needs the old one: the Cube core reads what the iteration before, or the caller, left."""
+
+    @T.prim_func
+    def main(H: T.Tensor((N, N), "float16"), B: T.Tensor((N, N), "float16"), O: T.Tensor((N, N), "float32"),
+             ws: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a, b, acc = T.alloc_L1((N, N), "float16"), T.alloc_L1((N, N), "float16"), T.alloc_L0C((N, N), "float32")
+            wide, half = T.alloc_ub((N // 2, N), "float32"), T.alloc_ub((N // 2, N), "float16")
+            T.copy(B, b)
+            for _k in T.serial(STEPS):
+                T.copy(H, a)
+                T.gemm_v0(a, b, acc, init=True)
+                T.copy(acc, ws)
+                T.copy(ws[vid * (N // 2), 0], wide)
+                T.tile.relu(wide, wide)
+                T.copy(wide, half)
+                T.copy(half, H[vid * (N // 2), 0])
+            T.copy(wide, O[vid * (N // 2), 0])
+
+    h, b = rng.standard_normal((N, N)).astype(np.float16), (rng.standard_normal((N, N)) / N).astype(np.float16)
+    expected = h
+    for _ in range(STEPS):
+        wide = np.maximum(expected.astype(np.float32) @ b.astype(np.float32), 0)
+        expected = wide.astype(np.float16)
+    np.testing.assert_allclose(compiled(main, [3])(h, b), wide, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(h.astype(np.float32), expected.astype(np.float32), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["cube first", "vector first", "one loop"])
+def test_passed_by_the_caller(form: str, rng: np.random.Generator) -> None:
+    """What every iteration writes to one place is a channel, whoever allocated it."""
+    a, b = inputs(rng)
+    passed = [np.full((BLOCKS, N, N), np.nan, dtype) for dtype in (np.float32, np.float16, np.float32)]
+    np.testing.assert_array_equal(compiled(attention_like(form), [])(a, b, *passed),
+                                  compiled(attention_like(form), [3, 4, 5])(a, b))

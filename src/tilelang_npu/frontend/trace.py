@@ -74,15 +74,8 @@ class Traced:
     remarks: tuple[TileError, ...] = field(default=())
 
     def mark_scratch(self, positions: Iterable[int]) -> None:
-        """Note in the module which tensors hold nothing when the kernel starts.
-
-        Those at ``positions``, and in the ascendc dialect those named ``..workspace..``: by that name the branch knows
-        what its cores pass to each other (its AUTO_CV_SYNC pass).
-        """
+        """Note in the module that the tensors at ``positions`` hold nothing when the kernel starts."""
         scratch = set(positions)
-        if self.dialect == "ascendc":
-            scratch.update(at for at, parameter in enumerate(self.parameters)
-                           if parameter.kind == "tensor" and "workspace" in parameter.name.lower())
         function = self.module.body.block.first_op
         assert isinstance(function, func.FuncOp)
         if scratch:

@@ -65,7 +65,7 @@ class JITKernel:
         count = len(traced.parameters)
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
-        traced.mark_scratch(workspaces)
+        traced.mark_scratch((*outputs, *workspaces))
         self._lowering = Lowering(traced, self.chip, self.switches)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes))

@@ -2,15 +2,17 @@
 
 Cube and Vector run side by side, each in the order of its own statements, and a buffer that one fills and the other
 reads is a channel between them: the k-th value received is the k-th sent, wherever the two statements stand. The same
-holds for a scratch tensor, one that is allocated for the kernel and holds nothing at first (``tile.scratch`` on the
-argument).
+holds for a tensor that one core writes and the other reads. One that is allocated for the kernel (``tile.scratch`` on the
+argument) holds nothing at first, so that reading it early cannot mean anything else. One that the caller passes may
+hold values, and is a channel only where every iteration of a loop uses the same place in it: read as a sequence, all
+writes but the last would be lost.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -19,6 +21,8 @@ from tilelang_npu.transforms.buffers import Use, root_of, space_of, uses_of
 
 Core = Literal["cube", "vector"]
 _CUBE_ROLES = ("left", "right", "accumulator")
+PURE = (arith.ConstantOp, arith.SignlessIntegerBinaryOperation, arith.IndexCastOp, arith.SelectOp, arith.CmpiOp)
+"""Scalar operations whose results depend on their operands alone."""
 _BY_HAND = (hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 _CUBE_SPACES = ("cbuf", "ca", "cb", "cc")
 
@@ -43,7 +47,7 @@ class Channels:
         self._cores: dict[SSAValue, frozenset[Core]] = {root: self._cores_of(root) for root in self._uses}
         tensors = tensors and not any(isinstance(op, _BY_HAND) for op in module.walk())
         self.found = {root for root in self._uses
-                      if (isinstance(root.owner, tile.AllocOp) or (tensors and is_scratch(root))) and self._crosses(root)}
+                      if (isinstance(root.owner, tile.AllocOp) or (tensors and space_of(root) == "gm")) and self._crosses(root)}
 
     def cores(self, op: Operation) -> frozenset[Core]:
         """The cores that an operation, with those inside it, surely runs on."""
@@ -71,10 +75,9 @@ class Channels:
         scan(body)
         return early & written & self.found
 
-    def written_outside(self, root: SSAValue, body: Block) -> bool:
-        """Whether something outside a block writes a channel."""
-        inside = {id(op) for op in body.walk()}
-        return any(use.writes and id(use.op) not in inside for use in self._uses[root])
+    def written_outside(self, root: SSAValue, *inside: Operation) -> bool:
+        """Whether something outside some operations writes a channel."""
+        return any(use.writes and not any(op.is_ancestor(use.op) for op in inside) for use in self._uses[root])
 
     def _cores_of(self, root: SSAValue) -> frozenset[Core]:
         """The cores that work on a buffer; none for a tensor, which both see."""
@@ -104,6 +107,21 @@ class Channels:
         if space_of(root) == "gm":
             return len(writers) == 1 and len(readers) == 1 and writers != readers
         return ("vector" in writers and readers == {"cube"}) or (writers == {"cube"} and "vector" in readers)
+
+
+def stays(root: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether every iteration of a loop touches the same elements of a buffer or tensor."""
+    return not any(root_of(use.value) is root and _varies(use.value, loop) for use in uses_below(loop))
+
+
+def _varies(value: SSAValue, loop: scf.ForOp) -> bool:
+    owner = value.owner
+    if isinstance(owner, Block):
+        parent = owner.parent_op()
+        return parent is not None and loop.is_ancestor(parent)
+    if not loop.is_ancestor(owner):
+        return False
+    return not isinstance(owner, (*PURE, tile.RegionOp, tile.ViewOp)) or any(_varies(each, loop) for each in owner.operands)
 
 
 def is_scratch(root: SSAValue) -> bool:

@@ -13,18 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import Use, root_of
-from tilelang_npu.transforms.channels import Channels, is_scratch, uses_below
+from tilelang_npu.transforms.buffers import root_of, space_of
+from tilelang_npu.transforms.channels import PURE, Channels, is_scratch, stays, uses_below
 from tilelang_npu.transforms.locations import line_of, refuse
 from tilelang_npu.transforms.ranges import Ranges
-
-_PURE = (arith.ConstantOp, arith.SignlessIntegerBinaryOperation, arith.IndexCastOp, arith.SelectOp, arith.CmpiOp)
 
 
 def _same(a: SSAValue, b: SSAValue, ranges: Ranges) -> bool:
@@ -34,7 +32,7 @@ def _same(a: SSAValue, b: SSAValue, ranges: Ranges) -> bool:
     one, other = a.owner, b.owner
     if not (isinstance(one, Operation) and isinstance(other, Operation)) or type(one) is not type(other):
         return False
-    return (isinstance(one, _PURE) and one.attributes == other.attributes and one.properties == other.properties
+    return (isinstance(one, PURE) and one.attributes == other.attributes and one.properties == other.properties
             and all(_same(x, y, ranges) for x, y in zip(one.operands, other.operands, strict=True)))
 
 
@@ -43,36 +41,24 @@ def _partner(loop: scf.ForOp, channels: Channels, ranges: Ranges) -> scf.ForOp |
     block = loop.parent_block()
     assert block is not None
     statements = list(block.ops)
-    at = statements.index(loop)
-    earlier = {root_of(use.value) for op in statements[:at] for use in uses_below(op) if use.writes}
-    uses = uses_below(loop)
-    writes = {root_of(use.value) for use in uses if use.writes}
-    reads = {root_of(use.value) for use in uses if use.reads}
-    wanted = (reads & channels.found) - earlier - writes
-    in_place = {root for root in (writes - reads) & channels.found if is_scratch(root) and _stays(root, uses, loop)}
-    for other in statements[at + 1:]:
+    reads, writes = _roots(loop, channels)
+    for other in statements[statements.index(loop) + 1:]:
         if isinstance(other, scf.ForOp) and not channels.cores(other) & channels.cores(loop):
-            others = uses_below(other)
-            fills = any(use.writes and root_of(use.value) in wanted for use in others)
-            takes = any(use.reads and root_of(use.value) in in_place and _stays(root_of(use.value), others, other)
-                        for use in others) and _same_range(loop, other, ranges)
-            if fills or takes:
+            read, written = _roots(other, channels)
+            back = {root for root in reads & written - writes if not channels.written_outside(root, loop, other)}
+            onward = {root for root in writes & read - reads if space_of(root) == "gm"}
+            in_place = {root for root in back | onward if stays(root, loop) and stays(root, other)}
+            certain = {root for root in back if space_of(root) != "gm" or is_scratch(root)}
+            if certain or (in_place and _same_range(loop, other, ranges)):
                 return other
     return None
 
 
-def _stays(root: SSAValue, uses: list[Use], loop: scf.ForOp) -> bool:
-    """Whether every iteration of a loop touches the same elements of a tensor."""
-    return not any(root_of(use.value) is root and _varies(use.value, loop) for use in uses)
-
-
-def _varies(value: SSAValue, loop: scf.ForOp) -> bool:
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return any(owner is block for inner in loop.walk() for region in inner.regions for block in region.blocks)
-    if not loop.is_ancestor(owner):
-        return False
-    return not isinstance(owner, (*_PURE, tile.RegionOp, tile.ViewOp)) or any(_varies(each, loop) for each in owner.operands)
+def _roots(loop: scf.ForOp, channels: Channels) -> tuple[set[SSAValue], set[SSAValue]]:
+    """The channels that a loop reads, and those that it writes."""
+    uses = uses_below(loop)
+    return ({root_of(use.value) for use in uses if use.reads} & channels.found,
+            {root_of(use.value) for use in uses if use.writes} & channels.found)
 
 
 def _same_range(a: scf.ForOp, b: scf.ForOp, ranges: Ranges) -> bool:
@@ -96,7 +82,8 @@ def _check(first: scf.ForOp, second: scf.ForOp, between: list[Operation], channe
     if tile.stages_of(first) != tile.stages_of(second):
         raise refuse(first, f"this loop has {tile.stages_of(first)} stages and {other}, with which it passes values back and "
                      f"forth, {tile.stages_of(second)}", "T205", help="give both the same num_stages")
-    shared = _conflict(first, second) - channels.found
+    shared = _conflict(first, second) - {root for root in channels.found if space_of(root) != "gm" or is_scratch(root) or (
+        stays(root, first) and stays(root, second))}
     if shared:
         names = ", ".join(sorted(root.name_hint or "a buffer" for root in shared))
         raise refuse(first, f"this loop and {other} pass values to each other, and also share {names}", "T205",
@@ -140,7 +127,7 @@ class MergeCoreLoops(ModulePass):
     """The pass.
 
     Attributes:
-        tensors: what passes through scratch tensors counts too; off where the user sets the flags around them.
+        tensors: what passes through tensors counts too; off where the user sets the flags around them.
     """
 
     name = "merge-core-loops"

@@ -21,13 +21,15 @@ from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import root_of
-from tilelang_npu.transforms.channels import Channels, uses_below
+from tilelang_npu.transforms.channels import Channels, is_scratch, stays, uses_below
 from tilelang_npu.transforms.locations import refuse
 
 
-def _order(body: Block, early: set[SSAValue], channels: Channels) -> None:
-    """Sort the statements of a block: as they stand, but writers of early channels in front of the readers."""
-    statements = list(body.ops)
+def _order(statements: list[Operation], early: set[SSAValue], channels: Channels) -> tuple[list[int], bool]:
+    """The statements' order: as they stand, but writers of early channels in front of the readers; and whether there is
+    one. Where there is none, the last of the list is the first that waits for itself.
+    """
+    body = statements[0].parent_block()
     position = {op: index for index, op in enumerate(statements)}
     needs: list[set[int]] = [set() for _ in statements]
     cores = [channels.cores(op) for op in statements]
@@ -58,13 +60,26 @@ def _order(body: Block, early: set[SSAValue], channels: Channels) -> None:
     while len(order) < len(statements):
         ready = next((i for i in range(len(statements)) if i not in done and needs[i] <= done), None)
         if ready is None:
-            stuck = next(i for i in range(len(statements)) if i not in done)
-            names = ", ".join(sorted(_name(buffer) for buffer in early))
-            raise refuse(statements[stuck], f"Cube and Vector wait for each other here: {names} are read before they are "
-                         "written, and each needs the other", "T204",
-                         help="write one of them before this, or put what the cores exchange into loops over the same range")
+            return [*order, next(i for i in range(len(statements)) if i not in done)], False
         done.add(ready)
         order.append(ready)
+    return order, True
+
+
+def _reorder(body: Block, certain: set[SSAValue], likely: set[SSAValue], channels: Channels) -> None:
+    """Sort a block for the channels that are certain, and for as many of the likely ones as can be."""
+    statements = list(body.ops)
+    order, found = _order(statements, certain, channels)
+    if not found:
+        names = ", ".join(sorted(_name(buffer) for buffer in certain))
+        raise refuse(statements[order[-1]], f"Cube and Vector wait for each other here: {names} are read before they are "
+                     "written, and each needs the other", "T204",
+                     help="write one of them before this, or put what the cores exchange into loops over the same range")
+    early = certain
+    for root in sorted(likely, key=_name):
+        other, possible = _order(statements, early | {root}, channels)
+        if possible:  # else its new value needs the old one: a state that goes from iteration to iteration
+            early, order = early | {root}, other
     for op in statements:
         body.detach_op(op)
     body.add_ops([statements[index] for index in order])
@@ -79,7 +94,7 @@ class OrderHandOvers(ModulePass):
     """The pass.
 
     Attributes:
-        tensors: order what passes through scratch tensors too; off where the user sets the flags around them.
+        tensors: order what passes through tensors too; off where the user sets the flags around them.
     """
 
     name = "order-hand-overs"
@@ -92,8 +107,11 @@ class OrderHandOvers(ModulePass):
         for inner in list(op.walk()):
             if isinstance(inner, (scf.ForOp, tile.LaunchOp)):
                 body = inner.body.block
-                early = {root for root in channels.early(body) if not channels.written_outside(root, body)}
-                if isinstance(inner, tile.LaunchOp):
-                    early = {root for root in early if not isinstance(root.owner, tile.AllocOp)}
-                if early:
-                    _order(body, early, channels)
+                early = {root for root in channels.early(body) if not channels.written_outside(root, inner)}
+                certain = {root for root in early if is_scratch(root)}
+                likely: set[SSAValue] = set()
+                if isinstance(inner, scf.ForOp):
+                    certain |= {root for root in early if isinstance(root.owner, tile.AllocOp)}
+                    likely = {root for root in early - certain if stays(root, inner)}
+                if certain or likely:
+                    _reorder(body, certain, likely, channels)
