@@ -65,7 +65,8 @@ def attention_like(form: str, vector_steps: int = STEPS, stages: tuple[int, int]
                     T.copy(s_ws[cid, row, 0], s_ub)
                     T.tile.relu(s_ub, s_ub)
                     T.copy(s_ub, half)
-                    T.copy(half, p_ws[cid, row, 0])
+                    for r in T.serial(N // 2):
+                        T.copy(half[r, :], p_ws[cid, row + r, :])
                     T.copy(o_ws[cid, row, 0], part)
                     T.tile.add(total, total, part)
             if form == "vector first":

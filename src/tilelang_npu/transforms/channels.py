@@ -117,8 +117,10 @@ def stays(root: SSAValue, loop: scf.ForOp) -> bool:
 def _varies(value: SSAValue, loop: scf.ForOp) -> bool:
     owner = value.owner
     if isinstance(owner, Block):
-        parent = owner.parent_op()
-        return parent is not None and loop.is_ancestor(parent)
+        inner = owner.parent_op()
+        if inner is None or inner is loop or not loop.is_ancestor(inner):
+            return inner is loop
+        return not isinstance(inner, scf.ForOp) or any(_varies(bound, loop) for bound in (inner.lb, inner.ub, inner.step))
     if not loop.is_ancestor(owner):
         return False
     return not isinstance(owner, (*PURE, tile.RegionOp, tile.ViewOp)) or any(_varies(each, loop) for each in owner.operands)
