@@ -42,3 +42,11 @@ def test_mistakes(tool, script: Path, tmp_path: Path) -> None:
     (tmp_path / "none.py").write_text("pass\n")
     assert "compiles no kernel" in tool("compile", tmp_path / "none.py").err
     assert "T801" in tool("compile", "nowhere.py:kernel").err
+
+
+def test_a_script_that_fails_behind_its_kernels(tool, script: Path) -> None:
+    script.write_text(script.read_text() + "\nkernel = doubled(16, 64)\nkernel.mlir()\nraise ValueError('numbers differ')\n")
+    done = tool("compile", script)
+    assert done.code == 1
+    assert "numbers differ" in done.err
+    assert "hivm.hir.vadd" in done.out

@@ -24,8 +24,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "compile", help="print a script's kernels as MLIR",
         description="With KERNEL, the script is imported, and KERNEL is a kernel or a @T.prim_func at its top level."
-                    " Without, the script runs as __main__, and every kernel it compiles is printed; what the script"
-                    " itself prints goes to standard error.",
+                    " Without, the script runs as __main__, and every kernel it compiles is printed, also where the script"
+                    " fails behind that; what the script itself prints goes to standard error.",
     )
     parser.add_argument("file", metavar="FILE[:KERNEL]")
     parser.add_argument("--stage", metavar="NAME", default="hivm", help="stage to print; default hivm, `stages` lists them")
@@ -45,15 +45,17 @@ def compile_file(args: argparse.Namespace) -> int:
         outcome = execute(path, [], "__main__" if name is None else path.stem)
     if outcome.complaint:
         print(outcome.complaint, file=sys.stderr)
-    if outcome.code:
+    if outcome.code and name is not None:
         return outcome.code
     kernels = outcome.record.kernels if name is None else [_named(outcome, name, file)]
+    if not kernels and outcome.code:
+        return outcome.code
     if not kernels:
         msg = f"{file} compiles no kernel"
         raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
     texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
-    return 0
+    return outcome.code  # a script that failed after it compiled something is read for what it compiled
 
 
 def _parted(spec: str) -> tuple[str, str | None]:

@@ -107,7 +107,7 @@ class _Lexer(MLIRLexer):
         start, end = match.span(group)
         kind = KIND_BY_PUNCTUATION_SPELLING[text] if group == _PUNCTUATION else _KINDS[group]
         self.pos = end
-        return _Token(kind, text, start, end, self.input)  # type: ignore[arg-type]
+        return _Token(kind, text, start, end, self.input)  # type: ignore[arg-type]  # kinds are strings here
 
     def _slow(self) -> _Token:
         token = super().lex()
@@ -148,11 +148,11 @@ class TextParser(Parser):
             self.parse_punctuation("=")
             self.parse_optional_location()
             return
-        super()._parse_alias_def()  # type: ignore[no-untyped-call]
+        super()._parse_alias_def()  # type: ignore[no-untyped-call]  # xDSL leaves it untyped
 
     @property
     def pos(self) -> int:
-        return self._parser_state.current_token.start  # type: ignore[no-any-return]
+        return self._parser_state.current_token.start  # type: ignore[no-any-return]  # the lexer is ours
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, both from 1, of a position in the text."""

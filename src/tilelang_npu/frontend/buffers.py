@@ -143,8 +143,9 @@ class Buffer(Memory):
 
     @property
     def sizes(self) -> tuple[Extent, ...]:
-        if all(isinstance(size, int) for size in self.dimensions):
-            return self.dimensions  # type: ignore[return-value]
+        known = tuple(size for size in self.dimensions if isinstance(size, int))
+        if len(known) == len(self.dimensions):
+            return known
         current = tracing.builder("a buffer's size")
         return tuple(size if isinstance(size, int) else extent(current, size) for size in self.dimensions)
 

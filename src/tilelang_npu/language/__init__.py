@@ -36,10 +36,10 @@ from tilelang_npu.language.scalar import (
     if_then_else,
     log,
     log2,
-    max,  # noqa: A004
-    min,  # noqa: A004
-    pow,  # noqa: A004
-    round,  # noqa: A004
+    max,  # noqa: A004  (the language's names)
+    min,  # noqa: A004  (the language's names)
+    pow,  # noqa: A004  (the language's names)
+    round,  # noqa: A004  (the language's names)
     rsqrt,
     sigmoid,
     sin,

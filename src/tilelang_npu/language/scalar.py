@@ -84,7 +84,7 @@ def _vector(name: str) -> Callable[..., Any]:
 
 
 min = _extreme("min", min, smaller)  # noqa: A001  (the language's name)
-max = _extreme("max", max, larger)  # noqa: A001
+max = _extreme("max", max, larger)  # noqa: A001  (the language's name)
 
 
 def _function(name: str, host: Callable[[float], Any], doc: str, operation: str | None) -> Callable[..., Any]:
@@ -119,7 +119,7 @@ tanh = _function("tanh", math.tanh, "Hyperbolic tangent.", "tanh")
 erf = _function("erf", math.erf, "Error function.", "erf")
 floor = _function("floor", math.floor, "The value rounded down.", None)
 ceil = _function("ceil", math.ceil, "The value rounded up.", None)
-round = _function("round", round, "The value rounded to the nearest integer, ties to even.", None)  # noqa: A001
+round = _function("round", round, "The value rounded to the nearest integer, ties to even.", None)  # noqa: A001  (the language's name)
 trunc = _function("trunc", math.trunc, "The value without its fraction.", None)
 
 

@@ -239,7 +239,7 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
             operands[0] = _first(builder, what, as_memory(what, "the input", operands[0]), count)
         apply(what, entry, operands, target)
 
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
     return call
 
 
@@ -262,7 +262,7 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
         values = {key: value for key, value in bound.arguments.items() if key not in ("dst", "tmp")}
         apply(f"T.{name}", entry, list(values.values()), bound.arguments["dst"])
 
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
     return call
 
 

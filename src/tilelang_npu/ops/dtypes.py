@@ -109,7 +109,7 @@ def _find(spelling: object) -> _Row | None:
     if isinstance(spelling, str):
         return _BY_NAME.get(spelling)
     try:
-        row = _BY_NUMPY.get(np.dtype(spelling))  # type: ignore[call-overload]
+        row = _BY_NUMPY.get(np.dtype(spelling))  # type: ignore[call-overload]  # raises for the rest
     except TypeError:
         row = None
     return row or _BY_NAME.get(str(spelling).rsplit(".", 1)[-1])

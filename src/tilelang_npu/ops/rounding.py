@@ -74,7 +74,7 @@ def _float_to_float(values: Array, target: np.dtype[Any], mode: str) -> Array:
 
 def _limits(target: np.dtype[Any]) -> tuple[int, int]:
     """The least and the greatest integer of a type."""
-    limits: Any = np.iinfo(target) if target.kind in "iu" else ml_dtypes.iinfo(target)  # type: ignore[no-untyped-call]
+    limits: Any = np.iinfo(target) if target.kind in "iu" else ml_dtypes.iinfo(target)  # type: ignore[no-untyped-call]  # ml_dtypes'
     return int(limits.min), int(limits.max)
 
 

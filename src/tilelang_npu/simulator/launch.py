@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -180,7 +180,7 @@ class Launch:
     def moved(self) -> Bytes:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(self._key(run) for run in self.recorded.blocks)
-        total: Bytes = Counter()
+        total: Bytes = defaultdict(float)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, nbytes in bytes_of(stream, self.expansions[index]).items():

@@ -22,7 +22,7 @@ from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
-from tilelang_npu.simulator.cores import CoreId, Flags, Running, run_together
+from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import CoreMemory
 from tilelang_npu.target import Chip
@@ -190,7 +190,7 @@ class _Lane:
                 raise
             raise told from None
 
-    def coroutine(self, block: int, flags: Flags, core: CoreId) -> Iterator[tuple[int, int]]:
+    def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
         """Run a block, handing over where it waits."""
         try:
             made = self.run(block, self.events, self.gm, flags.counts[core], flags.setter(core))
@@ -225,7 +225,7 @@ def _together(lanes: Sequence[_Lane], blocks: Sequence[int], program: Program) -
     running = []
     for lane, core in zip(lanes, cores, strict=True):
         lane.start()
-        running.append(Running(core, lane.coroutine(core.block, flags, core), lane.function.records, lane.events))  # type: ignore[arg-type]
+        running.append(Running(core, lane.coroutine(core.block, flags, core), lane.function.records, lane.events))
     assert len(lanes) % per_block == 0
     run_together(running, flags)
 

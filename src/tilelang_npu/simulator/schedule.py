@@ -190,7 +190,7 @@ class Order:
             for receiver in receivers:
                 target = self._place[receiver]
                 tokens = target.tokens.setdefault(flag, deque())
-                tokens.append(tuple(sets))  # type: ignore[arg-type]
+                tokens.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
                 if len(tokens) > self._limit:
                     self.overflowed.append((target.place, flag, here))
         return True

@@ -114,7 +114,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
         spent = issue_cycles
         if first:
             event = streams[core][number]
-            spent += alu * scalars[core][event if isinstance(event, int) else event[0]]  # type: ignore[index]
+            spent += alu * scalars[core][event if isinstance(event, int) else event[0]]  # type: ignore[index]  # (number, times)
         clock.issue += spent
         clock.busy[SCALAR] += spent
         if pipe == ALL:
@@ -199,7 +199,7 @@ def _reason(order: Order, records: Sequence[Sequence[OpRecord]], streams: Sequen
     """What a wait waited for, in words."""
     setter = order.steps[partners[-1]]
     event = streams[setter.core][setter.number]
-    record = records[setter.core][number_of(event)]  # type: ignore[arg-type]
+    record = records[setter.core][number_of(event)]  # type: ignore[arg-type]  # a stream's event
     line = f" at line {record.location.line}" if record.location is not None else ""
     if kind == CROSS_WAIT:
         return f"flag {order.steps[place].step[3]} set{line}"

@@ -7,7 +7,7 @@ long. How many are in flight on average follows from the times, and the times fr
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,18 +16,18 @@ from tilelang_npu.simulator.steps import RUN, Expansion
 from tilelang_npu.simulator.timing import Pace
 from tilelang_npu.target import Chip
 
-Bytes = Counter[tuple[int, bool]]
+Bytes = defaultdict[tuple[int, bool], float]
 
 
 def bytes_of(stream: Sequence[Any], expansion: Expansion) -> Bytes:
     """GM bytes of one core's block by (kernel argument, whether they are written)."""
-    total: Bytes = Counter()
+    total: Bytes = defaultdict(float)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
             cost = step[4]
             if step[0] == RUN and isinstance(cost, Cost):
                 for buffer, written, nbytes in cost.gm:
-                    total[buffer, written] += nbytes * count  # type: ignore[assignment]
+                    total[buffer, written] += nbytes * count
     return total
 
 

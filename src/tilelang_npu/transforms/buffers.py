@@ -50,7 +50,7 @@ def space_of(value: SSAValue) -> Space:
     assert isinstance(kind, MemRefType)
     if isinstance(kind.memory_space, tile.ScopeAttr):
         return kind.memory_space.data.value
-    return hivm.space_of(kind) or "gm"  # type: ignore[return-value]
+    return hivm.space_of(kind) or "gm"  # type: ignore[return-value]  # the verifier knows the names
 
 
 def root_of(value: SSAValue) -> SSAValue:

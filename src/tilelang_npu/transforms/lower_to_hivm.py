@@ -122,7 +122,7 @@ class Lowering:
             wider = element.width.data > kind.width.data
             return emit.insert((arith.ExtSIOp if wider else arith.TruncIOp)(value, element)).result
         if isinstance(kind, IntegerType):
-            return emit.insert(arith.SIToFPOp(value, element)).result  # type: ignore[arg-type]
+            return emit.insert(arith.SIToFPOp(value, element)).result  # type: ignore[arg-type]  # a float type here
         if isinstance(element, IntegerType):
             return emit.insert(arith.FPToSIOp(value, element)).result
         wider = dtype(str(element)).bits > dtype(str(kind)).bits

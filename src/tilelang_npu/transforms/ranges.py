@@ -130,7 +130,7 @@ class Ranges:
             self._known[value] = found
         return found
 
-    def assume(self, value: SSAValue, range: Range) -> None:  # noqa: A002
+    def assume(self, value: SSAValue, range: Range) -> None:  # noqa: A002  (the class's name)
         """Record bounds that the emitter of a value knows."""
         self._known[value] = range
 

@@ -109,7 +109,10 @@ class ElementwiseOp(StructuredOp):
     def fact(self, name: str) -> bool | str:
         """The value of one of the op's own attributes as a Python value."""
         attribute = self.properties[name]
-        return attribute.data if isinstance(attribute, EnumAttr) else bool(attribute.value.data)  # type: ignore[attr-defined]
+        if isinstance(attribute, EnumAttr):
+            return attribute.data
+        assert isinstance(attribute, IntegerAttr)
+        return bool(attribute.value.data)
 
 
 def _clause_value(clause: Clause, given: object) -> Attribute:

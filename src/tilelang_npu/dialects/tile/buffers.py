@@ -219,8 +219,10 @@ def region_type(
     strides = kind.get_strides() or [None] * len(sizes)
     offset: int | None = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
     for position, stride in zip(offsets, strides, strict=True):
-        known = offset is not None and stride is not None and isinstance(position, int)
-        offset = offset + position * stride if known else (offset if position == 0 else None)  # type: ignore[operator]
+        if offset is not None and stride is not None and isinstance(position, int):
+            offset += position * stride
+        elif position != 0:
+            offset = None
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     layout = StridedLayoutAttr([strides[axis] for axis in kept], offset)
     return MemRefType(kind.element_type, [shape[axis] for axis in kept], layout, kind.memory_space)

@@ -345,8 +345,8 @@ class Emitter:
         if b.known:
             return a.scaled(b.const)
         low, high = None, None
-        if None not in (a.low, a.high, b.low, b.high):
-            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]  # type: ignore[operator]
+        if a.low is not None and a.high is not None and b.low is not None and b.high is not None:
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
             low, high = min(corners), max(corners)
         elif a.at_least(0) and b.at_least(0):
             low = 0

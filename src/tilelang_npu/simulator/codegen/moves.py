@@ -173,8 +173,8 @@ def _nd2nz(em: Emitter, op: Any) -> None:
         return
     fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
     if all(views is not None for views in fast) and isinstance(source, View):
-        write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]
-        read = fast[0][0]  # type: ignore[index]
+        write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # asked above
+        read = fast[0][0]  # type: ignore[index]  # asked above
         em.line(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
