@@ -93,6 +93,14 @@ def test_crossing_over_copies_as_a_device_would() -> None:
     assert back.cpu() is back
 
 
+def test_what_comes_of_a_device_tensor_is_there_already() -> None:
+    x = torch.zeros(4, 2, device="npu")
+    for there in (x.view(8), x.clone(), x.clone().view(2, 4)[1:]):
+        assert there.to("npu") is there
+        assert there.npu() is there
+        assert there.cpu() is not there
+
+
 def test_a_file_is_read_onto_the_device(tmp_path: Path) -> None:
     torch.save({"x": torch.arange(3)}, tmp_path / "case.pt")
     for location in (torch.device("npu"), "npu:0", {"npu:0": "npu:1"}):

@@ -53,8 +53,8 @@ MISTAKES = [
      "elements 4 to 11 are outside axis 0 of b"),
     # copies
     ("T.copy(B[0, 0], b[0, 0])", "T131", "T.copy(B[0, 0], b[0, 0])", "neither side says how much"),
-    ("T.copy(B[0:4, :], b)", "T131", "T.copy(B[0:4, :], b)",
-     r"source B \[4, 128\] float32 and destination b \[8, 128\] float32"),
+    ("T.copy(B[0:16, :], b)", "T131", "T.copy(B[0:16, :], b)",
+     r"source B \[16, 128\] float32 and destination b \[8, 128\] float32"),
     ("T.copy(B[0:8, :], b, [8, 128])", "T131", "T.copy(B[0:8, :], b, [8, 128])", "size beside the slice B"),
     ("T.copy(B, S)", "T131", "T.copy(B, S)", "different shapes"),
     ("T.copy(B[0, 0], S[0:8, :])", "T132", "T.copy(B[0, 0], S[0:8, :])", "from global B to global S"),
@@ -140,7 +140,7 @@ MISTAKES = [
     ("with T.Scope('C'):\n    with T.Scope('V'):\n        pass", "T150", "T.Scope('V')",
      "vector core inside one of the cube core"),
     # flags
-    ("T.set_flag('mte2', 'v', 8)", "T161", "T.set_flag('mte2', 'v', 8)", "there is no event 8"),
+    ("T.set_flag('mte2', 'v', 16)", "T161", "T.set_flag('mte2', 'v', 16)", "there is no event 16"),
     ("T.set_flag('mte2', 'vv', 0)", "T161", "T.set_flag('mte2', 'vv', 0)", "there is no pipe 'vv'"),
     ("T.wait_flag('v', 'v', 0)", "T161", "T.wait_flag('v', 'v', 0)", "not V to V"),
     ("T.set_flag('v', 0)", "T161", "T.set_flag('v', 0)", "stands outside T.rs"),

@@ -72,7 +72,7 @@ def test_flags_and_barriers(kernel: Any, statement: str, expected: str) -> None:
     ("T.set_flag('mte2', 'v', 'm', 0)", r"takes \(src, dst, event\)"),
     ("T.set_flag(0, 'mte2', 'v')", r"takes \(src, dst, event\)"),
     ("T.set_flag('all', 'v', 0)", "not ALL to V"),
-    ("T.wait_flag('mte2', 'v', -1)", "there is no event -1; events are 0 to 7"),
+    ("T.wait_flag('mte2', 'v', -1)", "there is no event -1; events are 0 to 15"),
     ("T.pipe_barrier(3)", "there is no pipe 3"),
 ])
 def test_bad_flags(kernel: Any, refused: Any, statement: str, message: str) -> None:

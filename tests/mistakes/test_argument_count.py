@@ -1,4 +1,4 @@
-"""A call with an argument too many: the output is allocated by the call."""
+"""A call with an argument too many: the call allocates the output, or takes it at its place, but nothing behind it."""
 
 import numpy as np
 
@@ -19,8 +19,8 @@ def factory(M):
     return main
 
 
-def test_output_passed(refused):
+def test_more_than_the_outputs_passed(refused):
     kernel = factory(64)
     a = np.zeros(64, np.float32)
-    with refused("T401", at="kernel(a, a)", message=r"1 argument \(A\) and got 2", help="call it with A"):
-        kernel(a, a)  # mistake
+    with refused("T401", at="kernel(a, a, a)", message=r"1 argument \(A\) and got 3", help="call it with A"):
+        kernel(a, a, a)  # mistake

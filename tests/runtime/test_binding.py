@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from tilelang_npu.errors import Location
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.ops import DType
 from tilelang_npu.runtime.binding import Signature, indices
+from tilelang_npu.runtime.log import TileWarning
 
 M, N = Sym("M"), Sym("N")
 
@@ -91,6 +93,30 @@ def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     error = refused(signature(parameter("A", "float32", (3, 4))), np.zeros(shape, np.float32))
     assert error.code == "T403"
     assert error.location == Location("kernel.py", ord("A"))
+
+
+@pytest.mark.parametrize(("shape", "seen"), [((5, 4), (3, 4)), ((2, 4), (8,))])
+def test_a_flat_kernel_sees_memory_of_another_size_with_a_warning(shape: tuple[int, ...], seen: tuple[int, ...]) -> None:
+    made = replace(signature(parameter("A", "float32", (3, 4))), flat=True)
+    array = np.zeros(shape, np.float32)
+    with pytest.warns(TileWarning, match=r"T403: A has shape \[3, 4\]; the array has"):
+        value = made.bind([array]).values[0]
+    assert value.shape == seen
+    assert np.shares_memory(value, array)
+
+
+def test_a_flat_kernel_refuses_rows_and_columns_swapped() -> None:
+    made = replace(signature(parameter("A", "float32", (3, 4))), flat=True)
+    assert refused(made, np.zeros((4, 3), np.float32)).code == "T403"
+
+
+def test_the_caller_may_bring_the_memory_of_the_outputs() -> None:
+    a, b, w = parameter("A", "float32", (3,)), parameter("B", "float32", (3,)), parameter("W", "int8", (1,))
+    made = signature(a, b, w, out=(1,), work=(2,))
+    given = [np.zeros(3, np.float32), np.zeros(3, np.float32)]
+    values = made.bind(given).values
+    assert values[1] is given[1]
+    assert values[2].shape == (1,)
 
 
 def test_the_number_of_arguments_lists_what_the_call_allocates() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import PassConfigKey, TileError
+from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.switches import resolve
 
 
@@ -44,11 +50,40 @@ def test_pass_configs_is_a_dict() -> None:
     assert caught.value.code == "T705"
 
 
-def test_cross_core_flags_need_the_split() -> None:
-    with pytest.raises(TileError) as caught:
-        resolve({PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}, "ascendc", None)
-    assert caught.value.code == "T720"
-    assert "TL_ASCEND_AUTO_CV_COMBINE" in caught.value.help
+def _scoped(by_hand: bool) -> PrimFunc:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), W: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float16")):
+        with T.Kernel(1, is_npu=True) as (_, vid):
+            a = T.alloc_L1((32, 32), "float16")
+            c = T.alloc_L0C((32, 32), "float32")
+            x = T.alloc_ub((16, 32), "float16")
+            with T.Scope("C"):
+                T.copy(A, a)
+                T.gemm_v0(a, a, c, init=True)
+                T.copy(c, W)
+                if by_hand:
+                    T.set_cross_flag("FIX", 0)
+            with T.Scope("V"):
+                if by_hand:
+                    T.wait_cross_flag(0)
+                T.copy(W[vid * 16, 0], x)
+                T.copy(x, B[vid * 16, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_cross_core_flags_between_the_scopes_of_the_author(by_hand: bool, rng: np.random.Generator) -> None:
+    switches = {PassConfigKey.TL_ASCEND_AUTO_SYNC: True, PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        kernel = tilelang.compile(_scoped(by_hand), target="ascendc", pass_configs=switches)
+    assert [str(one.message)[:4] for one in said] == ["T720"] * by_hand
+    a = rng.standard_normal((32, 32)).astype(np.float16)
+    w, b = np.zeros_like(a), np.zeros_like(a)
+    kernel(a, w, b)
+    np.testing.assert_array_equal(b, (a.astype(np.float32) @ a.astype(np.float32)).astype(np.float16))
+    assert kernel.mlir().count("sync_block_set") == 1
 
 
 def test_cross_core_flags_with_the_split_are_fine() -> None:

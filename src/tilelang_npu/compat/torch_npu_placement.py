@@ -5,8 +5,8 @@ threads. A name for the device alone would not do: torch could then parse it and
 
 A tensor is copied where a device would copy it. ``x.npu()`` is another tensor than ``x``, so a kernel that works in
 place does not change what the reference is computed from; ``y.cpu()`` is another tensor than ``y``. Which side a tensor
-is on is remembered for the tensors that crossed over and for those that were made with a device; all others count as on
-the device. To a script, a tensor's ``device`` says so; to torch's own Python code it says the truth.
+is on is remembered for the tensors that crossed over and those that were made with a device, and for views and clones of
+them; all others count as on the device. To a script, a tensor's ``device`` says so; to torch's own code it says the truth.
 """
 
 from __future__ import annotations
@@ -51,6 +51,14 @@ def _side_of(device: Any) -> str:
     return "cpu" if device is not None and torch.device(device).type == "cpu" else ""
 
 
+def _known_side(tensor: Any) -> str:
+    """The side a tensor is on, or the one that it is a view of; empty where neither is known."""
+    found = _sides.get(tensor)
+    if found is None and tensor._base is not None:
+        found = _sides.get(tensor._base)
+    return found or ""
+
+
 def _put(tensor: Any, side: str) -> Any:
     if side and isinstance(tensor, torch.Tensor):
         _sides[tensor] = side
@@ -59,7 +67,7 @@ def _put(tensor: Any, side: str) -> Any:
 
 def _moved(before: Any, after: Any, side: str) -> Any:
     """``after``, or a copy of it where it is the tensor before the move, which was not there yet."""
-    if after is before and side and _sides.get(before) != side:
+    if after is before and side and _known_side(before) != side:
         after = before.clone()
     return _put(after, side)
 
@@ -107,6 +115,17 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
     return to
 
 
+def _clone(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy is where the tensor is."""
+
+    @functools.wraps(original)
+    def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(self, *args, **kwargs)
+        return made if _is_inside() else _put(made, _known_side(self))
+
+    return clone
+
+
 def _npu(self: Any, device: object = None, non_blocking: bool = False, **_: object) -> Any:
     """The tensor on the NPU: a copy, unless it is there already."""
     return _moved(self, self, "npu")
@@ -129,7 +148,7 @@ def _device_property() -> property:
         """The device: ``npu:0`` for a tensor that a script would have there."""
         found = real(self)
         asking = sys._getframe(1).f_globals.get("__name__", "")
-        if found.type != "cpu" or asking.partition(".")[0] in _TRUTHFUL or _sides.get(self) == "cpu":
+        if found.type != "cpu" or asking.partition(".")[0] in _TRUTHFUL or _known_side(self) == "cpu":
             return found
         return torch.device("npu", 0)
 
@@ -139,7 +158,7 @@ def _device_property() -> property:
 def _is_npu_property() -> property:
     def is_on_npu(self: Any) -> bool:
         """Whether a script would have the tensor on the NPU."""
-        return bool(_sides.get(self) != "cpu")
+        return bool(_known_side(self) != "cpu")
 
     return property(is_on_npu)
 
@@ -220,6 +239,7 @@ def install() -> None:
     sys.modules["torch.npu"] = torch.npu
     _replace(tensor, "to", _to(tensor.to))
     _replace(tensor, "npu", _npu)
+    _replace(tensor, "clone", _clone(tensor.clone))
     _replace(tensor, "cpu", _cpu(tensor.cpu))
     _replace(tensor, "pin_memory", lambda self, *_, **__: self)
     _replace(tensor, "device", _device_property())

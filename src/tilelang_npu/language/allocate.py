@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Buffer, Memory, Variable
 from tilelang_npu.frontend.builder import buffer_type
+from tilelang_npu.frontend.locations import location_attribute
 from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.language import tracing
+from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.types import element_type, sizes_of
 
@@ -94,6 +99,68 @@ def annotate_address(addresses: Mapping[Any, int]) -> None:
             raise TileError(f"T.annotate_address: {address!r} is not a byte address for {buffer.describe()}", code="T162",
                             help="an address is a number of bytes from 0")
         owner.properties["address"] = IntegerAttr(address, i64)
+
+
+def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+    """Say how the fractals of tiles in L1 and L0 lie: ``T.annotate_layout({a: make_zn_layout(a)})``.
+
+    A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
+    readers understand, which is the one that these kernels name.
+
+    Raises:
+        TileError: T163, not an allocated buffer, or not a layout of that buffer.
+    """
+    tracing.builder("T.annotate_layout").require_kernel("T.annotate_layout")
+    for buffer, layout in layouts.items():
+        shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
+        if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
+            raise TileError(f"T.annotate_layout: {shown} is not a buffer that the kernel allocates", code="T163",
+                            help="name buffers that T.alloc_* made in this kernel")
+        if not isinstance(layout, Layout) or layout.buffer is not buffer:
+            raise TileError(f"T.annotate_layout: {layout!r} is no layout of {shown}", code="T163",
+                            help=f"write make_zn_layout({buffer.label}), make_nz_layout or make_col_major_layout")
+
+
+def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
+    """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type.
+
+    Args:
+        dst: an allocated buffer that nothing has used yet, of as many elements; the memory it had goes away.
+        src: an allocated buffer whose elements are as wide.
+        casttype: the element type of ``dst``, as C spells it (``uint32_t``, ``float``) or as this language does.
+
+    Raises:
+        TileError: T110, the element types or the numbers of elements do not fit; T164, not allocated buffers, or ``dst`` is in
+            use already.
+    """
+    what = "T.reinterpretcast"
+    builder = tracing.builder(what)
+    builder.require_kernel(what)
+    for buffer in (dst, src):
+        if not (isinstance(buffer, Buffer) and buffer.space not in ("gm", "local")):
+            shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
+            raise TileError(f"{what}: {shown} is not a buffer that the kernel allocates", code="T164",
+                            help="name whole buffers that T.alloc_* made in this kernel")
+    named = element_type(_C_TYPES.get(casttype, casttype), what)
+    if named != dst.dtype or dst.dtype.nbytes != src.dtype.nbytes or math.prod(dst.shape) != math.prod(src.shape):
+        raise TileError(f"{what}: {src.describe()} is no {dst.describe()} of type {casttype}", code="T110",
+                        help="the elements are equally many and equally wide, and the type is the destination's")
+    old = dst.value.owner
+    if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
+        raise TileError(f"{what}: {dst.name} is in use already", code="T164",
+                        help="reinterpret before anything reads or writes it, and only once")
+    made = tile.ViewOp(src.value, buffer_type(dst.dtype, tuple(int(size) for size in dst.shape), src.space))
+    made.location = location_attribute(builder.location)
+    origin = src.value.owner
+    assert isinstance(origin, Operation)
+    Rewriter().insert_op(made, InsertPoint.after(origin))
+    made.results[0].name_hint = old.result.name_hint
+    dst.value = made.results[0]
+    Rewriter.erase_op(old)
+
+
+_C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat16_t": "bfloat16",
+            **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 
 
 def _space(what: str, scope: str, known: Mapping[str, str]) -> str:

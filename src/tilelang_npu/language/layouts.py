@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Layout", "make_nz_layout", "make_zn_layout"]
+__all__ = ["Layout", "make_col_major_layout", "make_nz_layout", "make_zn_layout"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,7 +13,7 @@ class Layout:
     """How a tile's fractals lie.
 
     Attributes:
-        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose.
+        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose; ``"column"``: no fractals.
         buffer: the tile.
     """
 
@@ -29,3 +29,8 @@ def make_zn_layout(buf: Any) -> Layout:
 def make_nz_layout(buf: Any) -> Layout:
     """The transpose of :func:`make_zn_layout`, for operands that the Cube reads transposed."""
     return Layout("nZ", buf)
+
+
+def make_col_major_layout(buf: Any) -> Layout:
+    """Columns one behind the other, without fractals."""
+    return Layout("column", buf)

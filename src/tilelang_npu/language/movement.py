@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tilelang_npu.dialects import tile
@@ -33,7 +34,9 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents. A
     third positional argument that is a list is ``size``; True or False there is ``enable_relu`` and behind it ``transpose``
     and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
-    ``coalesced_width`` and ``disable_tma`` have no effect.
+    A global slice that is smaller than a whole on-chip buffer, or has fewer axes, moves to or from the buffer's first
+    corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, in the npuir dialect it
+    keeps what it holds. ``coalesced_width`` and ``disable_tma`` have no effect.
 
     Raises:
         TileError: T131, the shapes do not match; T132, both sides are global.
@@ -50,7 +53,7 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
 
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
-    a, b = extents(builder, WHAT, source, target, size, transpose=bool(transpose))
+    a, b = extents(builder, WHAT, source, target, size, transpose=bool(transpose), corner=builder.dialect == "ascendc")
     if a.buffer.space == b.buffer.space == "gm":
         raise TileError(f"{WHAT} from global {a.name} to global {b.name} has no path", code="T132",
                         help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
@@ -60,7 +63,10 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
-    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
+    loaded = a.ssa(builder)
+    if a.ndim < b.ndim:
+        loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
+    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
 
 
 def operand(what: str, role: str, value: Any) -> Memory | Element:
@@ -79,8 +85,8 @@ def operand(what: str, role: str, value: Any) -> Memory | Element:
 
 
 def extents(builder: Builder, what: str, source: Memory | Element, target: Memory | Element, size: Any, *,
-            transpose: bool = False) -> tuple[Memory, Memory]:
-    """Both sides as rectangles of one shape.
+            transpose: bool = False, corner: bool = False) -> tuple[Memory, Memory]:
+    """Both sides as rectangles of one shape; with ``corner`` a global source may be smaller, or have fewer axes.
 
     Raises:
         TileError: T131, their shapes do not match, or nothing says how much is moved; T130, beyond a buffer.
@@ -96,11 +102,20 @@ def extents(builder: Builder, what: str, source: Memory | Element, target: Memor
     if isinstance(source, Element) and isinstance(target, Element):
         raise TileError(f"{what} between {source.describe()} and {target.describe()}: neither side says how much", code="T131",
                         help="give size=[...], or a buffer or slice on one side")
+    cornered = corner and not transpose
     if isinstance(source, Element):
         assert isinstance(target, Memory)
+        if cornered and _fewer_axes(source, target):
+            return right_aligned(what, _origin(source), target.extents[-len(source.indices):]), target
         return _squeezed(what, _borrowed(what, source, target, transpose), target, transpose)
     if isinstance(target, Element):
+        if cornered and _fewer_axes(target, source):
+            source = _corner(source, source.extents[-len(target.indices):])
         return _squeezed(what, source, _borrowed(what, target, source, transpose), transpose)
+    if cornered:
+        found = _in_corner(source, target)
+        if found is not None:
+            return found
     return _paired(what, builder, source, target, transpose)
 
 
@@ -145,6 +160,38 @@ def _paired(what: str, builder: Builder, a: Memory, b: Memory, transpose: bool) 
         if shrunk is not None:
             return (shrunk, part) if whole is a else (part, shrunk)
     return _squeezed(what, a, b, transpose)
+
+
+def _fewer_axes(start: Element, peer: Memory) -> bool:
+    """Whether a place in a global tensor has fewer axes than the on-chip tile beside it, and unit axes do not tell why."""
+    needed = [size for size in peer.extents if not (isinstance(size, int) and size == 1)]
+    return start.buffer.space == "gm" != peer.buffer.space and len(needed) > len(start.indices)
+
+
+def _in_corner(source: Memory, target: Memory) -> tuple[Memory, Memory] | None:
+    """A constant slice of a global tensor beside a whole on-chip buffer that has room for more: both sides of the copy.
+
+    A load names the whole buffer, whose rest is padding; a store only the corner that is written.
+    """
+    part, whole = (source, target) if source.buffer.space == "gm" else (target, source)
+    if isinstance(part, Buffer) or not isinstance(whole, Buffer) or whole.space == "gm" or part.buffer.space != "gm":
+        return None
+    small, room = with_axes(part, squeezed_axes(part)), with_axes(whole, squeezed_axes(whole))
+    if small.ndim > room.ndim or same_shape(small.extents, room.extents):
+        return None
+    have = room.extents[room.ndim - small.ndim:]
+    if not all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in zip(small.extents, have, strict=True)):
+        return None
+    return (small, room) if part is source else (_corner(room, small.extents), small)
+
+
+def _corner(memory: Memory, extents: Sequence[Extent]) -> Memory:
+    """The first elements of a tile: its last axes with these extents, the first place of the others."""
+    dropped = memory.ndim - len(extents)
+    sizes = list(memory.sizes)
+    for axis, size in zip(memory.kept, [*(1,) * dropped, *extents], strict=True):
+        sizes[axis] = size
+    return Region(memory.buffer, memory.offsets, sizes, memory.kept[dropped:])
 
 
 def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:

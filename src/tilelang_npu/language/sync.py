@@ -14,7 +14,9 @@ from tilelang_npu.language import tracing
 from tilelang_npu.language.launch import pipe_name
 
 EVENTS = 8
-"""Events between two pipes of a core (AscendC; HIVM's EVENT_ID0 to EVENT_ID7)."""
+"""Events between two pipes of a core (HIVM's EVENT_ID0 to EVENT_ID7)."""
+EVENT_NUMBERS = 16
+"""Numbers that an author may give to the events between two pipes; the transforms bring those in use down to what there is."""
 FLAGS = 16
 """Flags between the cores of a block (hardware.md 1.7)."""
 MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 2: "INTRA_BLOCK_SYNCHRONIZATION"}
@@ -43,7 +45,7 @@ def set_flag(*arguments: Any, event_id: Any = None) -> None:
     pipe to the other (npuir); the event is 0 without one.
 
     Raises:
-        TileError: T161, no such pipe, an event that is not 0 to 7, or no ``T.rs`` around the short form.
+        TileError: T161, no such pipe or event, or no ``T.rs`` around the short form.
     """
     _flag("T.set_flag", hivm.SetFlagOp, arguments, event_id, own_pipe_first=True)
 
@@ -77,10 +79,10 @@ def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments
 def _event(builder: Builder, what: str, value: Any) -> Any:
     found = extent(builder, value)
     if isinstance(found, int):
-        if not 0 <= found < EVENTS:
-            raise TileError(f"{what}: there is no event {found}; events are 0 to {EVENTS - 1}", code="T161",
+        if not 0 <= found < EVENT_NUMBERS:
+            raise TileError(f"{what}: there is no event {found}; events are 0 to {EVENT_NUMBERS - 1}", code="T161",
                             help="use the events in turn: % 8 of a counter")
-        return found
+        return found if found < EVENTS else builder.constant(found, INT64)
     return convert(builder, found, INT64).ssa(builder)
 
 

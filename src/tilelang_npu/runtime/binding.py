@@ -15,6 +15,7 @@ import numpy as np
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.tracing import user_location
+from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Signature:
         outputs: positions that a call allocates and returns, in the order of the results.
         workspaces: positions that a call allocates and does not return.
         written: positions that the kernel writes.
+        flat: a parameter's shape says how the kernel sees the caller's memory, as on the ascendc branch: an array of another
+            size is taken with a warning, and what lies beyond its end is found when it is touched.
     """
 
     kernel: str
@@ -77,6 +80,7 @@ class Signature:
     outputs: tuple[int, ...]
     workspaces: tuple[int, ...]
     written: frozenset[int]
+    flat: bool = False
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -85,25 +89,29 @@ class Signature:
         return tuple(position for position in range(len(self.parameters)) if position not in made)
 
     def bind(self, arguments: Sequence[Any]) -> Call:
-        """Check the arguments and allocate the rest.
+        """Check the arguments and allocate the rest. The caller may also pass the outputs, at their places.
 
         Raises:
             TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements, T405 memory that
                 cannot be written, T406 a number for an array or the reverse, T407 memory that cannot be reached.
         """
         called = user_location()
-        if len(arguments) != len(self.inputs):
+        passed = self.inputs
+        if len(arguments) == len(self.inputs) + len(self.outputs):
+            passed = tuple(sorted({*self.inputs, *self.outputs}))  # the caller's own memory for the results
+        if len(arguments) != len(passed):
             raise self._miscounted(arguments, called)
         values: list[Any] = [None] * len(self.parameters)
-        for position, argument in zip(self.inputs, arguments, strict=True):
+        for position, argument in zip(passed, arguments, strict=True):
             values[position] = _checked(self.parameters[position], argument, position in self.written, called)
         symbols = self._solve(values, called)
-        for position in self.inputs:
+        for position in passed:
             parameter = self.parameters[position]
             if parameter.shape is not None:
-                values[position] = _shaped(parameter, values[position], symbols, called)
+                values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
         for position in (*self.outputs, *self.workspaces):
-            values[position] = _allocate(self.parameters[position], symbols)
+            if position not in passed:
+                values[position] = _allocate(self.parameters[position], symbols)
         return Call(values, symbols)
 
     def _miscounted(self, arguments: Sequence[Any], called: Location | None) -> TileError:
@@ -215,8 +223,11 @@ def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any
     return dtype.numpy.type(argument)
 
 
-def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None) -> Array:
-    """The array in the shape the kernel declares. A flattened array of as many elements is the same memory, and accepted."""
+def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None, *, flat: bool) -> Array:
+    """The array in the shape the kernel declares. A flattened array of as many elements is the same memory, and accepted.
+
+    With ``flat`` so is more memory, of which the kernel sees the front, and less, which it gets as it is.
+    """
     assert parameter.shape is not None
     declared = tuple(size_of(size, symbols) for size in parameter.shape)
     if 0 in array.shape or 0 in declared:
@@ -232,6 +243,9 @@ def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], call
         for size, value in zip(parameter.shape, declared, strict=True)
     )
     msg = f"{parameter.name} has shape [{spelled}]; the array has {list(array.shape)}"
+    if flat and array.size != math.prod(declared):
+        warn_at(TileError(msg, code="T403", location=called, help="the kernel sees the array's memory in its own shape"))
+        return array.reshape(-1)[:math.prod(declared)].reshape(declared if array.size > math.prod(declared) else -1)
     raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
                     help="pass an array of this shape, or make the kernel for that one")
 

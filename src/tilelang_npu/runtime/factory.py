@@ -80,6 +80,7 @@ class Factory(Generic[P]):
         self.function = function
         self.settings = settings
         self._made: dict[object, JITKernel] = {}
+        self.__jit_impl__ = settings  # the name by which scripts ask for the target
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> JITKernel:
         tuned = kwargs.pop("__tune_params", None)

@@ -20,7 +20,7 @@ from tilelang_npu.runtime.log import logger, set_log_level, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
-from tilelang_npu.runtime.switches import resolve
+from tilelang_npu.runtime.switches import check_kernel, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 
@@ -62,13 +62,17 @@ class JITKernel:
         for remark in traced.remarks:
             warn_at(remark)
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
+        idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
+        if idle is not None:
+            warn_at(idle)
         count = len(traced.parameters)
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
         traced.mark_scratch((*outputs, *workspaces))
         self._lowering = Lowering(traced, self.chip, self.switches)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
-                                   frozenset(position for position, effect in self._effects.items() if effect.writes))
+                                   frozenset(position for position, effect in self._effects.items() if effect.writes),
+                                   flat=self.dialect == "ascendc")
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
         self.last_launch: Launch | None = None
         self.latency: float | None = None

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.pointing import find
 
-__all__ = ["PassConfigKey", "resolve"]
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["PassConfigKey", "check_kernel", "resolve"]
 
 
 class PassConfigKey(str, Enum):
@@ -92,6 +96,33 @@ def resolve(
     return switches
 
 
+def check_kernel(switches: Mapping[str, bool], module: ModuleOp, at: Location | None) -> TileError | None:
+    """What a kernel makes of the switches: flags between the cores, where the compiler does not split the kernel, need cores
+    that the author named.
+
+    Returns:
+        What the author should know of a switch that changes nothing because the kernel does the same by hand.
+
+    Raises:
+        TileError: T720, a switch could not take effect.
+    """
+    if not switches.get(_CV_SYNC.value) or switches.get(_COMBINE.value):
+        return None
+    from tilelang_npu.dialects import hivm, tile
+
+    ops = list(module.walk())
+    if not any(isinstance(op, tile.OnCoreOp) for op in ops):
+        raise TileError(
+            f"{_CV_SYNC.name} has no effect without {_COMBINE.name} in a kernel without T.Scope", code="T720",
+            location=find(_CV_SYNC.name, at),
+            notes=["flags are inserted where Cube and Vector meet; nothing here says which work is whose"],
+            help=f"add {_COMBINE.name}: True, or remove {_CV_SYNC.name}")
+    if any(isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)) for op in ops):
+        return TileError(f"{_CV_SYNC.name} changes nothing: the kernel sets the flags between its cores by hand", code="T720",
+                         location=find(_CV_SYNC.name, at), help="remove the switch, or the flags")
+    return None
+
+
 def _key(spelled: object, at: Location | None) -> PassConfigKey:
     if isinstance(spelled, PassConfigKey):
         return spelled
@@ -118,11 +149,3 @@ def _check(switches: Mapping[str, bool], dialect: str, at: Location | None) -> N
             msg = f"{key.name}: {wanted} has no effect in the {dialect} dialect"
             raise TileError(msg, code="T720", location=find(key.name, at),
                             help=f"remove it, or write the kernel for target={home!r}, whose switch it is")
-    if dialect == "ascendc" and switches.get(_CV_SYNC.value) and not switches.get(_COMBINE.value):
-        msg = f"{_CV_SYNC.name} has no effect without {_COMBINE.name}"
-        raise TileError(
-            msg, code="T720", location=find(_CV_SYNC.name, at),
-            notes=[("flags between Cube and Vector are inserted where the compiler splits the body between them;"
-                   " it splits nothing here")],
-            help=f"add {_COMBINE.name}: True, or remove {_CV_SYNC.name} and write the flags by hand",
-        )

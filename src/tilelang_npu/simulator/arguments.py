@@ -161,13 +161,16 @@ def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, 
 
 
 def _fitted(declared: tuple[int, ...], given: NDArray[Any]) -> tuple[int, ...] | None:
-    """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit."""
+    """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit.
+
+    A flat array that is shorter than a memref of more axes is memory whose end the run looks after.
+    """
     if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape, strict=True)):
         return given.shape
     known = int(np.prod([size for size in declared if size >= 0], dtype=np.int64))
     dynamic = sum(size < 0 for size in declared)
     if dynamic == 0:
-        return declared if known == given.size else None
+        return declared if known == given.size or (given.ndim == 1 < len(declared) and given.size < known) else None
     if dynamic > 1 or not known or given.size % known:
         return None
     return tuple(given.size // known if size < 0 else size for size in declared)

@@ -30,6 +30,7 @@ from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.legalise_types import LegaliseTypes
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
+from tilelang_npu.transforms.number_events import NumberEvents
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.plan_memory import PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
@@ -84,7 +85,8 @@ class Options:
 
 def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip = options.chip.name
-    yield "unroll-loops", UnrollLoops()  # first: what is unrolled has constant indices
+    yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
+    yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
     yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
     yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
     yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
@@ -111,7 +113,8 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
 
 
 def _cross_sync(options: Options) -> CrossSync:
-    return CrossSync(chip=options.chip.name, arguments=options.cross_synchronise, exclusive=options.dialect == "ascendc")
+    return CrossSync(chip=options.chip.name, arguments=options.cross_synchronise,
+                     exclusive=options.dialect == "ascendc" and options.divide)
 
 
 def _plan_memory(options: Options) -> PlanMemory:

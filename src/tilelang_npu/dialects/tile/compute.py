@@ -27,6 +27,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
+from tilelang_npu.dialects.hivm.attributes import address_space
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
 
@@ -43,7 +44,8 @@ class CopyOp(IRDLOperation):
 
     Source and destination have equal shapes (run-time sizes are equal by construction). What of a global source lies
     beyond the tensor arrives as ``pad`` (zero without it); what of a global destination lies beyond it is not
-    written. ``atomic`` adds to a global destination, indivisibly per element.
+    written. A global source may be smaller than the destination, whose rest is ``pad`` then. ``atomic`` adds to a global
+    destination, indivisibly per element.
     """
 
     name = "tile.copy"
@@ -84,7 +86,10 @@ class CopyOp(IRDLOperation):
         source, target = shape_of(self.source), shape_of(self.target)
         if self.transpose is not None:
             source = (*source[:-2], source[-1], source[-2])
-        if len(source) != len(target) or any(s != t and -1 not in (s, t) for s, t in zip(source, target, strict=True)):
+        kind = self.source.type
+        loads = isinstance(kind, MemRefType) and kind.memory_space == address_space("gm")
+        if len(source) != len(target) or any(s != t and -1 not in (s, t) and not (loads and s < t)
+                                             for s, t in zip(source, target, strict=True)):
             msg = f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}"
             raise VerifyException(msg)
 

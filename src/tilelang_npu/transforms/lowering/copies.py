@@ -118,10 +118,20 @@ def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         convert(lowering, op, landing, target)
         return
     sizes, partial = clip(emit, source)
-    if partial is not None:
+    if _short(source, target):
+        _fill(lowering, op, target)
+        target = target.resized(source.shape)
+    elif partial is not None:
         _when(emit, partial, lambda: _fill(lowering, op, target))
+    if partial is not None:
         source, target = _cropped(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _short(source: View, target: View) -> bool:
+    """Whether what is loaded leaves some of the destination to padding, wherever it starts."""
+    return any(isinstance(have, int) and isinstance(want, int) and have < want
+               for have, want in zip(source.shape, target.shape, strict=True))
 
 
 def _fill(lowering: Lowering, op: tile.CopyOp, target: View) -> None:
@@ -147,16 +157,17 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         source, target = _as_row(source), _as_row(target)
     sizes, partial = clip(emit, source)
     padded = _fractal_padding(target)
-    if op.pad is not None and (partial is not None):
+    short = _short(source, target)
+    if op.pad is not None and (partial is not None or short):
         pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
     else:
-        pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded else None
+        pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded or short else None
     destination = materialise(emit, target, op)
     if partial is not None:
         source = _cropped(emit, source, sizes)
     emit.insert(hivm.Nd2NzOp(
         materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
-        init_condition=partial if partial is not None and not padded else None,
+        init_condition=partial if partial is not None and not padded and not short else None,
     ))
 
 
@@ -205,6 +216,8 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
                      help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
     to_gm = target.buffer.space == "gm"
     if to_gm:
+        if len(target.axes) == 1:
+            source, target = _as_row(source), _as_row(target)
         sizes, partial = clip(emit, target)
         if partial is not None:
             target = _cropped(emit, target, sizes)

@@ -139,13 +139,18 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
-    strides = list(source.type.get_strides() or [])
-    assert all(stride is not None for stride in strides), "on-chip buffers have static strides"
+    strides: list[Value] = []
+    for axis, stride in enumerate(source.type.get_strides() or []):
+        dense: Value = 1  # a stride that only run time knows is a tensor's, whose rows have no gaps
+        for size in view.buffer.shape[axis + 1:] if stride is None else ():
+            dense = emit.mul(dense, size)
+        strides.append(dense if stride is None else stride)
     offset: Value = 0
-    for position, stride in zip(view.offsets, strides, strict=True):
-        offset = emit.add(offset, emit.mul(position, stride or 0))
-    sizes, steps = list(view.shape), [1 if axis is None else strides[axis] or 1 for axis in view.axes]
-    layout = StridedLayoutAttr(steps, offset if isinstance(offset, int) else None)
+    for position, step in zip(view.offsets, strides, strict=True):
+        offset = emit.add(offset, emit.mul(position, step))
+    sizes, steps = list(view.shape), [1 if axis is None else strides[axis] for axis in view.axes]
+    layout = StridedLayoutAttr([step if isinstance(step, int) else None for step in steps],
+                               offset if isinstance(offset, int) else None)
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     kind = MemRefType(source.type.element_type, shape, layout, source.type.memory_space)
     made = memref.ReinterpretCastOp.from_dynamic(source, [offset], sizes, steps, kind)
