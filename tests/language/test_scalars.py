@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.language.symbols import Sym
@@ -117,3 +118,24 @@ def test_a_dimension_has_no_number_on_the_host(use: Any) -> None:
 def test_names_of_dimensions() -> None:
     with pytest.raises(TileError, match="takes an identifier as its name, not 'a b'"):
         T.symbolic("a b")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int8", "int32"])
+def test_elements_of_every_integer_type_are_read_and_written(dtype: str) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8,), dtype), Y: T.Tensor((8,), dtype)):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((32,), dtype)
+            y = T.alloc_ub((8,), dtype)
+            T.copy(X[0], x[0:8])
+            for j in T.serial(4):
+                y[2 * j] = x[2 * j + 1]
+                y[2 * j + 1] = x[2 * j] - 1
+            T.copy(y, Y)
+
+    limits = np.iinfo(dtype)
+    x = np.array([0, limits.max, limits.min, limits.max // 2, 1, limits.max - 1, 7, 100], dtype)
+    y = np.zeros(8, dtype)
+    tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})(x, y)
+    np.testing.assert_array_equal(y[0::2], x[1::2])
+    np.testing.assert_array_equal(y[1::2], x[0::2] - np.array(1, dtype))

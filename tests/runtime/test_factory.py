@@ -132,3 +132,24 @@ def test_verbose_tells_what_is_compiled(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level("INFO", "tilelang_npu"):
         tilelang.compile(factory(), verbose=True, pass_configs=SYNC)
     assert "copied: dialect ascendc, Ascend910B2, switches {'tl.ascend_auto_sync': True}" in caplog.text
+
+
+def test_an_output_that_is_only_read_is_refused() -> None:
+    @tilelang.jit(out_idx=[0], target="ascendc")
+    def factory():
+        @T.prim_func
+        def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                a = T.alloc_ub((64,), "float32")
+                T.copy(A, a)
+                T.copy(a, B)
+
+        return main
+
+    with pytest.raises(TileError, match="A, which the kernel reads and never writes") as caught:
+        factory()
+    assert caught.value.code == "T709"
+
+
+def test_a_factory_tells_its_target() -> None:
+    assert tilelang.jit(target="pto")(lambda: None).__jit_impl__.target == "pto"

@@ -105,6 +105,11 @@ class JITKernel:
             for position in positions:
                 parameter = self.params[position]
                 twice = name == "workspace_idx" and position in self.out_idx
+                effect = self._effects.get(position)
+                if name == "out_idx" and not twice and effect is not None and effect.reads and not effect.writes:
+                    msg = f"out_idx names parameter {position}, {parameter.name}, which the kernel reads and never writes"
+                    raise TileError(msg, code="T709", location=find(name, settings.at),
+                                    help="name what it writes; what out_idx names holds nothing before the call")
                 if parameter.shape is None or twice:
                     what = "is in out_idx too" if twice else "is a number and cannot be allocated"
                     msg = f"{name} names parameter {position}, {parameter.name}, which {what}"

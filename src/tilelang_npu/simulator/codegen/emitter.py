@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, Signedness
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
@@ -566,7 +566,7 @@ def bounds(kind: Attribute) -> tuple[int | None, int | None]:
     """The least and greatest value of an integer type; unknown for ``index``, which does not overflow here."""
     if isinstance(kind, IntegerType):
         half = 1 << (kind.width.data - 1)
-        return -half, half - 1
+        return (0, 2 * half - 1) if kind.signedness.data is Signedness.UNSIGNED else (-half, half - 1)
     return None, None
 
 

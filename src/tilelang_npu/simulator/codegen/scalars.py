@@ -269,6 +269,15 @@ def _cast(em: Emitter, op: Operation) -> Value:
     return fitted(em, value, kind)
 
 
+@pure("builtin.unrealized_conversion_cast")
+def _resigned(em: Emitter, op: Operation) -> Value:
+    """The same bits read with a sign or without one."""
+    source, kind = op.operands[0].type, op.results[0].type
+    if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
+        raise unsupported(op, f"it makes {kind} of {source}")
+    return em.value(op.operands[0]) if is_truth(kind) else fitted(em, em.integer(op.operands[0]), kind)
+
+
 @pure("arith.select")
 def _select(em: Emitter, op: arith.SelectOp) -> Value:
     condition = em.expression(op.cond)
