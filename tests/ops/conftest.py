@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang_npu
+import tilelang_npu as tilelang
 from frontend.conftest import source  # noqa: F401  (a fixture)
+from ops.reference import assert_same
 from ops.surface import kernel_text
 from tilelang_npu import TileError
 from tilelang_npu.frontend import trace
+from tilelang_npu.ops import dtype
 
 PACKAGE = str(Path(tilelang_npu.__file__).parent)
 
@@ -54,3 +59,52 @@ def refusal(source: Any) -> Refusal:  # noqa: F811
         return error
 
     return make
+
+
+class Batch:
+    """Several calls that are compiled and run as one kernel on one block: arrays are loaded, worked on, targets stored back.
+
+    Every call has its own target, so a batch says as much as many kernels, and is faster.
+    """
+
+    def __init__(self, source: Callable[[str], Any], dialect: str) -> None:  # noqa: F811
+        self.source, self.dialect = source, dialect
+        self.arrays: dict[str, np.ndarray] = {}
+        self.statements: list[str] = []
+        self.targets: list[str] = []
+        self.checks: list[Callable[[], None]] = []
+
+    def hold(self, array: np.ndarray) -> str:
+        """The name of a buffer that holds an array."""
+        name = f"b{len(self.arrays)}"
+        self.arrays[name] = np.ascontiguousarray(array).copy()
+        return name
+
+    def call(self, statement: str, target: str, wanted: np.ndarray, ulps: int = 0) -> None:
+        """Add a statement; afterwards ``target`` has to hold ``wanted``."""
+        self.statements.append(statement)
+        self.targets.append(target)
+        given = {name: self.arrays[name].copy() for name in self.arrays if re.search(rf"\b{name}\b", statement)}
+
+        def check() -> None:
+            shown = f"{self.dialect}: {statement}\n{ {name: (a.dtype, a.shape) for name, a in given.items()} }"
+            assert_same(self.arrays[target], wanted, ulps, shown)
+
+        self.checks.append(check)
+
+    def run(self) -> None:
+        kinds = {name: str(dtype(array.dtype)) for name, array in self.arrays.items()}
+        parameters = ", ".join(f"{name.upper()}: T.Tensor({self.arrays[name].shape}, {kind!r})" for name, kind in kinds.items())
+        lines = [f"{name} = T.alloc_ub({array.shape}, {kinds[name]!r})" for name, array in self.arrays.items()]
+        lines += [f"T.copy({name.upper()}, {name})" for name in self.arrays]
+        lines += [*self.statements, *(f"T.copy({name}, {name.upper()})" for name in dict.fromkeys(self.targets))]
+        text = kernel_text(lines, parameters).replace("T.Kernel(1, is_npu=True) as (cid, vid)", "T.Kernel(1) as cid")
+        tilelang.compile(self.source(text).main, target=self.dialect)(*self.arrays.values())
+        for check in self.checks:
+            check()
+
+
+@pytest.fixture
+def batch(source: Any) -> Callable[[str], Batch]:  # noqa: F811
+    """``batch("npuir")``: an empty batch of that dialect."""
+    return lambda dialect: Batch(source, dialect)

@@ -60,6 +60,8 @@ def elementwise_call(name: str, entry: ops.Elementwise, target: str, sources: Se
         operands = [*sources[:split], target, *sources[split:]]
     if entry.name == "compare":
         operands.append("'lt'")
+    if entry.name == "bitwise_rshift" and not name.startswith("tile."):
+        operands.append("round=False")
     return f"T.{name}({', '.join(operands)})"
 
 

@@ -172,7 +172,8 @@ def arguments(statement: str) -> list[str]:
     return re.split(r", (?![^\[]*\])", inside)
 
 
-OPTIONAL = {"reduce_sum", "reduce_max", "reduce_min", "cumsum", "arange", "tile.arith_progression", "tile.gather"}
+OPTIONAL = {"reduce_sum", "reduce_max", "reduce_min", "cumsum", "arange", "tile.arith_progression", "tile.gather",
+            "bitwise_rshift"}
 """Names whose last argument in the calls here may be left out."""
 
 

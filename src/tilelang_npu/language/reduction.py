@@ -100,6 +100,11 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
                         help="reduce into another buffer")
+    combine = ops.operation(entry.combine)
+    if not clear and ops.computed_in(combine, target.dtype) is None:
+        raise TileError(f"{what}: {combine.name} does not work on {target.dtype}, so the result cannot be combined with the "
+                        "destination", code="T110", notes=_described(source, target),
+                        help=f"reduce with clear=True, or cast first: {combine.name} works on {', '.join(combine.dtypes)}")
     require_vector_memory(what, "the input", source)
     require_vector_memory(what, "the destination", target)
     if size is not None:

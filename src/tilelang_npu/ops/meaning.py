@@ -52,9 +52,7 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
         return _rounded_shift
     if target.is_bool and op.hivm not in _BITWISE:
         return _on_small_integers(op.meaning)
-    if op.hivm == "vdiv" and target.is_integer:
-        return _integer_division(target, signed=bool(facts["isSigned"]))
-    if facts.get("is_signed") is False and target.is_integer:
+    if False in (facts.get("is_signed"), facts.get("isSigned")) and target.is_integer:
         return _as_unsigned(op.meaning, target)
     return _computed(op, target)
 
@@ -140,21 +138,6 @@ def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:
     if np.ndim(amount) == 0 and dst.dtype.itemsize < 8 and amount > 0:
         shifted = shifted + (np.right_shift(source, amount - 1) & 1)
     np.copyto(dst, shifted, casting="unsafe")
-
-
-def _integer_division(element: DType, *, signed: bool) -> Kernel:
-    bits = element.numpy if signed else np.dtype(f"u{element.nbytes}")
-    read = _unsigned(element)
-
-    def run(dst: Any, left: Any, right: Any) -> None:
-        given = (left, right) if signed else (read(left), read(right))
-        a, b = np.broadcast_arrays(*[np.asarray(value, bits) for value in given])
-        with np.errstate(all="ignore"):
-            quotient = np.floor_divide(a, b)
-            inexact = (quotient * b != a) & ((a < 0) != (b < 0))
-        _put(dst.view(bits), quotient + inexact.astype(bits))
-
-    return run
 
 
 def _comparison(op: Elementwise, sources: Sequence[DType], facts: Mapping[str, object]) -> Kernel:

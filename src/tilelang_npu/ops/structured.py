@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_npu.ops import rearrange
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Contract, Refused, Shape, Structured, declare
 
@@ -254,7 +255,7 @@ def _check_choice(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
 
 
 def _gather(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
-    outs[0][...] = np.take_along_axis(ins[0], ins[1].astype(np.int64), -1)
+    rearrange.gather(outs[0], ins[0], ins[1], facts.get("axis", -1))
 
 
 def _transpose(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -262,19 +263,12 @@ def _transpose(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]
 
 
 def _cumsum(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
-    source = np.flip(ins[0], facts["dim"]) if facts.get("reverse") else ins[0]
-    wide = np.float32 if source.dtype.kind not in "iub" else source.dtype
-    total = np.cumsum(source.astype(wide), axis=facts["dim"], dtype=wide)
-    np.copyto(outs[0], np.flip(total, facts["dim"]) if facts.get("reverse") else total, casting="unsafe")
+    rearrange.cumulate(outs[0], ins[0], "sum", facts["dim"], bool(facts.get("reverse")))
 
 
 def _arange(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     offset, *strides = ins
-    total = np.asarray(offset)
-    for axis, stride in enumerate(strides):
-        places = np.arange(outs[0].shape[axis]).reshape([-1 if a == axis else 1 for a in range(outs[0].ndim)])
-        total = total + places * stride
-    np.copyto(outs[0], total, casting="unsafe")
+    rearrange.arange(outs[0], offset, strides)
 
 
 def _interleave(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -284,7 +278,7 @@ def _interleave(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any
 def _deinterleave(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     first = 1 if facts.get("index_mode") == "CHANNEL_1" else 0
     for number, target in enumerate(outs):
-        target[...] = ins[0][..., first + number::2]
+        target[...] = ins[0][..., first + number::facts.get("channels", 2)]
 
 
 def _concat(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -292,7 +286,8 @@ def _concat(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -
 
 
 def _pad(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
-    outs[0][...] = np.pad(ins[0], list(zip(facts["low"], facts["high"], strict=True)), constant_values=ins[1])
+    source, value, *low = ins
+    rearrange.pad(outs[0], source, low, value)
 
 
 def _flip(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -301,15 +296,20 @@ def _flip(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> 
 
 def _progression(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     first, step = ins
-    kind = outs[0].dtype.type
-    outs[0].flat[:] = (np.float64(first) + np.arange(outs[0].size) * np.float64(step)).astype(kind)
+    wide = np.int64 if outs[0].dtype.kind in "iu" else np.float64
+    outs[0].flat[:] = (wide(first) + np.arange(outs[0].size) * wide(step)).astype(outs[0].dtype)
 
 
 def _gather_offsets(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     source, offsets, base = ins
     count = min(outs[0].size, offsets.size)
-    places = (offsets.reshape(-1)[:count].astype(np.int64) + int(base)) // source.dtype.itemsize
-    outs[0].flat[:count] = source.reshape(-1)[places]
+    width = source.dtype.itemsize
+    places = rearrange.inside(offsets.reshape(-1)[:count].astype(np.int64) + int(base), source.nbytes, "byte offset")
+    if (places % width).any():
+        first = int(np.argmax(places % width != 0))
+        msg = f"byte offset {places[first]}, at place {first}, is no multiple of the {width} bytes of an element"
+        raise rearrange.OutsideError(msg)
+    outs[0].flat[:count] = source.reshape(-1)[places // width]
 
 
 def _gather_mask(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -319,7 +319,7 @@ def _gather_mask(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, An
         first, step = PATTERNS[pattern]
         chosen = source[first::step]
     else:
-        chosen = source[ins[1].reshape(-1).astype(np.int64)]
+        chosen = source[rearrange.inside(ins[1].reshape(-1), source.size)]
     outs[0].flat[:chosen.size] = chosen
 
 
@@ -332,6 +332,9 @@ def _order(values: Any) -> Any:
 def _sort(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     source, real = ins
     values = source.reshape(-1).copy()
+    if not 0 < int(real) <= values.size:
+        msg = f"actual_num is {int(real)} of {values.size} elements"
+        raise rearrange.OutsideError(msg)
     values[int(real):] = -np.inf
     source.flat[:] = values
     order = _order(values)[:facts.get("k")]

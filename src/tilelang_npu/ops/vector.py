@@ -49,9 +49,12 @@ def binary(name: str, hivm: str, dtypes: tuple[DType, ...], meaning: Callable[..
 
 
 def _divide(a: Any, b: Any) -> Any:
-    if np.issubdtype(np.result_type(a), np.integer):
-        return np.trunc(np.divide(a, b, dtype=np.float64))
-    return np.divide(a, b)
+    if not np.issubdtype(np.result_type(a, b), np.integer):
+        return np.divide(a, b)
+    with np.errstate(all="ignore"):
+        floored = np.floor_divide(a, b)  # 0 where the divisor is
+        upward = (floored * b != a) & ((np.less(a, 0)) != np.less(b, 0)) & np.not_equal(b, 0)
+    return floored + upward
 
 
 def _shift_right(a: Any, b: Any) -> Any:
@@ -179,7 +182,7 @@ remainder_unsigned = binary("modui", "vmodui", _types("i1", "i8", "i16", "i32", 
                             "Remainder, both elements read as unsigned.", **COMPOSED)
 power = binary("pow", "vpow", _types("i8", "i16", "i32", "f16", "f32"), _power, "exp",
                "The first element to the power of the second.", scalar=(), broadcast=False)
-scale = binary("ldexp", "vldexp", FLOAT, lambda a, b: np.multiply(a, np.exp2(b)), "mul",
+scale = binary("ldexp", "vldexp", FLOAT, lambda a, b: np.multiply(a, np.exp2(np.asarray(b, np.float64))), "mul",
                "The first element times 2 to the power of the second.", scalar=(), **COMPOSED)
 multiply_extended = binary("mulext", "vmulext", _types("i32"), _product_halves, "mul",
                            "Low and high half of the 64-bit product.", outputs=2, **COMPOSED)

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
 from tilelang_npu.target import Chip
@@ -105,6 +106,9 @@ class CompiledFunction:
         if found is not None:
             what, help_ = found
             return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
+        if isinstance(error, OutsideError):
+            return TileError(f"{name} asks for elements that are not there {where}", code="T502", location=location,
+                             notes=(str(error),), help="check the data that it takes positions from")
         return TileError(f"the operands of {name} do not fit each other {where}", code="T502", location=location,
                          notes=(str(error),), help="the sizes of source and destination must agree")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
-from tilelang_npu.ops import meaning
+from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator import rearrange
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, element_of, unsupported
 from tilelang_npu.simulator.codegen.moves import scratch_operands
 from tilelang_npu.simulator.codegen.scope import Int
@@ -148,64 +146,60 @@ def _lanes(em: Emitter, op: Operation, cost: str, sources: Sequence[SSAValue], t
     return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
 
 
+def _structured(em: Emitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
+                facts: dict[str, object], scalars: Sequence[str] = (), times: int = 1) -> None:
+    """Emit an op that is a structured entry of the op table: its cost, and a call of its meaning."""
+    entry = ops.operation(name)
+    reads, writes = _lanes(em, op, entry.cost, sources, targets, times)
+    call, given = em.constant(entry.meaning, name), em.constant(facts, "facts")
+    outs, ins = "".join(f"{text}, " for text in writes), "".join(f"{text}, " for text in (*reads, *scalars))
+    em.line(f"{call}(({outs}), ({ins}), {given})")
+
+
 @effect("hivm.hir.vtranspose")
 def _transpose(em: Emitter, op: Any) -> None:
-    permutation = [int(axis) for axis in op.permutation.get_values()]
-    (source,), (target,) = _lanes(em, op, "nchwconv", [op.src], [op.dst])
-    em.line(f"{target}[...] = {source}.transpose({', '.join(map(str, permutation))})")
+    _structured(em, op, "transpose", [op.src], [op.dst], {"permutation": [int(axis) for axis in op.permutation.get_values()]})
 
 
 @effect("hivm.hir.varange")
 def _arange(em: Emitter, op: Any) -> None:
-    _, (target,) = _lanes(em, op, "dup", [], [op.dst])
     offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
-    strides = "".join(em.spelled(em.integer(stride)) + ", " for stride in op.strides)
-    em.line(f"{em.constant(rearrange.arange, 'arange')}({target}, {offset}, ({strides}))")
+    _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.spelled(em.integer(stride)) for stride in op.strides)])
 
 
 @effect("hivm.hir.vflip")
 def _flip(em: Emitter, op: Any) -> None:
-    (source,), (target,) = _lanes(em, op, "gather", [op.src], [op.dst])
-    em.line(f"{target}[...] = {em.constant(np.flip, 'flip')}({source}, {op.flip_axis.value.data})")
+    _structured(em, op, "flip", [op.src], [op.dst], {"axis": op.flip_axis.value.data})
 
 
 @effect("hivm.hir.vconcat")
 def _concat(em: Emitter, op: Any) -> None:
-    sources, (target,) = _lanes(em, op, "copy", list(op.src), [op.dst])
-    em.line(f"{em.constant(np.concatenate, 'concatenate')}(({', '.join(sources)},), {op.dim.value.data}, {target})")
+    _structured(em, op, "concat", list(op.src), [op.dst], {"dim": op.dim.value.data})
 
 
 @effect("hivm.hir.vpad")
 def _pad(em: Emitter, op: Any) -> None:
-    (source,), (target,) = _lanes(em, op, "copy", [op.src], [op.dst])
     rest = iter(op.low)
     lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
-    text = "".join(em.spelled(low) + ", " for low in lows)
-    em.line(f"{em.constant(rearrange.pad, 'pad')}({target}, {source}, ({text}), {em.expression(op.pad_value).text})")
+    _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.spelled, lows)])
 
 
 @effect("hivm.hir.vinterleave")
 def _interleave(em: Emitter, op: Any) -> None:
-    sources, (target,) = _lanes(em, op, "gather", list(op.src), [op.dst])
-    for number, source in enumerate(sources):
-        em.line(f"{target}[..., {number}::{len(sources)}] = {source}")
+    _structured(em, op, "interleave", list(op.src), [op.dst], {})
 
 
 @effect("hivm.hir.vdeinterleave")
 def _deinterleave(em: Emitter, op: Any) -> None:
-    (source,), targets = _lanes(em, op, "reducev2", [op.src], list(op.dst))
     mode = "ALL_CHANNELS" if op.index_mode is None else op.index_mode.data
     channels = op.channel_num.value.data if op.channel_num is not None else 2
-    first = 1 if mode == "CHANNEL_1" else 0
-    for number, target in enumerate(targets):
-        em.line(f"{target}[...] = {source}[..., {first + number}::{channels}]")
+    _structured(em, op, "deinterleave", [op.src], list(op.dst), {"index_mode": mode, "channels": channels})
 
 
 @effect("hivm.hir.vgather")
 def _gather(em: Emitter, op: Any) -> None:
-    (source, indices), (target,) = _lanes(em, op, "gather", [op.src, op.indices], [op.dst])
     axis = op.gather_axis.value.data if op.gather_axis is not None else -1
-    em.line(f"{em.constant(rearrange.gather, 'gather')}({target}, {source}, {indices}, {axis})")
+    _structured(em, op, "gather", [op.src, op.indices], [op.dst], {"axis": axis})
 
 
 @effect("hivm.hir.vgathermask")
@@ -214,16 +208,29 @@ def _gather_mask(em: Emitter, op: Any) -> None:
     em.line(f"{em.constant(rearrange.pack, 'pack')}({', '.join(targets)}, {source}, {mask})")
 
 
-@effect("hivm.hir.vcumsum", "hivm.hir.vcumprod", "hivm.hir.vcummax", "hivm.hir.vcummin")
+def _scan_steps(em: Emitter, op: Any) -> int:
+    """Passes over the data that a scan takes: the logarithm of the axis."""
+    size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
+    return max(1, (size.const if size.known else 1).bit_length())
+
+
+def _is_reverse(op: Any) -> bool:
+    return op.reverse is not None and bool(op.reverse.value.data)
+
+
+@effect("hivm.hir.vcumsum")
+def _cumsum(em: Emitter, op: Any) -> None:
+    facts: dict[str, object] = {"dim": int(op.cum_dims.get_values()[0]), "reverse": _is_reverse(op)}
+    _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
+
+
+@effect("hivm.hir.vcumprod", "hivm.hir.vcummax", "hivm.hir.vcummin")
 def _cumulate(em: Emitter, op: Any) -> None:
     kind = op.name.removeprefix("hivm.hir.vcum")
-    cost = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}[kind]
-    (axis,) = op.cum_dims.get_values()
-    shape = alternatives(em.buffer(op.src))[0].sizes
-    steps = shape[int(axis)].const if shape[int(axis)].known else 1
-    (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=max(1, steps.bit_length()))
-    reverse = op.reverse is not None and bool(op.reverse.value.data)
-    em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {int(axis)}, {reverse})")
+    cost = {"prod": "mul", "max": "max", "min": "min"}[kind]
+    (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=_scan_steps(em, op))
+    axis = int(op.cum_dims.get_values()[0])
+    em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {axis}, {_is_reverse(op)})")
 
 
 @effect("hivm.hir.vsort")

@@ -74,7 +74,9 @@ def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
                      notes=("it works on " + ", ".join(entry.dtypes) + ", the same type on both sides",),
                      help="cast the source first")
     result = lowering.scratch(target, target.buffer.element) if op.accumulate is not None else target
-    emit.insert(hivm.VReduceOp(materialise(emit, source, op), materialise(emit, result, op), entry.mode, dims=dims))
+    kind = source.buffer.dtype
+    emit.insert(hivm.VReduceOp(materialise(emit, source, op), materialise(emit, result, op), entry.mode, dims=dims,
+                               unsigned=kind.is_integer and not kind.is_signed))
     if op.accumulate is not None:
         combine = ops.operation(entry.combine)
         place = materialise(emit, target, op)

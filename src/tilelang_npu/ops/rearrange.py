@@ -11,6 +11,25 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+class OutsideError(IndexError):
+    """Data names a position where there is no element."""
+
+
+def inside(positions: Array, count: int, what: str = "index") -> Array:
+    """``positions`` as int64.
+
+    Raises:
+        OutsideError: one is negative, or not below ``count``.
+    """
+    found = positions.astype(np.int64)
+    wrong = (found < 0) | (found >= count)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        msg = f"{what} {found.flat[first]}, at place {first}, is not one of 0 to {count - 1}"
+        raise OutsideError(msg)
+    return found
+
+
 def arange(dst: Array, offset: int, strides: Sequence[int]) -> None:
     """``dst[i, j, ...] = offset + i * strides[0] + j * strides[1] + ...``"""
     total = np.asarray(offset, np.int64)
@@ -32,9 +51,9 @@ def gather(dst: Array, src: Array, indices: Array, axis: int) -> None:
     """``dst[..., i, ...] = src[..., indices[..., i, ...], ...]`` along one axis.
 
     Raises:
-        IndexError: an index does not lie in the axis.
+        OutsideError: an index does not lie in the axis.
     """
-    dst[...] = np.take_along_axis(src, indices.astype(np.int64), axis)
+    dst[...] = np.take_along_axis(src, inside(indices, src.shape[axis]), axis)
 
 
 def pack(dst: Array, count: Array, src: Array, mask: Array) -> None:
