@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,13 @@ def test_sanitize_finds_what_runs_by_luck(tool, tmp_path: Path) -> None:
     assert "RAW on UB" in done.out
     assert f"{path}:8" in done.out
     assert f"{path}:9" in done.out
+
+
+def test_the_order_is_every_kernels_for_this_run_alone(tool, script: Path) -> None:
+    assert tool("run", script, "--chip", "910B3", "--schedule", "random:3").code == 0
+    assert "T411" in tool("run", script, "--schedule", "random").err
+    assert "TILELANG_NPU_SCHEDULE" not in os.environ
+    assert not os.environ["TILELANG_NPU_CHIP"]
 
 
 def test_sanitize_is_silent_where_all_is_well(tool, script: Path) -> None:

@@ -58,3 +58,14 @@ def test_mistakes(tool, dumped: Path, tmp_path: Path) -> None:
     text = dumped.read_text()
     dumped.write_text("\n".join(line.replace("hacc.block_dim", "hacc.other") for line in text.splitlines()))
     assert tool("sim", dumped).code == 1
+
+
+def test_another_order_shows_the_wait_that_is_missing(tool, dumped: Path, tmp_path: Path) -> None:
+    text = dumped.read_text()
+    waits = [line for line in text.split("\n") if "wait_flag[<PIPE_MTE2>, <PIPE_V>" in line]
+    (tmp_path / "without.mlir").write_text(text.replace(waits[0] + "\n", "", 1))
+    for file, right in ((dumped, True), (tmp_path / "without.mlir", False)):
+        assert tool("sim", file, "--schedule", "late", "--save", tmp_path).code == 0
+        a, b = (np.load(tmp_path / f"{name}.npy") for name in "AB")
+        assert np.array_equal(b, a + a) == right
+    assert "T411" in tool("sim", dumped, "--schedule", "sometimes").err

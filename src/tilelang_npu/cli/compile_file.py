@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
-from tilelang_npu.cli.script import Outcome, choose_chip, execute
+from tilelang_npu.cli.script import Outcome, chosen, execute
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def add_to(commands: Any) -> None:
 
 def compile_file(args: argparse.Namespace) -> int:
     """Print the kernels."""
-    choose_chip(args.chip)
+    with chosen(chip=args.chip):
+        return _print(args)
+
+
+def _print(args: argparse.Namespace) -> int:
     file, name = _parted(args.file)
     path = existing(file)
     with contextlib.redirect_stdout(sys.stderr):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
-from tilelang_npu.cli.script import choose_chip, execute
+from tilelang_npu.cli.script import add_schedule, chosen, execute
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED, _FLAGS = ("--chip", "--mlir", "--trace"), ("--all-stages", "--sanitize")
+_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace"), ("--all-stages", "--sanitize")
 
 
 def add_to(commands: Any) -> None:
@@ -34,6 +34,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
     parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    add_schedule(parser)
     parser.set_defaults(command=run, arguments=[])
 
 
@@ -60,8 +61,8 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
-    choose_chip(args.chip)
-    outcome = execute(existing(args.file), args.arguments, "__main__", sanitize=args.sanitize)
+    with chosen(chip=args.chip, schedule=args.schedule):
+        outcome = execute(existing(args.file), args.arguments, "__main__", sanitize=args.sanitize)
     sys.stdout.flush()
     for tally in outcome.record.tallies:
         print("\n" + _summary(tally))

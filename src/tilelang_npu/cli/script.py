@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import contextlib
 import os
 import runpy
 import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +22,7 @@ from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.launches import Record, record
 from tilelang_npu.runtime.targets import find_chip
 
-__all__ = ["Outcome", "choose_chip", "execute"]
+__all__ = ["Outcome", "add_schedule", "chosen", "execute"]
 
 
 @dataclass
@@ -42,14 +44,38 @@ class Outcome:
     error: BaseException | None = None
 
 
-def choose_chip(name: str | None) -> None:
-    """Make ``--chip`` the chip of kernels that name none.
+def add_schedule(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--schedule``."""
+    parser.add_argument("--schedule", metavar="ORDER",
+                        help="late, early or random:SEED: run the ops in another order that events, flags and barriers allow;"
+                        " a kernel that lacks one may then give wrong numbers")
+
+
+@contextlib.contextmanager
+def chosen(*, chip: str | None = None, schedule: str | None = None) -> Iterator[None]:
+    """Make ``--chip`` the chip of kernels that name none, and ``--schedule`` the order in which kernels run.
 
     Raises:
-        TileError: T701 there is no such chip.
+        TileError: T701 there is no such chip; T411 there is no such schedule.
     """
-    if name is not None:
-        os.environ[environment.CHIP.name] = find_chip(name, None).name
+    given = {}
+    if chip is not None:
+        given[environment.CHIP.name] = find_chip(chip, None).name
+    if schedule is not None:
+        from tilelang_npu.simulator.reorder import policy
+
+        policy(schedule)
+        given[environment.SCHEDULE.name] = schedule
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def execute(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.cli.files import existing, read_text, write_text
+from tilelang_npu.cli.script import add_schedule
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.runtime.targets import find_chip
@@ -41,6 +42,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
     parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    add_schedule(parser)
     parser.set_defaults(command=sim)
 
 
@@ -57,7 +59,7 @@ def sim(args: argparse.Namespace) -> int:
     if blocks is None:
         msg = f"{args.file} does not say how many blocks to launch"
         raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
-    launch = Launch(program.run(values, blocks=blocks))
+    launch = Launch(program.run(values, blocks=blocks, schedule=args.schedule))
     print(launch.summary(program.name))
     if args.save is not None:
         directory = Path(args.save)

@@ -10,7 +10,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "PLATFORM", "VARIABLES", "Variable", "cache_directory"]
+__all__ = [
+    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "PLATFORM", "SCHEDULE", "VARIABLES", "Variable",
+    "cache_directory",
+]
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ MODE = Variable("TILELANG_ASCEND_MODE", "Developer or Expert; where it is set, t
 CACHE_DIR = Variable("TILELANG_CACHE_DIR", "directory of the kernel cache")
 DISABLE_CACHE = Variable("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
 CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
+SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE)
 
 
 def cache_directory() -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 from tilelang_npu import frontend
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.tracing import user_location
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
 from tilelang_npu.runtime.coverage import Effect, check_written, effects, is_complete
 from tilelang_npu.runtime.log import logger, set_log_level, warn_at
@@ -135,7 +135,8 @@ class JITKernel:
 
         call = self.signature.bind(args)
         numbers = [call.symbols[name] for name in self.signature.symbols]
-        launch = Launch(self.program.run([*call.values, *numbers], blocks=self._blocks(call)))
+        schedule = environment.SCHEDULE.text() or None
+        launch = Launch(self.program.run([*call.values, *numbers], blocks=self._blocks(call), schedule=schedule))
         self.last_launch = launch
         launches.launched(self, launch)
         self._check_written(launch, call)

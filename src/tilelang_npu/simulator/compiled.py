@@ -20,6 +20,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
+from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.target import Chip
 
 _NUMBERS = itertools.count(1)
@@ -38,6 +39,7 @@ class CompiledFunction:
         core: ``AIC`` or ``AIV``.
         chip: the chip it runs on.
         parallel: sub-blocks that run it.
+        stepwise: make ``run`` yield its ops instead of running them, for a schedule to run.
 
     Attributes:
         records: what is known of each op, by the number in the events.
@@ -47,12 +49,12 @@ class CompiledFunction:
         global_sync: whether it waits for other blocks.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
-        emitter = Emitter(function, core, chip, parallel)
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, stepwise: bool = False) -> None:
+        emitter = (StepwiseEmitter if stepwise else Emitter)(function, core, chip, parallel)
         emitter.emit_block(function.body.block)
         emitter.flush()
+        self.function, self.core, self.parallel = function, core, parallel
         self.name = function.sym_name.data
-        self.core = core
         self.records = tuple(emitter.records)
         self.extents = dict(emitter.extents)
         self.switches = emitter.switches

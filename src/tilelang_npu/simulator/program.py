@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,11 @@ from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
+from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import CoreMemory
+from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
+from tilelang_npu.simulator.steps import Expansion
 from tilelang_npu.target import Chip
 from tilelang_npu.target import chip as find_chip
 
@@ -96,6 +99,13 @@ class Program:
         asked = _answer(module, self.name + _WORKSPACE_FUNCTION, self.chip)
         self.workspace = WORKSPACE_BYTES if asked is None else asked
 
+    @cached_property
+    def stepwise(self) -> tuple[CompiledFunction, ...]:
+        """The functions in the form that a schedule runs."""
+        return tuple(
+            CompiledFunction(function.function, function.core, self.chip, function.parallel, stepwise=True)
+            for function in self.functions)
+
     @property
     def cores(self) -> int:
         """Cores of the chip that take a block each at a time."""
@@ -109,16 +119,19 @@ class Program:
         """The cores that work on a block, in the order of ``BlockRun.streams``."""
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
-    def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None) -> Recorded:
+    def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
+            schedule: str | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
             args: the user's arguments in order: NumPy arrays and numbers.
             blocks: number of blocks.
             order: the order in which blocks run, or the seed of a random one.
+            schedule: run the ops in another order than the program's, see ``reorder.policy``.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; T301, deadlock; T502, an access outside of its memory.
+            TileError: T401 to T405, wrong arguments; T301, deadlock; T411, no such schedule; T502, an access outside of its
+                memory.
         """
         if not 0 < blocks <= MAX_BLOCKS:
             raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
@@ -128,7 +141,10 @@ class Program:
         bound = bind(self.entry, args, blocks, self.workspace)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
-            runs = self._all_at_once(bound, sequence) if self.global_sync else self._one_by_one(bound, sequence)
+            if schedule is not None:
+                runs = self._reordered(bound, sequence, policy(schedule))
+            else:
+                runs = self._all_at_once(bound, sequence) if self.global_sync else self._one_by_one(bound, sequence)
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace)
 
@@ -151,13 +167,33 @@ class Program:
         interned: dict[Stream, Stream] = {}
         return [_finish(block, lanes, interned) for block, lanes in table.items()]
 
+    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy) -> list[BlockRun]:
+        """As many blocks at a time as the chip has cores, op by op in the policy's order."""
+        costs = CostModel(self.chip)
+        expansions = [Expansion(function.records, costs) for function in self.stepwise]
+        runs = []
+        interned: dict[Stream, Stream] = {}
+        for start in range(0, len(sequence), self.cores):
+            table: dict[int, list[_Lane]] = {}
+            cores: dict[CoreId, Stepped] = {}
+            for block in sequence[start:start + self.cores]:
+                table[block] = [_Lane(self, index, sub, bound, len(sequence), self.stepwise) for index, sub in self.lanes]
+                for identity, lane, (index, _) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
+                    cores[identity] = lane.stepped(identity, expansions[index])
+            run_reordered(list(cores.values()), policy)
+            for block, lanes in table.items():
+                for identity, lane in zip(self.core_ids(block), lanes, strict=True):
+                    lane.events, lane.gm = list(cores[identity].events), cores[identity].gm
+                runs.append(_finish(block, lanes, interned))
+        return runs
 
 
 class _Lane:
     """One core of a launch: its memories and its bound code."""
 
-    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int) -> None:
-        self.function = program.functions[index]
+    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int,
+                 functions: Sequence[CompiledFunction] | None = None) -> None:
+        self.function = (functions or program.functions)[index]
         self.sub = sub
         self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
         self.events: list[Any] = []
@@ -189,6 +225,12 @@ class _Lane:
             if told is error:
                 raise
             raise told from None
+
+    def stepped(self, core: CoreId, expansion: Expansion) -> Stepped:
+        """The core with its ops in a schedule's hands."""
+        self.start()
+        return Stepped(core, self.run(core.block, None, None, None, None), expansion,
+                       lambda error: self.explained(error, core.block))
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
         """Run a block, handing over where it waits."""

@@ -436,6 +436,20 @@ class Emitter:
             self.scope.line(f"gm += ({', '.join(self._gm)},)")
             self._gm = []
 
+    def finish_op(self) -> None:
+        """The lines of an op are complete."""
+
+    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+        """Set a flag between cores."""
+        self.line(f"set_flag({self.spelled(flag)}, {group!r})", op)
+
+    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+        """Wait for a flag between cores, handing over to the other cores until it is set."""
+        self.flush()
+        text = self.name_of(flag)
+        self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
+        self.line(f"counts[{text}] -= 1", op)
+
     def enter(self, kind: Kind, *, certain: bool = False) -> Scope:
         """Open a scope inside the current one."""
         self.flush()
@@ -518,6 +532,7 @@ class Emitter:
             self.current = op
             if handler is not None:
                 handler(self, op)
+                self.finish_op()
                 self._variant.update(op.results)
             elif name in PURE:
                 self._count(op)

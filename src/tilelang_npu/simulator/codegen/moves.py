@@ -75,12 +75,12 @@ def _set_atomic(em: Emitter, op: Any) -> None:
 def _load(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
-    _initialise(em, op, target)
-    if mode == "PadNull":
-        _move(em, op, source, target, "MTE2")
-        return
     name = path(em, op, source, target)
     em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    _initialise(em, op, target)
+    if mode == "PadNull":
+        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        return
     left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
     right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
     value = em.expression(op.pad_value).text if mode == "PadValue" else "None"
@@ -165,9 +165,9 @@ def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
 @effect("hivm.hir.nd2nz")
 def _nd2nz(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    _initialise(em, op, target)
     name = path(em, op, source, target, "_nd2nz")
     em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
         return

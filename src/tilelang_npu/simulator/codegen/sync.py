@@ -92,16 +92,13 @@ def _set(em: Emitter, op: Any, pipe: str, flag: Int, group: str) -> None:
     if group in ("kind", "all"):
         em.global_sync = True
     em.switches = True
-    em.line(f"set_flag({em.spelled(flag)}, {group!r})", op)
+    em.leave_flag(flag, group, op)
 
 
 def _wait(em: Emitter, op: Any, pipe: str, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
-    em.flush()
-    text = em.name_of(flag)
-    em.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
-    em.line(f"counts[{text}] -= 1", op)
+    em.take_flag(record, flag, op)
 
 
 @effect("hivm.hir.sync_block")

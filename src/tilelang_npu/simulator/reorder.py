@@ -1,0 +1,367 @@
+"""Running a kernel in another order than the program's: any that its events, flags and barriers allow.
+
+The scalar unit of each core issues ops to the pipes. Each pipe starts its ops in order, and what an op writes lands some time
+later; an event, a flag or a barrier behind it waits for that. Everything else is open, and a schedule decides: whether an op
+that could run runs now, whether a result lands now, which core goes on. A kernel that synchronises all it must computes the
+same under every schedule; one that does not shows a wrong number under some.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.cores import CoreId, Rendezvous
+from tilelang_npu.simulator.events import Event, OpRecord, number_of
+from tilelang_npu.simulator.memory import POISON
+from tilelang_npu.simulator.steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    JOIN,
+    PIPE,
+    PIPES,
+    RUN,
+    SET,
+    WAIT,
+    Expansion,
+    Step,
+)
+
+SCALAR = PIPE["S"]
+_AT_ONCE = frozenset({PIPE["S"], PIPE["M"]})
+"""Pipes whose results are there for their next op."""
+_DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
+Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
+Choice = tuple[int, int, str]
+"""Core, pipe and what it can do: ``issue`` its next op, ``run`` the op that is next in the pipe, ``land`` a result."""
+
+
+class Policy(Protocol):
+    """What decides where the machine leaves it open."""
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        """What happens next, of all that can."""
+
+    def which(self, count: int) -> int:
+        """Which of a pipe's results lands next; the oldest is 0."""
+
+
+def policy(schedule: str) -> Policy:
+    """The policy of a schedule.
+
+    Args:
+        schedule: ``early``: all that can run runs at once; ``late``: only what others wait for, loads and stores last;
+            ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
+
+    Raises:
+        TileError: T411 there is no such schedule.
+    """
+    if schedule == "early":
+        return _Ranked(lambda one: (one[2] == "land", one[2] == "run"))
+    if schedule == "late":
+        return _Ranked(lambda one: (one[2] == "issue", one[2] == "run", one[1] not in _DMA))
+    name, _, seed = schedule.partition(":")
+    if name == "random" and seed.isdigit():
+        return _Random(int(seed))
+    raise TileError(f"there is no schedule {schedule!r}", code="T411", help="use late, early, or random:SEED with a number")
+
+
+class _Ranked:
+    """Always the same preference."""
+
+    def __init__(self, rank: Callable[[Choice], tuple[bool, ...]]) -> None:
+        self._rank = rank
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        return max(choices, key=self._rank)
+
+    def which(self, count: int) -> int:
+        return 0
+
+
+class _Random:
+    """Random priorities that change now and then: so one pipe can run far ahead of another."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._priority: dict[Choice, float] = {}
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        if self._random.random() < 1 / 24:
+            self._priority.clear()
+        for one in choices:
+            if one not in self._priority:
+                self._priority[one] = self._random.random()
+        return max(choices, key=self._priority.__getitem__)
+
+    def which(self, count: int) -> int:
+        return self._random.randrange(count)
+
+
+@dataclass
+class _Op:
+    """An issued op.
+
+    Attributes:
+        function, arguments: what runs it.
+        views: its operands in the order of the record's accesses.
+        record: what is known of it.
+    """
+
+    function: Callable[..., None]
+    arguments: list[Any]
+    views: tuple[Any, ...]
+    record: OpRecord
+
+
+class _Queued(NamedTuple):
+    """A step in a pipe's queue: of which op, and for ``JOIN`` how many steps the other pipe must have done."""
+
+    step: Step
+    op: _Op | None
+    last_reads: tuple[int, ...]
+    executes: bool
+    goal: int
+
+
+class _Landing(NamedTuple):
+    """A result on its way, or a set that comes behind all results before it."""
+
+    land: Callable[[], None]
+    fence: bool = False
+
+
+@dataclass
+class _Pipe:
+    queue: deque[_Queued] = field(default_factory=deque)
+    landing: list[_Landing] = field(default_factory=list)
+    issued: int = 0
+    done: int = 0
+
+    def land_all(self) -> None:
+        """Let everything land."""
+        for one in self.landing:
+            one.land()
+        self.landing.clear()
+
+    def land_one(self, policy: Policy) -> None:
+        """Let one result land: any in front of the first set, then the set."""
+        free = next((place for place, one in enumerate(self.landing) if one.fence), len(self.landing))
+        self.landing.pop(policy.which(free) if free else 0).land()
+
+
+class Stepped:
+    """A core whose ops a schedule runs.
+
+    Args:
+        identity: who it is.
+        code: the generator of its ops.
+        expansion: the steps of its events.
+        explained: makes the user's error of one that the generated code raises.
+
+    Attributes:
+        events, gm: what it recorded.
+    """
+
+    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Expansion,
+                 explained: Callable[[Exception], Exception]) -> None:
+        self.identity = identity
+        self.pipes = [_Pipe() for _ in PIPES]
+        self.tokens: dict[tuple[int, int, int], int] = {}
+        self.flags: dict[int, int] = {}
+        self.events: list[Event] = []
+        self.gm: list[int] = []
+        self.finished = False
+        self.explained = explained
+        self._code = code
+        self._expansion = expansion
+        self._known: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
+
+    def issue(self) -> None:
+        """Take the next op from the program."""
+        try:
+            event, offsets, function, arguments, views = next(self._code)
+        except StopIteration:
+            self.finished = True
+            return
+        except Exception as error:
+            told = self.explained(error)
+            if told is error:
+                raise
+            raise told from None
+        self.events.append(event)
+        self.gm += offsets
+        record = self._expansion.records[number_of(event)]
+        op = None if function is None else _Op(function, list(arguments), views, record)
+        for step, last_reads, executes in self._steps(event):
+            pipe = SCALAR if step[1] == ALL else step[1]
+            goal = self.pipes[step[2]].issued if step[0] == JOIN else 0
+            self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
+            self.pipes[pipe].issued += 1
+
+    def _steps(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
+        """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
+        found = self._known.get(event)
+        if found is None:
+            steps = self._expansion.of(event)
+            accesses = self._expansion.records[number_of(event)].accesses
+            last = {index: place for place, step in enumerate(steps) for index in step[5]}
+            writers = [place for index, place in last.items() if accesses[index].writes]
+            writer = max(writers or last.values(), default=-1)
+            found = self._known[event] = [
+                (step, tuple(index for index, at in last.items() if at == place and place != writer), place == writer)
+                for place, step in enumerate(steps)]
+        return found
+
+    def can_issue(self) -> bool:
+        """Whether the scalar unit waits for nothing."""
+        return not self.finished and not self.pipes[SCALAR].queue
+
+    def can_run(self, pipe: int) -> bool:
+        """Whether what is next in a pipe can run."""
+        queue = self.pipes[pipe].queue
+        if not queue:
+            return False
+        kind, own, other, number, _, _ = queue[0].step
+        if kind == WAIT:
+            return self.tokens.get((other, own, number), 0) > 0
+        if kind == CROSS_WAIT:
+            return self.flags.get(number, 0) > 0
+        if kind == JOIN:
+            return self.pipes[other].done >= queue[0].goal
+        if kind == BARRIER and own == ALL:
+            return not any(each.queue for place, each in enumerate(self.pipes) if place != SCALAR)
+        return True
+
+    def run(self, pipe: int, set_flag: Callable[[int, str], None]) -> None:
+        """Run what is next in a pipe."""
+        here = self.pipes[pipe]
+        item = here.queue.popleft()
+        here.done += 1
+        kind, own, other, number, _, _ = item.step
+        if kind == RUN:
+            self._execute(here, pipe, item)
+        elif kind == SET:
+            self._behind(here, pipe, lambda: self._count(own, other, number))
+        elif kind == CROSS_SET:
+            self._behind(here, pipe, lambda: set_flag(number, other))
+        elif kind == WAIT:
+            self.tokens[other, own, number] -= 1
+        elif kind == CROSS_WAIT:
+            self.flags[number] -= 1
+        elif kind == JOIN:
+            self.pipes[other].land_all()
+        elif own == ALL:
+            for each in self.pipes:
+                each.land_all()
+        else:
+            here.land_all()
+
+    def _count(self, source: int, target: int, event: int) -> None:
+        self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
+
+    def _behind(self, here: _Pipe, pipe: int, act: Callable[[], None]) -> None:
+        """Act once all that the pipe has started has landed; what comes next in the pipe does not wait for it."""
+        if pipe in _AT_ONCE:
+            act()
+        else:
+            here.landing.append(_Landing(act, fence=True))
+
+    def _execute(self, here: _Pipe, pipe: int, item: _Queued) -> None:
+        op = item.op
+        if op is None:
+            return
+        for index in item.last_reads:  # a macro reads on one pipe what it uses on another
+            view = op.views[index]
+            op.arguments = [value.copy() if _overlaps(value, view) else value for value in op.arguments]
+        if not item.executes:
+            return
+        accesses = op.record.accesses
+        writes = [view for access, view in zip(accesses, op.views, strict=True) if access.writes]
+        try:
+            if pipe in _AT_ONCE or any(access.reads and access.writes and access.memory == "gm" for access in accesses):
+                call = op.function, tuple(op.arguments)
+                if pipe in _AT_ONCE:
+                    call[0](*call[1])
+                else:  # an atomic adds to what is there when it lands
+                    here.landing.append(_Landing(lambda: call[0](*call[1])))
+                return
+            before = [view.copy() for view in writes]
+            op.function(*op.arguments)
+            after = [view.copy() for view in writes]
+            for access, made in zip([access for access in accesses if access.writes], after, strict=True):
+                if access.name == "temp_buffer":
+                    made.reshape(-1).view("u1").fill(POISON)
+        except Exception as error:
+            told = self.explained(error)
+            if told is error:
+                raise
+            raise told from None
+        for view, old in zip(reversed(writes), reversed(before), strict=True):
+            view[...] = old
+
+        def land() -> None:
+            for view, made in zip(writes, after, strict=True):
+                view[...] = made
+
+        here.landing.append(_Landing(land))
+
+
+def _overlaps(value: object, view: Any) -> bool:
+    return isinstance(value, np.ndarray) and np.may_share_memory(value, view)
+
+
+def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
+    """Run cores to their ends.
+
+    Args:
+        cores: the cores that run together.
+        policy: the policy.
+
+    Raises:
+        TileError: T301, they hang.
+    """
+    rendezvous = Rendezvous([core.identity for core in cores])
+    by_identity = {core.identity: core for core in cores}
+
+    def setter(core: Stepped) -> Callable[[int, str], None]:
+        def set_flag(flag: int, group: str) -> None:
+            for receiver in rendezvous.arrive(core.identity, flag, group)[0]:
+                counts = by_identity[receiver].flags
+                counts[flag] = counts.get(flag, 0) + 1
+
+        return set_flag
+
+    setters = [setter(core) for core in cores]
+    while True:
+        choices: list[Choice] = []
+        for place, core in enumerate(cores):
+            if core.can_issue():
+                choices.append((place, SCALAR, "issue"))
+            for number, pipe in enumerate(core.pipes):
+                if pipe.queue and core.can_run(number):
+                    choices.append((place, number, "run"))
+                if pipe.landing:
+                    choices.append((place, number, "land"))
+        if not choices:
+            break
+        place, number, what = policy.choose(choices)
+        core = cores[place]
+        if what == "issue":
+            core.issue()
+        elif what == "run":
+            core.run(number, setters[place])
+        else:
+            core.pipes[number].land_one(policy)
+    stuck = [core.identity.label for core in cores if any(pipe.queue for pipe in core.pipes) or not core.finished]
+    if stuck:
+        raise TileError(f"{', '.join(sorted(set(stuck)))} hang", code="T301",
+                        help="every wait needs a set before it; without a schedule the run says who waits for whom")

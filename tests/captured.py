@@ -1,0 +1,58 @@
+"""What the kernels of a script were called with, and what came of it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tilelang_npu import compat
+from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.simulator.program import Program
+
+KERNELS = sorted((Path(__file__).resolve().parent / "frontend" / "kernels").glob("*.py"))
+
+
+class Run(NamedTuple):
+    """One call of a kernel: its text, its launch, its arguments before and after."""
+
+    text: str
+    names: list[str]
+    launch: Any
+    before: list[Any]
+    after: list[Any]
+
+
+def copies(values: Any) -> list[Any]:
+    """The arguments with copies of the arrays."""
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def captured(script: Path) -> list[Run]:
+    """Run a script and return the calls of its kernels."""
+    found: list[Run] = []
+    arguments: list[tuple[list[Any], list[Any]]] = []
+    call, run = JITKernel.__call__, Program.run
+
+    def observed_run(self: Program, args: Any, **options: Any) -> Any:
+        before = copies(args)
+        recorded = run(self, args, **options)
+        arguments.append((before, copies(args)))
+        return recorded
+
+    def observed_call(self: JITKernel, *args: Any, **options: Any) -> Any:
+        result = call(self, *args, **options)
+        names = [parameter.name for parameter in self.params]
+        found.append(Run(self.mlir(), names, self.last_launch, *arguments.pop()))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Program, "run", observed_run)
+        patch.setattr(JITKernel, "__call__", observed_call)
+        compat.install()
+        runpy.run_path(str(script), run_name="__main__")
+    assert found
+    return found
