@@ -47,6 +47,7 @@ def test_annealing_gives_the_tiles_of_its_template() -> None:
 def test_the_arch_is_the_chip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_NPU_CHIP", "910B4")
     assert carver.AscendArch().name == "Ascend910B4"
+    assert carver.NPUUtils.get().get_aicore_num() == carver.NPUUtils().get_aicube_core_num()
     assert carver.NPUUtils().get_aivector_core_num() == carver.NPUUtils().get_aicube_core_num() * 2 == 40
 
 

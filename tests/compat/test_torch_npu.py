@@ -165,6 +165,14 @@ def test_tensors_of_every_type_are_bound_in_place_views_too(name: str) -> None:
     assert str(array.dtype) == name
 
 
+@pytest.mark.parametrize("low", ["float16", "bfloat16"])
+def test_products_of_two_precisions_are_in_the_higher(low: str) -> None:
+    a, b = torch.randn(3, 10, 20).to(getattr(torch, low)), torch.randn(3, 20, 5)
+    for result, wanted in ((a[0] @ b[0], a[0].float() @ b[0]), (a @ b, a.float() @ b), (b.mT @ a.mT, b.mT @ a.float().mT)):
+        assert result.dtype == torch.float32
+        torch.testing.assert_close(result, wanted)
+
+
 def test_half_precision_products_are_fast_and_right() -> None:
     a, b = torch.randn(3, 100, 200).half(), torch.randn(3, 200, 50).half()
     exact = a.double() @ b.double()

@@ -145,7 +145,8 @@ MISTAKES = [
     ("T.wait_flag('v', 'v', 0)", "T161", "T.wait_flag('v', 'v', 0)", "not V to V"),
     ("T.set_flag('v', 0)", "T161", "T.set_flag('v', 0)", "stands outside T.rs"),
     ("T.pipe_barrier('X')", "T161", "T.pipe_barrier('X')", "there is no pipe 'X'"),
-    ("with T.rs('X'):\n    pass", "T161", "T.rs('X')", "there is no pipe 'X'"),
+    ("with T.rs('X'):\n    T.set_flag('v', 0)", "T161", "T.set_flag('v', 0)", "there is no pipe 'X'"),
+    ("with T.rs(3):\n    pass", "T161", "T.rs(3)", "there is no pipe 3"),
     ("T.annotate_address({B: 0})", "T162", "T.annotate_address({B: 0})", "is not a buffer that the kernel allocates"),
     # not there yet
     ("T.printf('%d', cid)", "T190", "T.printf('%d', cid)", r"T\.printf is not supported yet"),

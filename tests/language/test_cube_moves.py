@@ -85,3 +85,39 @@ def test_relu_and_atomic_are_of_l0c(rng: np.random.Generator) -> None:
     with pytest.raises(tilelang.TileError) as caught:
         tilelang.compile(main, out_idx=[-1], target="npuir").mlir()
     assert caught.value.code == "T231"
+
+
+def test_lines_of_fractals_are_rows_or_columns(rng: np.random.Generator) -> None:
+    M = T.symbolic("M")
+
+    @T.prim_func
+    def main(A: T.Tensor((40,), "float16"), B: T.Tensor((24, 40), "float16"), S: T.Tensor((M, 40), "float16"),
+             C: T.Tensor((24,), "float32"), D: T.Tensor((24, 2), "float32"), E: T.Tensor((M, 24), "float32"),
+             F: T.Tensor((2, 24), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_L1((40, 1), "float16")
+            s = T.alloc_L1((40, 1), "float16")
+            r = T.alloc_L1((16, 40), "float16")
+            b = T.alloc_L1((24, 40), "float16")
+            c = T.alloc_L0C((24, 1), "float32")
+            d = T.alloc_L0C((24, 1), "float32")
+            e = T.alloc_L0C((16, 24), "float32")
+            T.copy(A, a[:, 0])
+            T.copy(S[2, 0:40], s[:, 0])
+            T.copy(A, r[0, :])
+            T.copy(B, b)
+            T.gemm(b, a, c, initC=True)
+            T.gemm(b, s, d, initC=True)
+            T.gemm(r, b, e, [1, 40, 24], initC=True, b_transpose=True)
+            T.copy(c[:, 0], C)
+            T.copy(d[:, 0], D[:, 1])
+            T.copy(d[:, 0], E[1, :])
+            T.copy(e[0, :], F[1, :])
+
+    a, b, s = (rng.standard_normal(shape).astype(np.float16) for shape in ((40,), (24, 40), (5, 40)))
+    c, d, e, f = (np.zeros(shape, np.float32) for shape in ((24,), (24, 2), (5, 24), (2, 24)))
+    tilelang.compile(main, target="npuir")(a, b, s, c, d, e, f)
+    first, second = b.astype(np.float32) @ a.astype(np.float32), b.astype(np.float32) @ s[2].astype(np.float32)
+    for found, expected in ((c, first), (d[:, 1], second), (e[1], second), (f[1], first)):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert not d[:, 0].any() and not f[0].any() and np.count_nonzero(e) == np.count_nonzero(e[1])

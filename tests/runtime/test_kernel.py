@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from samples import SYNC, doubled, product, scaled, symbolic_rows
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module, print_module
+from tilelang_npu.runtime.log import TileWarning
 
 
 def test_results_are_returned(rng: np.random.Generator) -> None:
@@ -175,3 +177,40 @@ def test_a_hole_in_a_result_warns_once() -> None:
     assert caught[0].filename == __file__
     assert np.isnan(b).sum() == 2048
     kernel(a)
+
+
+def _two_rows_each(rows: int):
+    @T.prim_func
+    def main(A: T.Tensor((8, 64), "float32"), S: T.Tensor((rows, 1), "float32"), unused: T.Tensor((8,), "int32")):
+        with T.Kernel(4, is_npu=True) as (cid, _):
+            a = T.alloc_ub((2, 64), "float32")
+            s = T.alloc_ub((2, 1), "float32")
+            T.copy(A[cid * 2, 0], a)
+            T.reduce_sum(a, s, dim=1)
+            T.copy(s, S[cid * 2:cid * 2 + 2, 0])
+
+    return main
+
+
+def test_an_array_that_is_longer_than_declared_is_reached_whole() -> None:
+    kernel = tilelang.compile(_two_rows_each(2), target="npuir")
+    a, s = np.arange(512, dtype=np.float32).reshape(8, 64), np.zeros((8, 1), np.float32)
+    with pytest.warns(TileWarning, match=r"T411: S has shape \[2, 1\]; the array has 8 rows"):
+        kernel(a, s, np.zeros(8, np.int32))
+    np.testing.assert_array_equal(s[:, 0], a.sum(1))
+    assert kernel.last_launch is not None
+    with pytest.warns(TileWarning), pytest.raises(TileError, match=r"rows 8\.\.9 of S are never written"):
+        kernel(a, np.zeros((10, 1), np.float32), np.zeros(8, np.int32))
+    with pytest.raises(TileError, match="T403"):
+        kernel(a, np.zeros((10, 2), np.float32), np.zeros(8, np.int32))
+    with pytest.raises(TileError, match="T403"):
+        kernel(a, np.zeros((1, 1), np.float32), np.zeros(8, np.int32))
+
+
+def test_none_for_what_the_kernel_does_not_touch() -> None:
+    kernel = tilelang.compile(_two_rows_each(8), target="npuir")
+    a, s = np.ones((8, 64), np.float32), np.zeros((8, 1), np.float32)
+    kernel(a, s, None)
+    assert (s == 64).all()
+    with pytest.raises(TileError, match="T406"):
+        kernel(None, s, None)

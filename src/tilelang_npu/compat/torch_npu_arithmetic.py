@@ -26,12 +26,22 @@ class _State:
 def _mm(left: Any, right: Any) -> Any:
     if left.dtype is torch.float16 and right.dtype is torch.float16:
         return torch.mm(left.float(), right.float()).half()
+    if left.dtype is not right.dtype:
+        left, right = _promoted(left, right)
     return torch.mm(left, right, out=left.new_empty((left.shape[0], right.shape[1])))
+
+
+def _promoted(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both in the type that holds either: a card multiplies half-precision matrices by float32 ones, the CPU does not."""
+    kind = torch.promote_types(left.dtype, right.dtype)
+    return left.to(kind), right.to(kind)
 
 
 def _bmm(left: Any, right: Any) -> Any:
     if left.dtype is torch.float16 and right.dtype is torch.float16:
         return torch.bmm(left.float(), right.float()).half()
+    if left.dtype is not right.dtype:
+        left, right = _promoted(left, right)
     return torch.bmm(left, right, out=left.new_empty((left.shape[0], left.shape[1], right.shape[2])))
 
 

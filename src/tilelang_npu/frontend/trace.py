@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from xdsl.dialects import func
@@ -84,13 +84,14 @@ class Traced:
                  for at in range(len(function.body.block.args))])
 
 
-def trace(function: PrimFunc, *, dialect: str = "auto") -> Traced:
+def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, int] | None = None) -> Traced:
     """Trace a kernel.
 
     Args:
         function: the kernel.
         dialect: whose rules its source follows: ``npuir``, ``ascendc``, ``gpu`` (as npuir), or ``auto`` to tell from the
             operations that it names.
+        lengths: of the first axis of tensors, by parameter, in place of those declared.
 
     Raises:
         TileError: the kernel is wrong, with the place in the user's file.
@@ -100,7 +101,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto") -> Traced:
     found = source.find(function.function)
     chosen = detect(found.node) if dialect == "auto" else ("npuir" if dialect == "gpu" else dialect)
     location = span(found.node, found.file, found.lines)
-    parameters = tuple(_parameter(function, found, argument) for argument in _arguments(found))
+    parameters = tuple(_lengthened(_parameter(function, found, argument), lengths or {}) for argument in _arguments(found))
     symbols = tuple(dict.fromkeys(
         name for parameter in parameters for size in parameter.shape or () if isinstance(size, Sym) for name in size.symbols()))
     entry = _entry(parameters, symbols)
@@ -165,6 +166,12 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
         return Parameter(name, "scalar", element_type(spelling, f"parameter {name!r}"), None, location)
     except TileError as error:
         raise error.at(location) from None
+
+
+def _lengthened(parameter: Parameter, lengths: Mapping[str, int]) -> Parameter:
+    if parameter.name not in lengths or parameter.shape is None:
+        return parameter
+    return replace(parameter, shape=(lengths[parameter.name], *parameter.shape[1:]))
 
 
 def _shape(name: str, shape: tuple[Any, ...]) -> tuple[Dimension, ...]:

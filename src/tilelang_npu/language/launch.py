@@ -92,14 +92,18 @@ class Scope(Frame):
 
 
 class rs(Frame):
-    """The pipe that ``T.set_flag`` and ``T.wait_flag`` in the body belong to (npuir dialect).
+    """The pipe that ``T.set_flag``, ``T.wait_flag`` and the flags between cores in the body belong to (npuir dialect).
+
+    It says nothing of other operations, so that any word may stand there where the body has no flag; a flag asks for a pipe.
 
     Raises:
-        TileError: T161, no such pipe.
+        TileError: T161, not a word.
     """
 
     def __init__(self, pipe: str) -> None:
-        self.pipe = pipe_name(pipe, "T.rs")
+        if not isinstance(pipe, str) or not pipe:
+            raise TileError(f"T.rs: there is no pipe {pipe!r}", code="T161", help="pipes are " + ", ".join(PIPES))
+        self.pipe = pipe
 
 
 def pipe_name(spelling: Any, what: str) -> str:

@@ -69,7 +69,8 @@ def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments
         if builder.pipe is None:
             raise TileError(f"{what}({names[0]!r}, ...) with one pipe stands outside T.rs", code="T161",
                             help=f"put it into `with T.rs(pipe):`, or write {what}(src, dst, event)")
-        pipes = [builder.pipe, *pipes] if own_pipe_first else [*pipes, builder.pipe]
+        own = pipe_name(builder.pipe, f"{what} inside T.rs")
+        pipes = [own, *pipes] if own_pipe_first else [*pipes, own]
     if pipes[0] == pipes[1] or "ALL" in pipes:
         raise TileError(f"{what}: an event goes from one pipe to another, not {pipes[0]} to {pipes[1]}", code="T161",
                         help="T.pipe_barrier orders the work of one pipe")
@@ -147,7 +148,7 @@ def sync_all() -> None:
 
 def _meeting(what: str, flag: Any, mode: str) -> None:
     builder = tracing.builder(what)
-    pipe = builder.pipe or "S"
+    pipe = pipe_name(builder.pipe, f"{what} inside T.rs") if builder.pipe is not None else "S"
     core, number = _core(builder, what, pipe), _cross_flag(builder, what, flag)
     builder.tile_op(hivm.SyncBlockSetOp(core, pipe, "S", number, mode=mode), what)
     builder.tile_op(hivm.SyncBlockWaitOp(core, "S", pipe, number, mode=mode), what)
@@ -156,7 +157,7 @@ def _meeting(what: str, flag: Any, mode: str) -> None:
 def _own_pipe(builder: Builder, what: str) -> str:
     if builder.pipe is None:
         raise TileError(f"{what} stands outside T.rs", code="T161", help="put it into `with T.rs(pipe):`")
-    return builder.pipe
+    return pipe_name(builder.pipe, f"{what} inside T.rs")
 
 
 _PIPE_CORES = {"V": "VECTOR", "M": "CUBE", "MTE1": "CUBE", "FIX": "CUBE"}

@@ -177,7 +177,8 @@ def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destin
             continue
         how = overlap(operand, destination)
         late = position > 0 and isinstance(entry, Composite)
-        if how == "partial" or (how == "same" and (not entry.in_place or late)):
+        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding: each element in its place
+        if how == "partial" or (how == "same" and ((not entry.in_place and not same_type) or late)):
             reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
             raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",
                             notes=_described(entry, sources, destination), help="write to another buffer")

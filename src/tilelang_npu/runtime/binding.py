@@ -72,6 +72,7 @@ class Signature:
         written: positions that the kernel writes.
         flat: a parameter's shape says how the kernel sees the caller's memory, as on the ascendc branch: an array of another
             size is taken with a warning, and what lies beyond its end is found when it is touched.
+        untouched: positions that it neither reads nor writes: None may be passed there.
     """
 
     kernel: str
@@ -81,6 +82,7 @@ class Signature:
     workspaces: tuple[int, ...]
     written: frozenset[int]
     flat: bool = False
+    untouched: frozenset[int] = frozenset()
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -102,17 +104,33 @@ class Signature:
         if len(arguments) != len(passed):
             raise self._miscounted(arguments, called)
         values: list[Any] = [None] * len(self.parameters)
+        left = [position for position in (*self.outputs, *self.workspaces) if position not in passed]
         for position, argument in zip(passed, arguments, strict=True):
-            values[position] = _checked(self.parameters[position], argument, position in self.written, called)
+            if argument is None and position in self.untouched and self.parameters[position].shape is not None:
+                left.append(position)
+            else:
+                values[position] = _checked(self.parameters[position], argument, position in self.written, called)
         symbols = self._solve(values, called)
         for position in passed:
             parameter = self.parameters[position]
-            if parameter.shape is not None:
+            if parameter.shape is not None and position not in left:
                 values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
-        for position in (*self.outputs, *self.workspaces):
-            if position not in passed:
-                values[position] = _allocate(self.parameters[position], symbols)
+        for position in left:
+            values[position] = _allocate(self.parameters[position], symbols)
         return Call(values, symbols)
+
+    def longer(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """Lengths along the first axis of the arrays that are longer there than declared and fit otherwise, by parameter."""
+        found = {}
+        if len(arguments) == len(self.inputs):
+            for position, argument in zip(self.inputs, arguments, strict=True):
+                parameter = self.parameters[position]
+                shape = tuple(argument.shape) if is_tensor(argument) else ()
+                declared = [size for size in parameter.shape or () if isinstance(size, int)]
+                constant = len(shape) == len(declared) == len(parameter.shape or ()) > 0
+                if constant and list(shape[1:]) == declared[1:] and shape[0] > declared[0]:
+                    found[parameter.name] = int(shape[0])
+        return found
 
     def _miscounted(self, arguments: Sequence[Any], called: Location | None) -> TileError:
         taken = ", ".join(self.parameters[position].name for position in self.inputs) or "nothing"

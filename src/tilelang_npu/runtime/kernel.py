@@ -50,12 +50,19 @@ class JITKernel:
         signature: what it is called with.
     """
 
-    def __init__(self, func: PrimFunc, settings: Settings) -> None:
+    def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
+        """Trace and prepare a kernel.
+
+        Args:
+            func: the function.
+            settings: target, switches, outputs.
+            lengths: of the first axis of parameters, in place of those declared.
+        """
         if settings.verbose:
             set_log_level("INFO")
         self.prim_func = func
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
-        traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at))
+        traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
         self.name = traced.name
         self.dialect = traced.dialect
         self.remarks = traced.remarks
@@ -72,7 +79,10 @@ class JITKernel:
         self._lowering = Lowering(traced, self.chip, self.switches)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
-                                   flat=self.dialect == "ascendc")
+                                   flat=self.dialect == "ascendc",
+                                   untouched=frozenset(range(count)) - frozenset(self._effects))
+        self._settings = settings
+        self._longer: dict[tuple[tuple[str, int], ...], JITKernel] = {}
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
         self.last_launch: Launch | None = None
         self.latency: float | None = None
@@ -128,11 +138,13 @@ class JITKernel:
             dialect, as on its branch). They are torch tensors if an argument is one, else NumPy arrays.
 
         Raises:
-            TileError: T401 to T407 an argument does not fit, T410 the grid's tiles do not cover a result, and what the
-                machine finds in the run.
+            TileError: T401 to T407 an argument does not fit (an array may be longer than declared in the npuir dialect),
+                T410 the grid's tiles do not cover a result, and what the machine finds in the run.
         """
         from tilelang_npu.simulator import Launch
 
+        if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
+            return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
         numbers = [call.symbols[name] for name in self.signature.symbols]
         schedule = environment.SCHEDULE.text() or None
@@ -144,6 +156,25 @@ class JITKernel:
         if not results:
             return None if self.dialect == "npuir" else []
         return results[0] if len(results) == 1 else results
+
+    def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
+        """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
+        key = tuple(lengths.items())
+        if key not in self._longer:
+            for parameter in self.params:
+                if parameter.name in lengths:
+                    rows = lengths[parameter.name]
+                    warn_at(TileError(
+                        f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the"
+                        " kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+            self._longer[key] = JITKernel(self.prim_func, self._settings, lengths)
+        return self._longer[key]
+
+    def _called_for(self, kernel: JITKernel, args: tuple[Any, ...]) -> Any:
+        try:
+            return self(*args)
+        finally:
+            kernel.last_launch = self.last_launch
 
     def _blocks(self, call: Call) -> int:
         """How many blocks a run launches.

@@ -28,13 +28,14 @@ from tilelang_npu.transforms.accumulators import folds, restarted
 from tilelang_npu.transforms.buffers import NAMES, Use, covers_root, root_of, space_of, uses_of, walk, with_space
 from tilelang_npu.transforms.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.vector_bound import vector_bound
 
 _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", "scalar": "ub"}
 _WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
          "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
 _OPEN = ("shared", "fragment")
 DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf"),
-          ("cbuf", "ca"), ("cbuf", "cb")}
+          ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
 """Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
 
 Valid = dict[SSAValue, frozenset[str]]
@@ -48,12 +49,14 @@ class _Homes:
     by_space: dict[str, SSAValue]
 
 
-def _needed(uses: Iterable[Use]) -> list[str]:
-    """The memories that the uses of a buffer call for."""
+def _needed(uses: Iterable[Use], bound: set[tile.CopyOp]) -> list[str]:
+    """The memories that the uses of a buffer call for; ``bound`` are the copies of the Vector core."""
     found: list[str] = []
     for use in uses:
         if use.role in _NEEDS:
             found.append(_NEEDS[use.role])
+        elif use.op in bound:
+            found.append("ub")
         elif use.role == "copy-source" and space_of(use.op.operands[1]) in ("ca", "cb"):
             found.append("cbuf")  # what L0A and L0B are loaded from
     return list(dict.fromkeys(found))
@@ -72,7 +75,7 @@ def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> Non
                     _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
                 if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
                     continue
-                if "cc" in spaces[source]:
+                if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
                     _add(spaces[source], "gm")
                 elif "cbuf" in spaces[target]:
                     _add(spaces[target], "gm")
@@ -119,8 +122,9 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
 class _Coherence:
     """Redirects the uses of buffers with several homes and places the copies between the homes."""
 
-    def __init__(self, homes: dict[SSAValue, _Homes]):
+    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp]):
         self.homes = homes
+        self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
 
@@ -199,6 +203,8 @@ class _Coherence:
     def _route(self, op: tile.CopyOp, state: Valid) -> dict[int, str]:
         """The memories that a copy goes from and to: where the value is, and where it is wanted next."""
         source, target = root_of(op.source), root_of(op.target)
+        if op in self.bound:
+            return {index: "ub" for index, side in enumerate((source, target)) if side in self.homes}
         held: list[str] = [space_of(source)]
         if source in self.homes:
             held = sorted(state.get(source, frozenset()), key=_PREFERENCE.index)
@@ -307,6 +313,7 @@ class InferScopes(ModulePass):
                 allocations.append(inner)
             for use in uses_of(inner):
                 uses.setdefault(root_of(use.value), []).append(use)
+        bound = vector_bound(op)
         spaces: dict[SSAValue, list[str]] = {}
         for allocation in allocations:
             buffer: SSAValue = allocation.result
@@ -314,7 +321,7 @@ class InferScopes(ModulePass):
             if space == "local":
                 continue
             if space in _OPEN:
-                spaces[buffer] = _needed(uses.get(buffer, ())) or ["ub"]
+                spaces[buffer] = _needed(uses.get(buffer, ()), bound) or ["ub"]
             else:
                 _check_fixed(buffer, space, uses.get(buffer, ()))
                 spaces[buffer] = [space]
@@ -332,7 +339,7 @@ class InferScopes(ModulePass):
                 assert isinstance(owner, tile.AllocOp)
                 homes[buffer] = _split(owner, wanted)
         if homes:
-            coherence = _Coherence(homes)
+            coherence = _Coherence(homes, bound)
             for region in op.regions:
                 for block in region.blocks:
                     coherence.block(block, {}, place=True)

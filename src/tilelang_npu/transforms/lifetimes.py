@@ -8,10 +8,10 @@ bytes are written again is the synchronisation pass's to order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
@@ -32,6 +32,8 @@ class Life:
         nbytes: size of one copy in bytes, not rounded.
         slots: number of copies.
         start, end: first and last position at which it is alive, both included.
+        heirs: allocations whose life begins in the operation that this one's ends in, and that may take its bytes whole:
+            an elementwise operation reads each element before it writes it.
     """
 
     op: memref.AllocOp
@@ -40,6 +42,7 @@ class Life:
     slots: int
     start: int
     end: int
+    heirs: frozenset[SSAValue] = frozenset()
 
     @property
     def label(self) -> str:
@@ -95,7 +98,37 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
                 if isinstance(loop, (scf.ForOp, scf.WhileOp)):
                     start, end = position[loop], last_inside[loop]
             lives.append(Life(op, space, _nbytes(op), slots, start, end))
-    return lives, order
+    return _with_heirs(lives, order), order
+
+
+def _with_heirs(lives: list[Life], order: list[Operation]) -> list[Life]:
+    """The lives, each with those that may take its bytes."""
+    heirs: dict[SSAValue, set[SSAValue]] = {}
+    by_value: dict[SSAValue, Life] = {life.op.memref: life for life in lives if life.slots == 1}
+    for position, op in enumerate(order):
+        if not isinstance(op, hivm.ElementwiseOp) or not op.ENTRY.in_place:
+            continue
+        (target,) = op.outs() if len(op.outs()) == 1 else (None,)
+        heir = None if target is None else by_value.get(root_of(target))
+        if target is None or heir is None or heir.start != position:
+            continue
+        sources = [source for source in op.ins() if isinstance(source.type, MemRefType)]
+        for giver in {by_value.get(root_of(source)) for source in sources} - {None, heir}:
+            if giver is not None and giver.end == position and all(
+                    _same_places(source, target) for source in sources if root_of(source) is giver.op.memref):
+                heirs.setdefault(giver.op.memref, set()).add(heir.op.memref)
+    return [replace(life, heirs=frozenset(heirs.get(life.op.memref, ()))) for life in lives]
+
+
+def _same_places(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two views of two allocations show the same elements of them."""
+    if isinstance(a.owner, memref.AllocOp) and isinstance(b.owner, memref.AllocOp):
+        return a.type == b.type
+    if not isinstance(a.owner, memref.SubviewOp) or not isinstance(b.owner, memref.SubviewOp):
+        return False
+    return a.type == b.type and list(a.owner.operands[1:]) == list(b.owner.operands[1:]) and all(
+        a.owner.properties[name] == b.owner.properties[name]
+        for name in ("static_offsets", "static_sizes", "static_strides")) and _same_places(a.owner.source, b.owner.source)
 
 
 def _last_positions(order: list[Operation], position: dict[Operation, int]) -> dict[Operation, int]:

@@ -2,8 +2,9 @@
 
 If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
-for its whole life. Addresses that the user fixed are kept as they are. What does not fit is an error that lists what
-is alive at the peak. With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
+for its whole life. What an elementwise operation writes may take the bytes of what it reads for the last time.
+Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
+With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
 
 Runs after core splitting, before synchronisation, which works on the bytes decided here.
 """
@@ -37,6 +38,11 @@ def _rounded(nbytes: int, space: str) -> int:
     return -(-nbytes // unit) * unit
 
 
+def _inherits(one: Life, other: Life) -> bool:
+    """Whether one of two lives begins where the other ends, and may take its bytes."""
+    return one.op.memref in other.heirs or other.op.memref in one.heirs
+
+
 @dataclass
 class _Plan:
     """Addresses given out so far in one memory: (start, end, life) of each copy."""
@@ -45,12 +51,21 @@ class _Plan:
     taken: list[tuple[int, int, Life]] = field(default_factory=list)
 
     def lowest(self, life: Life, nbytes: int) -> int:
-        """The lowest address where ``nbytes`` are free during the whole life."""
+        """The lowest address where ``nbytes`` are free during the whole life; the bytes of one that it inherits come first."""
+        for start, end, other in self.taken:
+            if _inherits(life, other) and end - start == nbytes and self._free(life, start, end):
+                return start
         address = 0
         for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
             if other.overlaps(life) and start < address + nbytes and end > address:
                 address = end
         return address
+
+    def _free(self, life: Life, start: int, end: int) -> bool:
+        """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
+        return not any(other.overlaps(life) and left < end and right > start
+                       and not (_inherits(life, other) and (left, right) == (start, end))
+                       for left, right, other in self.taken)
 
     def take(self, life: Life, address: int, nbytes: int) -> None:
         self.taken.append((address, address + nbytes, life))

@@ -153,8 +153,7 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     if source.buffer.dtype != target.buffer.dtype:
         raise refuse(op, f"GM to L1 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
                      help="give both buffers the same element type, or convert in UB")
-    if len(source.axes) == 1:
-        source, target = _as_row(source), _as_row(target)
+    source, target = _as_matrices(source, target)
     sizes, partial = clip(emit, source)
     padded = _fractal_padding(target)
     short = _short(source, target)
@@ -171,8 +170,20 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     ))
 
 
-def _as_row(view: View) -> View:
-    return replace(view, axes=(None, *view.axes))
+def _as_matrices(rows: View, fractal: View) -> tuple[View, View]:
+    """A line of a tensor and one of fractals as matrices: a row, or a column where the fractal side has one.
+
+    The other axis of the line is one that the view has dropped, where there is one on the right side, or one of its own.
+    """
+    if len(rows.axes) != 1 or len(fractal.sizes) < 2:
+        return rows, fractal
+    last = len(fractal.sizes) - 1
+    column = fractal.axes == (last - 1,)
+    (axis,) = rows.axes
+    dropped = [] if axis is None else [other for other in range(len(rows.sizes)) if (other > axis) == column and other != axis]
+    other = next((each for each in (reversed(dropped) if not column else dropped)), None)
+    axes = (axis, other) if column else (other, axis)
+    return replace(rows, axes=axes), replace(fractal, axes=(last - 1, last))
 
 
 def _fractal_padding(target: View) -> bool:
@@ -216,8 +227,7 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
                      help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
     to_gm = target.buffer.space == "gm"
     if to_gm:
-        if len(target.axes) == 1:
-            source, target = _as_row(source), _as_row(target)
+        target, source = _as_matrices(target, source)
         sizes, partial = clip(emit, target)
         if partial is not None:
             target = _cropped(emit, target, sizes)
@@ -237,8 +247,7 @@ def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     if source.buffer.dtype != target.buffer.dtype:
         raise refuse(op, f"L1 to GM cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
                      help="give both buffers the same element type")
-    if len(target.axes) == 1:
-        source, target = _as_row(source), _as_row(target)
+    target, source = _as_matrices(target, source)
     sizes, partial = clip(emit, target)
     if partial is not None:
         target = _cropped(emit, target, sizes)

@@ -139,15 +139,10 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
-    strides: list[Value] = []
-    for axis, stride in enumerate(source.type.get_strides() or []):
-        dense: Value = 1  # a stride that only run time knows is a tensor's, whose rows have no gaps
-        for size in view.buffer.shape[axis + 1:] if stride is None else ():
-            dense = emit.mul(dense, size)
-        strides.append(dense if stride is None else stride)
+    strides = _strides(emit, view.buffer)
     offset: Value = 0
-    for position, step in zip(view.offsets, strides, strict=True):
-        offset = emit.add(offset, emit.mul(position, step))
+    for position, stride in zip(view.offsets, strides, strict=True):
+        offset = emit.add(offset, emit.mul(position, stride))
     sizes, steps = list(view.shape), [1 if axis is None else strides[axis] for axis in view.axes]
     layout = StridedLayoutAttr([step if isinstance(step, int) else None for step in steps],
                                offset if isinstance(offset, int) else None)
@@ -156,6 +151,17 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     made = memref.ReinterpretCastOp.from_dynamic(source, [offset], sizes, steps, kind)
     result: SSAValue = emit.insert(made).result
     return result
+
+
+def _strides(emit: Emitter, buffer: Buffer) -> list[Value]:
+    """Strides in elements. Those that the type leaves open are products of extents: tensors in GM have no gaps."""
+    assert isinstance(buffer.value.type, MemRefType)
+    found: list[Value] = []
+    dense: Value = 1
+    for size, stride in zip(reversed(buffer.shape), reversed(buffer.value.type.get_strides() or []), strict=True):
+        found.insert(0, dense if stride is None else stride)
+        dense = emit.mul(dense, size)
+    return found
 
 
 def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
