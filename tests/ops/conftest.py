@@ -83,6 +83,11 @@ class Batch:
     def call(self, statement: str, target: str, wanted: np.ndarray, ulps: int = 0) -> None:
         """Add a statement; afterwards ``target`` has to hold ``wanted``."""
         self.statements.append(statement)
+        self.also(target, wanted, ulps)
+
+    def also(self, target: str, wanted: np.ndarray, ulps: int = 0) -> None:
+        """A further buffer that the last statement writes."""
+        statement = self.statements[-1]
         self.targets.append(target)
         given = {name: self.arrays[name].copy() for name in self.arrays if re.search(rf"\b{name}\b", statement)}
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from simulator import texts
-from tilelang_npu import ops
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator import Launch, simulate
@@ -57,46 +56,6 @@ def numbers(rng: np.random.Generator, size: tuple[int, ...], element: Any) -> np
     if kind == np.bool_:
         return rng.integers(0, 2, size).astype(kind)
     return (rng.random(size) * 3 + 0.25).astype(kind)
-
-
-def declared() -> list[Any]:
-    cases = []
-    for entry in ops.elementwise():
-        if entry.result == "same" and not entry.condition and entry.outputs == 1:
-            cases += [pytest.param(entry, element, id=f"{entry.hivm}-{element.mlir}") for element in entry.dtypes]
-    return cases
-
-
-@pytest.mark.parametrize(("entry", "element"), declared())
-def test_elementwise(rng: np.random.Generator, entry: ops.Elementwise, element: ops.DType) -> None:
-    """The simulator computes what the table says, in f32 where the type is narrower."""
-    size = (9, 20)
-    inputs = [numbers(rng, size, element.numpy) for _ in range(entry.inputs)]
-    if entry.hivm in ("vshl", "vshr"):
-        inputs = [inputs[0]]
-    elif "mod" in entry.hivm and element.is_bool:
-        inputs[1][...] = True  # nothing is defined modulo zero
-    output = np.zeros(size, element.numpy)
-    names = ", ".join(f"%i{n}" for n in range(len(inputs)))
-    kinds = ", ".join(f"$i{n}" for n in range(len(inputs)))
-    constants = ""
-    if entry.hivm in ("vshl", "vshr"):
-        constants = f"    %amount = arith.constant 2 : {element.mlir}"
-        names, kinds = names + ", %amount", kinds + f", {element.mlir}"
-    clause = " round : false" if entry.hivm == "vshr" else ""
-    run(inputs, [output], f"    hivm.hir.{entry.hivm} ins({names} : {kinds}) outs(%o0 : $o0){clause}", constants)
-    narrow = element.is_float and element.bits < 32
-    values: list[Any] = [array.astype(np.float32) if narrow else array for array in inputs]
-    if entry.hivm in ("vshl", "vshr"):
-        values.append(element.numpy.type(2))
-    if entry.hivm in ("vnot", "vand", "vor", "vxor") and element.is_float:
-        values = [array.view(f"u{element.nbytes}") for array in inputs]
-        expected = np.asarray(entry.meaning(*values)).view(element.numpy)
-    else:
-        if element.is_bool and entry.hivm not in ("vnot", "vand", "vor", "vxor"):
-            values = [array.astype(np.int8) for array in values]
-        expected = np.asarray(entry.meaning(*values)).astype(element.numpy)
-    np.testing.assert_array_equal(output.view(f"u{element.nbytes}"), expected.view(f"u{element.nbytes}"))
 
 
 @pytest.mark.parametrize("element", [np.float16, np.float32, np.int32])

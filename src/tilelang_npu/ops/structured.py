@@ -392,7 +392,7 @@ entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "d
       "offset + index * stride over all axes.")
 entry("interleave", _both("interleave"), ("srcs",), "vinterleave", MOVABLE, "gather", _interleave, _check_interleave,
       "Elements of two buffers in turn along the last axis.")
-entry("deinterleave", _both("deinterleave"), ("src",), "vdeinterleave", MOVABLE, "reducev2", _deinterleave, _check_interleave,
+entry("deinterleave", _both("deinterleave"), ("src",), "vdeinterleave", PLAIN, "reducev2", _deinterleave, _check_interleave,
       "The even and the odd elements of the last axis.", outputs=("dsts",))
 entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat, _check_concat, "Buffers behind one another.")
 entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad, "A value before and behind one axis.")

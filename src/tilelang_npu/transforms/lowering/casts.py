@@ -1,13 +1,22 @@
-"""The shortest way from one element type to another through the conversions that the Vector core has."""
+"""Conversions of tiles: the shortest way from one element type to another through those that the Vector core has."""
 
 from __future__ import annotations
 
 from collections import deque
 from functools import cache
+from typing import TYPE_CHECKING
 
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm.casts import cast_name, is_supported_cast
 from tilelang_npu.dialects.hivm.structured import mlir_type
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.lowering.views import View, broadcast_axes, materialise
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.lower_to_hivm import Lowering
 
 _TYPES = tuple(dtype(name) for name in ("i1", "i4", "i8", "ui8", "i16", "i32", "i64", "f16", "bf16", "f32"))
 _PRECISION = {"i1": 1, "i4": 4, "i8": 8, "ui8": 8, "i16": 16, "f16": 11, "bf16": 8, "i32": 32, "f32": 24, "i64": 64}
@@ -31,6 +40,8 @@ def _widens(a: DType, b: DType) -> bool:
     """Whether every value of ``a`` is a value of ``b``."""
     if a.is_float and not b.is_float:
         return False
+    if a.is_integer and b.is_integer and a.is_signed != b.is_signed:
+        return b.is_signed and b.bits > a.bits
     return _PRECISION.get(b.mlir, 0) >= _PRECISION.get(a.mlir, 99)
 
 
@@ -43,9 +54,11 @@ def cast_path(source: DType, target: DType, mode: str) -> tuple[tuple[DType, str
     """
     if source == target:
         return ((target, mode),) if _direct(source, target, mode) else None
+    if source.is_integer and target.is_integer and not _widens(source, target):
+        return _wrapping_path(source, target, mode)
     for exact in (True, False):
         queue: deque[tuple[DType, ...]] = deque([(source,)])
-        seen = {source}
+        seen = {source, target}
         while queue:
             path = queue.popleft()
             here = path[-1]
@@ -58,3 +71,38 @@ def cast_path(source: DType, target: DType, mode: str) -> tuple[tuple[DType, str
                     seen.add(middle)
                     queue.append((*path, middle))
     return None
+
+
+def _wrapping_path(source: DType, target: DType, mode: str) -> tuple[tuple[DType, str], ...] | None:
+    """From an integer type to one that does not hold all its values: one step, or dropping high bits until they are gone."""
+    last = _last_step(source, target, mode)
+    if last is not None:
+        return ((target, last),)
+    halves = (kind for kind in reversed(_TYPES) if kind.is_integer and target.bits < kind.bits < source.bits)
+    half = next((kind for kind in halves if _direct(source, kind, "truncwithoverflow")), None)
+    rest = cast_path(half, target, "truncwithoverflow") if half is not None else None
+    return ((half, "truncwithoverflow"), *rest) if half is not None and rest is not None else None
+
+
+def convert(lowering: Lowering, op: Operation, source: View, target: View, mode: str) -> None:
+    """``target = cast(source)`` in UB, through the types that the hardware converts directly; unit axes repeat.
+
+    Raises:
+        TileError: T234, no way between the types, or none with that rounding mode.
+    """
+    emit, kinds = lowering.emit, (source.buffer.dtype, target.buffer.dtype)
+    path = cast_path(*kinds, mode)
+    if path is None:
+        modes = [other for other in ("rint", "round", "floor", "ceil", "trunc", "odd") if cast_path(*kinds, other) is not None]
+        raise refuse(op, f"there is no conversion from {kinds[0]} to {kinds[1]} with the rounding mode {mode}", "T234",
+                     notes=(f"{source.buffer.label} is {kinds[0]}, {target.buffer.label} is {kinds[1]}",),
+                     help=f"there is one with {', '.join(modes)}" if modes else "convert to float16 or float32 first")
+    current = source
+    for kind, step_mode in path:
+        last = kind == target.buffer.dtype
+        landing = target if last else lowering.scratch(target, lowering.type_of(kind))
+        unsigned = any(side.is_integer and not side.is_signed for side in (current.buffer.dtype, kind))
+        emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, landing, op)], round_mode=step_mode,
+                                 cast="cast_unsigned" if unsigned else "cast_signed",
+                                 broadcast=broadcast_axes([current], landing)))
+        current = landing

@@ -13,20 +13,20 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.transforms.emit import Value
 from tilelang_npu.transforms.locations import refuse
-from tilelang_npu.transforms.lowering.views import View, materialise
+from tilelang_npu.transforms.lowering.casts import convert
+from tilelang_npu.transforms.lowering.views import View, broadcast_axes, materialise
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
 
 
-def _broadcast_axes(inputs: list[View], target: View) -> list[int]:
-    return [axis for axis, size in enumerate(target.shape)
-            if size != 1 and any(view.shape[axis] == 1 for view in inputs)]
-
-
 def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
     """One HIVM vector op; scalars become constants of the element type, or a filled tile where the op takes none."""
     emit, entry, target = lowering.emit, op.entry(), lowering.view(op.target)
+    if entry.result == "any":
+        mode = op.attributes.get("round_mode")
+        convert(lowering, op, lowering.view(op.inputs[0]), target, mode.data if isinstance(mode, StringAttr) else "rint")
+        return
     operands: list[SSAValue] = []
     views: list[View] = []
     element = next((lowering.view(v).buffer.element for i, v in enumerate(op.inputs)
@@ -46,7 +46,7 @@ def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
             emit.insert(hivm.VBrcOp(scalar, place))
             views.append(filled)
             operands.append(place)
-    axes = _broadcast_axes(views, target)
+    axes = broadcast_axes(views, target)
     if axes and not entry.broadcast:
         raise refuse(op, f"{entry.name} does not broadcast its operands", "T250", help="broadcast the operand first (T.vbrc)")
     kinds = {view.buffer.dtype for view in views[1 if entry.condition else 0:]}
@@ -95,7 +95,7 @@ def lower_broadcast(lowering: Lowering, op: tile.BroadcastOp) -> None:
     """``hivm.hir.vbrc`` of a tile along its unit axes."""
     emit = lowering.emit
     source, target = lowering.view(op.source), lowering.view(op.target)
-    axes = _broadcast_axes([source], target)
+    axes = broadcast_axes([source], target)
     places = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 

@@ -17,7 +17,7 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
-from tilelang_npu.transforms.lowering.casts import cast_path
+from tilelang_npu.transforms.lowering.casts import convert
 from tilelang_npu.transforms.lowering.views import View, materialise
 
 if TYPE_CHECKING:
@@ -110,12 +110,16 @@ _DETOURS = {
 }
 
 
+def _round_mode(op: tile.CopyOp) -> str:
+    return op.round_mode.data if op.round_mode is not None else "rint"
+
+
 def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         landing = lowering.scratch(target, source.buffer.element)
         _gm_to_ub(lowering, op, source, landing)
-        convert(lowering, op, landing, target)
+        convert(lowering, op, landing, target, _round_mode(op))
         return
     sizes, partial = clip(emit, source)
     if _short(source, target):
@@ -209,7 +213,7 @@ def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         staged = lowering.scratch(source, target.buffer.element)
-        convert(lowering, op, source, staged)
+        convert(lowering, op, source, staged, _round_mode(op))
         source = staged
     sizes, partial = clip(emit, target)
     if partial is not None:
@@ -256,24 +260,10 @@ def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
 
 def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
     if source.buffer.dtype != target.buffer.dtype:
-        convert(lowering, op, source, target)
+        convert(lowering, op, source, target, _round_mode(op))
         return
     emit = lowering.emit
     emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, target, op)))
-
-
-def convert(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
-    """``target = cast(source)`` in UB, through the types that the hardware converts directly."""
-    emit, mode = lowering.emit, op.round_mode.data if op.round_mode is not None else "rint"
-    path = cast_path(source.buffer.dtype, target.buffer.dtype, mode)
-    if path is None:
-        raise refuse(op, f"no conversion from {source.buffer.dtype} to {target.buffer.dtype} with mode {mode}", "T234")
-    current = source
-    for kind, step_mode in path[:-1]:
-        landing = lowering.scratch(target, lowering.type_of(kind))
-        emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, landing, op)], round_mode=step_mode))
-        current = landing
-    emit.insert(hivm.VCastOp([materialise(emit, current, op)], [materialise(emit, target, op)], round_mode=path[-1][1]))
 
 
 _PATHS = {
@@ -288,4 +278,4 @@ _PATHS = {
     ("cc", "cbuf"): _l0c_out,
 }
 
-__all__ = ["clip", "convert", "lower_copy"]
+__all__ = ["clip", "lower_copy"]

@@ -102,6 +102,12 @@ def fractal_shape(rows: int, columns: int, element: DType, *, accumulator: bool)
     return -(-columns // c0), -(-rows // FRACTAL_ROWS), FRACTAL_ROWS, c0
 
 
+def broadcast_axes(inputs: list[View], target: View) -> list[int]:
+    """Axes along which an input of size 1 is repeated."""
+    return [axis for axis, size in enumerate(target.shape)
+            if size != 1 and any(view.shape[axis] == 1 for view in inputs)]
+
+
 def materialise(emit: Emitter, view: View, op: Operation) -> SSAValue:
     """The memref of a view; ``op`` is the operation it is for, named where the view cannot be had."""
     if view.buffer.fractal:
