@@ -131,17 +131,19 @@ class _Reporter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.names: dict[str, str] = {}
         self.found: dict[str, dict[str, Any]] = {}
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         _USED.clear()
+        name = self.names[item.nodeid] = "::".join([str(item.path), *item.nodeid.split("::")[1:]])
         yield
-        self.found[item.nodeid] = {"ops": sorted(_USED), "passed": True}
+        self.found[name] = {"ops": sorted(_USED), "passed": True}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
-            self.found.setdefault(report.nodeid, {"ops": []})["passed"] = False
+            self.found.setdefault(self.names.get(report.nodeid, report.nodeid), {"ops": []})["passed"] = False
 
     def pytest_sessionfinish(self) -> None:
         self.path.write_text(json.dumps(self.found), encoding="utf-8")
@@ -173,7 +175,8 @@ def _run(tests: Sequence[str], arguments: Sequence[str], where: str, name: str |
         report = Path(folder, "report.json")
         here, cache = str(Path(__file__).parent), str(Path(folder, "cache"))
         paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "perturbation", *arguments,
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "perturbation",
+                   "--continue-on-collection-errors", *arguments,
                    "--perturb-report", str(report), *(["--perturb", name] if name else []), *tests]
         done = subprocess.run(command, cwd=where, env={**os.environ, "PYTHONPATH": paths, "TILELANG_CACHE_DIR": cache},
                               capture_output=True, text=True, check=False)
@@ -194,11 +197,13 @@ def main() -> int:
     parser.add_argument("--ops", default="", help="names, with commas; all that the tests use where it is left out")
     parser.add_argument("--most", type=int, default=20, help="at most so many tests for each operation")
     parser.add_argument("--json", type=Path, help="write the table there too")
-    parser.add_argument("arguments", nargs="*", help="arguments of pytest, behind --")
-    args = parser.parse_args()
+    parser.epilog = "What stands behind -- are arguments of pytest."
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    args, arguments = parser.parse_args(words[:split]), words[split + 1:]
     where = args.where.resolve()
     folder = where if where.is_dir() else where.parent
-    plain = _run([str(where)], args.arguments, str(folder), None)
+    plain = _run([str(where)], arguments, str(folder), None)
     used = sorted({name for facts in plain.values() for name in facts["ops"]})
     names = [name for name in args.ops.split(",") if name] or used
     rows, missed = [], 0
@@ -206,8 +211,7 @@ def main() -> int:
     for name in names:
         users = _users(plain, name)
         chosen = users[:: max(1, -(-len(users) // args.most))]
-        roots = [os.path.relpath(Path(item.split("::", 1)[0]), ".") + "::" + item.split("::", 1)[1] for item in chosen]
-        outcome = _run(roots, args.arguments, str(folder), name) if chosen else {}
+        outcome = _run(chosen, arguments, str(folder), name) if chosen else {}
         failed = sum(not facts["passed"] for facts in outcome.values())
         missed += bool(chosen) and not failed
         rows.append({"operation": name, "users": len(users), "run": len(outcome), "failed": failed})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import tilelang_npu
 from tilelang_npu import target
+from tilelang_npu.cli import operations_page
+from tilelang_npu.ops import operations
 from tilelang_npu.transforms import pipeline
 
 
@@ -20,6 +23,24 @@ def test_chips(tool) -> None:
 def test_ops(tool) -> None:
     assert "vexp" in tool("ops").out
     assert [line.split()[0] for line in tool("ops", "rsqrt").out.splitlines()] == ["operation", "rsqrt"]
+
+
+def test_ops_columns(tool) -> None:
+    rows = [line.split() for line in tool("ops").out.splitlines()]
+    named = {row[0]: row for row in rows}
+    assert named["exp"] == ["exp", "V", "vexp", "exp", "f16", "f32", "tile.exp", "vexp", "npuir_exp"]
+    assert set(operations()) == set(named) - {"operation"}
+    assert tool("ops", "no-such-operation").code == 1
+
+
+def test_the_page_of_operations_is_what_the_table_gives(tool, root: Path) -> None:
+    made = tool("ops", "--markdown").out
+    assert (root / "docs" / "ops.md").read_text(encoding="utf-8") == made, "run `tilelang-npu ops --markdown > docs/ops.md`"
+    for entry in operations().values():
+        assert f"| `{entry.name}` |" in made
+        for name in operations_page.names(entry):
+            assert f"`{name}`" in made
+    assert tool("ops", "exp", "--markdown").code == 1
 
 
 def test_stages(tool) -> None:

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from tilelang_npu.errors import TileError
+
 __all__ = ["add_to", "chips", "ops", "stages"]
 
 
@@ -15,6 +17,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=chips)
     parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
+    parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md")
     parser.set_defaults(command=ops)
     parser = commands.add_parser("stages", help="list the stages of a compilation",
                                  description="What kernel.mlir(stage) and compile --stage take, in order.")
@@ -38,14 +41,20 @@ def chips(_: argparse.Namespace) -> int:
 
 def ops(args: argparse.Namespace) -> int:
     """Print the operations."""
+    from tilelang_npu.cli import operations_page
     from tilelang_npu.ops import operations
 
-    rows = [("operation", "pipe", "HIVM", "element types", "also as T.")]
-    rows += [
-        (op.name, op.pipe, op.hivm, " ".join(kind.mlir for kind in op.dtypes), " ".join(op.aliases))
-        for op in operations().values()
-        if any(args.name in name for name in (op.name, *op.aliases))
-    ]
+    if args.markdown:
+        if args.name:
+            raise TileError("ops --markdown prints the whole page", code="T809", help="leave the name out")
+        print(operations_page.page(), end="")
+        return 0
+    found = [op for op in operations().values() if any(args.name in name for name in (op.name, *op.aliases))]
+    if not found:
+        raise TileError(f"no operation has a name with {args.name!r}", code="T809", help="`ops` without a name lists all")
+    rows = [("operation", "pipe", "HIVM", "cost", "element types", "as T.")]
+    rows += [(op.name, op.pipe, op.hivm or "its steps", op.cost, " ".join(kind.mlir for kind in op.dtypes),
+              " ".join(operations_page.names(op))) for op in found]
     _print(rows)
     return 0
 

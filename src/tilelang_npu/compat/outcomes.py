@@ -85,7 +85,7 @@ def of_error(error: BaseException, root: Path, kernels_ran: bool) -> tuple[Outco
         outcome: Outcome = "unsupported" if error.code == "T702" else "refused"
         return outcome, _short(f"{error.code}: {error.message}"), _spelled(error.location or _user_line(error, root), root)
     line = _spelled(_user_line(error, root), root)
-    text = _short(f"{type(error).__name__}: {error}")
+    text = _short(f"{type(error).__name__}: {str(error).strip()}")
     if isinstance(error, AssertionError):
         return ("wrong" if kernels_ran else "refused"), _numbers(error) or text, line
     if isinstance(error, (ImportError, FileNotFoundError, MemoryError)) or _FOREIGN.search(str(error)):

@@ -260,11 +260,22 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
             bound = signature.bind(*arguments, **keywords)
         except TypeError as wrong:
             raise TileError(f"T.{name}: {wrong}", code="T145", help=f"it is called as T.{name}{signature}") from None
+        if bound.arguments.get("tmp") is not None:
+            _check_temporary(f"T.{name}", bound.arguments["tmp"], bound.arguments["dst"])
         values = {key: value for key, value in bound.arguments.items() if key not in ("dst", "tmp")}
         apply(f"T.{name}", entry, list(values.values()), bound.arguments["dst"])
 
     call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
     return call
+
+
+def _check_temporary(what: str, given: Any, target: Any) -> None:
+    """A scratch tile that the caller brings is not needed, but it has to be one: as the destination in type and count."""
+    temporary, destination = as_memory(what, "the temporary", given), as_memory(what, "the destination", target)
+    counts = element_count(temporary), element_count(destination)
+    if temporary.dtype != destination.dtype or (None not in counts and counts[0] != counts[1]):
+        raise TileError(f"{what}: the temporary is {temporary.describe()}, the destination {destination.describe()}",
+                        code="T110", help="give a temporary like the destination, or none")
 
 
 def _compare(name: str, entry: Elementwise) -> Callable[..., Any]:

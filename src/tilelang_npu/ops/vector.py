@@ -129,7 +129,7 @@ minimum = binary("min", "vmin", ORDERED, np.minimum, "min", "The smaller of two 
                  dialect_dtypes=FP8)
 bitwise_and = binary("bitwise_and", "vand", BITS, np.bitwise_and, "and", "Bitwise and.", "vand", "npuir_and", scalar=())
 bitwise_or = binary("bitwise_or", "vor", BITS, np.bitwise_or, "or", "Bitwise or.", "vor", "npuir_or", scalar=())
-bitwise_xor = binary("bitwise_xor", "vxor", (*_types("i1"), *INTEGERS), np.bitwise_xor, "or", "Bitwise exclusive or.",
+bitwise_xor = binary("bitwise_xor", "vxor", (*_types("i1"), *INTEGERS), np.bitwise_xor, "xor", "Bitwise exclusive or.",
                      "vxor", "npuir_xor", scalar=(), broadcast=False)
 shift_left = binary("bitwise_lshift", "vshl", SHIFTABLE, np.left_shift, "shift", "Shift left by a scalar.", "vshl",
                     "npuir_shl")

@@ -43,7 +43,9 @@ def temporary(anchor: Operation, like: SSAValue, element: Attribute, label: str,
 def _sizes(value: SSAValue) -> list[tuple[SSAValue | int, int]] | None:
     """Per axis the size, and the constant that bounds it."""
     shape = tile.shape_of(value)
-    if DYNAMIC_INDEX not in shape:
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    if DYNAMIC_INDEX not in kind.get_shape():
         return [(size, size) for size in shape]
     owner = value.owner
     if isinstance(owner, tile.ViewOp):

@@ -14,7 +14,7 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.transforms.emit import Value
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.casts import convert
-from tilelang_npu.transforms.lowering.views import View, broadcast_axes, materialise
+from tilelang_npu.transforms.lowering.views import View, broadcast_axes, materialise, require_movable
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
@@ -87,6 +87,7 @@ def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
 def lower_fill(lowering: Lowering, op: tile.FillOp) -> None:
     """``hivm.hir.vbrc`` of a scalar."""
     target = lowering.view(op.target)
+    require_movable(op, target)
     scalar = lowering.scalar(lowering.values[op.value], target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 
@@ -95,6 +96,7 @@ def lower_broadcast(lowering: Lowering, op: tile.BroadcastOp) -> None:
     """``hivm.hir.vbrc`` of a tile along its unit axes."""
     emit = lowering.emit
     source, target = lowering.view(op.source), lowering.view(op.target)
+    require_movable(op, source, target)
     axes = broadcast_axes([source], target)
     places = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))

@@ -18,7 +18,7 @@ from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.casts import convert
-from tilelang_npu.transforms.lowering.views import View, materialise
+from tilelang_npu.transforms.lowering.views import View, materialise, require_movable
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
@@ -100,6 +100,7 @@ def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
     if op.transpose is not None and route not in (("cbuf", "ca"), ("cbuf", "cb")):
         raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
                      help="use transpose_B=True of the gemm")
+    require_movable(op, source, target)
     path(lowering, op, source, target)
 
 

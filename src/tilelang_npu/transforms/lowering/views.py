@@ -13,7 +13,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilelang_npu.dialects import tile
+from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -100,6 +100,18 @@ def fractal_shape(rows: int, columns: int, element: DType, *, accumulator: bool)
     """The zN shape of a matrix: [columns/c0, rows/16, 16, c0], c0 = 32 bytes of A and B, 16 elements of C."""
     c0 = 16 if accumulator else FRACTAL_BYTES // element.nbytes
     return -(-columns // c0), -(-rows // FRACTAL_ROWS), FRACTAL_ROWS, c0
+
+
+def require_movable(op: Operation, *views: View) -> None:
+    """Raise T110 for an element type that the chip neither moves nor fills: float64 and int4, and float8 before the 950."""
+    for view in views:
+        kind, target = view.buffer.dtype, hacc.target_of(op) or ""
+        if kind in ("float64", "int4"):
+            raise refuse(op, f"{view.buffer.label} has elements of {kind}, which cannot be copied or filled", "T110",
+                         help="use float32 instead" if kind.is_float else "keep two of them in an int8")
+        if kind.is_float and kind.bits == 8 and not hacc.is_register_based(target):
+            raise refuse(op, f"{view.buffer.label} has elements of {kind}, which {target} does not know", "T110",
+                         help="float8 is a type of the 950: compile for it, or use float16")
 
 
 def broadcast_axes(inputs: list[View], target: View) -> list[int]:

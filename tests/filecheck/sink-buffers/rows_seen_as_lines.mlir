@@ -1,0 +1,21 @@
+// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// The rows are filled through views that drop their unit axis.
+// CHECK:      scf.for
+// CHECK-NEXT: tile.alloc "x" slots 2
+func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %x = tile.alloc "x" : memref<8x64xf32, #hivm.address_space<ub>>
+  scf.for %i = %c0 to %c4 step %c1 {
+    scf.for %r = %c0 to %c8 step %c1 {
+      %from = tile.region %X[%r, 0] [1, 64] keep [1] : memref<8x64xf32, #hivm.address_space<gm>> to memref<64xf32, strided<[1], offset: ?>, #hivm.address_space<gm>>
+      %row = tile.region %x[%r, 0] [1, 64] keep [0, 1] : memref<8x64xf32, #hivm.address_space<ub>> to memref<1x64xf32, strided<[64, 1], offset: ?>, #hivm.address_space<ub>>
+      %line = tile.view %row : memref<1x64xf32, strided<[64, 1], offset: ?>, #hivm.address_space<ub>> to memref<64xf32, strided<[1], offset: ?>, #hivm.address_space<ub>>
+      tile.copy %from to %line : memref<64xf32, strided<[1], offset: ?>, #hivm.address_space<gm>> to memref<64xf32, strided<[1], offset: ?>, #hivm.address_space<ub>>
+    }
+    tile.copy %x to %Y : memref<8x64xf32, #hivm.address_space<ub>> to memref<8x64xf32, #hivm.address_space<gm>>
+  } {tile.num_stages = 2 : i64}
+  return
+}
