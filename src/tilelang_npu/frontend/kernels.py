@@ -77,7 +77,8 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     builder.grid = grid_of(builder, frame)
     sub_blocks, explicit = _sub_blocks(builder, frame, names)
     counts = [extent(builder, count) for count in frame.blocks]
-    opened = tile.LaunchOp([builder.index(count) for count in frame.blocks], sub_blocks, explicit)
+    spread = builder.dialect == "ascendc" and frame.threads == 2 and not explicit
+    opened = tile.LaunchOp([builder.index(count) for count in frame.blocks], sub_blocks, explicit, spread=spread)
     block = opened.body.block
     values: list[Any] = []
     highs = [count - 1 if isinstance(count, int) else None for count in counts] + [sub_blocks - 1] * explicit

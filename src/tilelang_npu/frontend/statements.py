@@ -6,6 +6,7 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from xdsl.dialects import scf
@@ -45,6 +46,14 @@ _INSTEAD: dict[type[ast.AST], str] = {
 }
 
 
+@dataclass
+class _Branches:
+    """A ``T.If`` that is being walked: its condition, and the regions of the branches seen so far."""
+
+    test: bool | Expr
+    regions: dict[type, Region | None] = field(default_factory=dict)
+
+
 class Statements(Calls):
     """Walks the statements of one function.
 
@@ -55,6 +64,7 @@ class Statements(Calls):
 
     depth = 0
     is_macro = False
+    _open_if: _Branches | None = None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Walk the statements of a block."""
@@ -394,10 +404,20 @@ class Statements(Calls):
         item = items.pop(0)
         frame = self.evaluate(item.context_expr)
         location = self.where(item.context_expr)
+        if isinstance(frame, (launch.If, launch.Then, launch.Else)):
+            if item.optional_vars is not None:
+                raise TileError(f"`with T.{type(frame).__name__}` yields nothing to name", code="T150",
+                                help="drop the `as`").at(location)
+            self.builder.location = location
+            if isinstance(frame, launch.If):
+                self._if_frame(node, items, frame, location)
+            else:
+                self._branch_frame(node, items, frame, location)
+            return
         opened: Callable[..., Any] | None = kernels.FRAMES.get(type(frame))
         if opened is None:
             raise TileError(f"`with` over a {type(frame).__name__} is not supported in a kernel", code="T141",
-                            help="the frames are T.Kernel, T.Scope and T.rs").at(location)
+                            help="the frames are T.Kernel, T.Scope, T.rs and T.If").at(location)
         self.builder.location = location
         kind = "T.Kernel body" if isinstance(frame, launch.Kernel) else WITH
         try:
@@ -408,6 +428,53 @@ class Statements(Calls):
         except TileError as error:
             error.at(location)
             raise
+
+    def _if_frame(self, node: ast.With, items: list[ast.withitem], frame: launch.If, location: Location) -> None:
+        """``T.If``: its branches are the frames right inside it."""
+        for statement in node.body if not items else ():
+            if not isinstance(statement, (ast.With, ast.Pass)):
+                raise TileError("`with T.If` holds `with T.Then()` and `with T.Else()` alone", code="T141",
+                                help="put the statement into one of them").at(self.where(statement))
+        opened = _Branches(self.truth(frame.condition))
+        outer, self._open_if = self._open_if, opened
+        try:
+            self._enter(node, items)
+        finally:
+            self._open_if = outer
+        if launch.Then not in opened.regions:
+            raise TileError("`with T.If` has no `with T.Then()`", code="T141", help="put one inside it").at(location)
+        if isinstance(opened.test, bool):
+            return
+        self.builder.location = location
+        condition = traced_truth(self.builder, opened.test).ssa(self.builder)
+        chosen, other = opened.regions[launch.Then], opened.regions.get(launch.Else)
+        assert chosen is not None
+        self.builder.emit(scf.IfOp(condition, [], chosen, other), location)
+
+    def _branch_frame(self, node: ast.With, items: list[ast.withitem], frame: launch.Then | launch.Else,
+                      location: Location) -> None:
+        opened, kind = self._open_if, type(frame)
+        if opened is None or kind in opened.regions:
+            why = "stands outside of `with T.If`" if opened is None else "is there twice"
+            raise TileError(f"`with T.{kind.__name__}` {why}", code="T141",
+                            help="write `with T.If(condition):` with one T.Then, and at most one T.Else, inside").at(location)
+        self._open_if = None
+        region: Region | None = None
+        try:
+            if isinstance(opened.test, bool):
+                if opened.test is (kind is launch.Then):
+                    with self.scopes.frame(IF, isolates=True):
+                        self._enter(node, items)
+            else:
+                block = Block()
+                with self.builder.at(block):
+                    with self.scopes.frame(IF, isolates=True):
+                        self._enter(node, items)
+                    self.builder.emit(scf.YieldOp(), location)
+                region = region_of(block)
+        finally:
+            self._open_if = opened
+        opened.regions[kind] = region
 
     def _bind_frame(self, target: ast.expr, values: Sequence[Any]) -> None:
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]

@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.language import tracing
 from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
-from tilelang_npu.language.launch import Kernel, Parallel, Persistent, Pipelined, Scope, func_attr, rs, serial, unroll
+from tilelang_npu.language.launch import (
+    Else,
+    If,
+    Kernel,
+    Parallel,
+    Persistent,
+    Pipelined,
+    Scope,
+    Then,
+    func_attr,
+    rs,
+    serial,
+    unroll,
+)
 from tilelang_npu.language.missing import NAMES, UnknownName, Unsupported
 from tilelang_npu.language.scalar import (
     And,
@@ -206,8 +219,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "And", "Buffer", "Cast", "FragmentBuffer", "GemmWarpPolicy", "Kernel", "LocalBuffer", "Macro", "Not", "Or", "Parallel",
-    "Persistent", "Pipelined", "PrimFunc", "Scope", "Select", "SharedBuffer", "Sym", "Tensor", "abs",
+    "And", "Buffer", "Cast", "Else", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "LocalBuffer", "Macro", "Not",
+    "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Scope", "Select", "SharedBuffer", "Sym", "Tensor", "Then",
+    "abs",
     "alloc_L0A", "alloc_L0B", "alloc_L0C",
     "alloc_L1", "alloc_fragment", "alloc_local", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
     "barrier_all", "cast",

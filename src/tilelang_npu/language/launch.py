@@ -91,6 +91,21 @@ class Scope(Frame):
         self.core = self.CORES[core]
 
 
+class If(Frame):
+    """``with T.If(condition):`` holds ``with T.Then():`` and, where there is one, ``with T.Else():``; the same as ``if``."""
+
+    def __init__(self, condition: Any) -> None:
+        self.condition = condition
+
+
+class Then(Frame):
+    """What a ``T.If`` runs where its condition holds."""
+
+
+class Else(Frame):
+    """What a ``T.If`` runs where its condition does not hold."""
+
+
 class rs(Frame):
     """The pipe that ``T.set_flag``, ``T.wait_flag`` and the flags between cores in the body belong to (npuir dialect).
 

@@ -191,7 +191,7 @@ class JITKernel:
 
     @cached_property
     def _blocks_per_point(self) -> int:
-        """Two where the Vector cores run alone and the body has a sub-block index: a point of the grid is two blocks."""
+        """Two where the Vector cores run alone and share the work of a point of the grid: it is two blocks."""
         from tilelang_npu.dialects import hivm, tile
         from tilelang_npu.transforms.buffers import walk
 
@@ -200,7 +200,8 @@ class JITKernel:
             op.attributes["hivm.func_core_type"] == hivm.FuncCoreTypeAttr("AIV")
             for op in self._lowering.final.body.block.ops if "hacc.entry" in op.attributes
         )
-        return launch.sub_blocks.value.data if vector_only and launch.explicit_sub_block is not None else 1
+        divided = launch.explicit_sub_block is not None or launch.spread is not None
+        return launch.sub_blocks.value.data if vector_only and divided else 1
 
     def _check_written(self, launch: Launch, call: Call) -> None:
         """Look for unwritten results, once for each set of sizes: what the grid leaves out does not depend on the data."""

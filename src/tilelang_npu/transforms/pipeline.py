@@ -19,6 +19,7 @@ from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
+from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
 from tilelang_npu.transforms.cross_sync import CrossSync
 from tilelang_npu.transforms.expand_composites import ExpandComposites
@@ -95,6 +96,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
+    yield "bind-sub-blocks", BindSubBlocks()  # which buffers are in UB is known, and nothing is planned yet
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention

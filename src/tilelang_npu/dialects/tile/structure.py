@@ -35,6 +35,8 @@ class LaunchOp(IRDLOperation):
     """The kernel body, run once per block of the grid: one ``index`` argument per grid axis, then the sub-block if
     asked for.
 
+    With ``spread`` the compiler divides the Vector work between the sub-blocks.
+
     ``sub_blocks`` is the number of Vector cores that execute the body side by side (1 or 2); with
     ``explicit_sub_block`` the user wrote the sub-block index (``vid``) and it is the last block argument.
     """
@@ -43,19 +45,23 @@ class LaunchOp(IRDLOperation):
     grid = var_operand_def(IndexType)
     sub_blocks = prop_def(IntegerAttr)
     explicit_sub_block = opt_prop_def(UnitAttr)
+    spread = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     assembly_format = (
-        "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? attr-dict-with-keyword $body"
+        "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? (`spread` $spread^)?"
+        " attr-dict-with-keyword $body"
     )
 
-    def __init__(self, grid: Sequence[SSAValue], sub_blocks: int, explicit_sub_block: bool, body: Region | None = None):
+    def __init__(self, grid: Sequence[SSAValue], sub_blocks: int, explicit_sub_block: bool, body: Region | None = None, *,
+                 spread: bool = False):
         count = len(grid) + explicit_sub_block
         super().__init__(
             operands=[grid],
             properties={
                 "sub_blocks": IntegerAttr(sub_blocks, i64),
                 "explicit_sub_block": UnitAttr() if explicit_sub_block else None,
+                "spread": UnitAttr() if spread else None,
             },
             regions=[body or Region(Block(arg_types=[IndexType()] * count))],
         )
