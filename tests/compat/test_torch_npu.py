@@ -101,6 +101,14 @@ def test_what_comes_of_a_device_tensor_is_there_already() -> None:
         assert there.cpu() is not there
 
 
+def test_a_tensor_may_be_assigned_to_itself_seen_otherwise() -> None:
+    x = torch.arange(6.0, device="npu").reshape(1, 6)
+    x[:, 2:4] = x[:, 2:4].contiguous().view(1, -1).view(1, 2)
+    assert x.tolist() == [[0, 1, 2, 3, 4, 5]]
+    with pytest.raises(RuntimeError, match="expand"):
+        x[:, 2:4] = torch.zeros(3)
+
+
 def test_a_file_is_read_onto_the_device(tmp_path: Path) -> None:
     torch.save({"x": torch.arange(3)}, tmp_path / "case.pt")
     for location in (torch.device("npu"), "npu:0", {"npu:0": "npu:1"}):

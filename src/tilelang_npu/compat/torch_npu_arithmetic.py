@@ -1,4 +1,5 @@
-"""Where a card's torch computes otherwise than the CPU's: products of half-precision matrices, and losses by int32 classes.
+"""Where a card's torch computes otherwise than the CPU's: products of half-precision matrices, losses by int32 classes, and
+assignments between tensors that share memory.
 
 The CPU's products give the same figures to within a rounding, since both add up in float32 and round once, as the chip does.
 They are two orders of magnitude slower where the processor has no half-precision arithmetic, and references would take longer
@@ -21,6 +22,7 @@ torch: Any = import_module("torch")
 class _State:
     library: Any = None
     losses: dict[str, Any] = {}
+    assignment: Any = None
 
 
 def _mm(left: Any, right: Any) -> Any:
@@ -55,8 +57,26 @@ def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
     return loss
 
 
+def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``x[i] = y`` also where ``y`` is the same memory seen otherwise, which the CPU refuses and a card copies."""
+
+    @functools.wraps(original)
+    def assign(self: Any, key: Any, value: Any) -> None:
+        try:
+            original(self, key, value)
+        except RuntimeError as error:
+            if "single memory location" not in str(error) or not isinstance(value, torch.Tensor):
+                raise
+            original(self, key, value.clone())
+
+    return assign
+
+
 def install() -> None:
-    """Take over the products of two float16 matrices, and the losses by classes."""
+    """Take over the products of two float16 matrices, the losses by classes, and assignments to a part of a tensor."""
+    if _State.assignment is None:
+        _State.assignment = torch.Tensor.__setitem__
+        torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
     for name in ("cross_entropy", "nll_loss"):
         if name not in _State.losses:
             _State.losses[name] = getattr(torch.nn.functional, name)
@@ -71,6 +91,9 @@ def install() -> None:
 
 def uninstall() -> None:
     """Give them back to torch."""
+    if _State.assignment is not None:
+        torch.Tensor.__setitem__ = _State.assignment
+        _State.assignment = None
     while _State.losses:
         name, original = _State.losses.popitem()
         setattr(torch.nn.functional, name, original)

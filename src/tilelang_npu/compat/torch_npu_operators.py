@@ -23,8 +23,13 @@ def npu_swiglu(x: Any, dim: int = -1) -> Any:
 
 
 def npu_swiglu_backward(grad: Any, x: Any, dim: int = -1) -> Any:
-    """The gradient of :func:`npu_swiglu` with respect to ``x``."""
+    """The gradient of :func:`npu_swiglu` with respect to ``x``.
+
+    ``grad`` has half the elements of ``x``; of a larger one the front is read, in that shape, as the card reads its memory.
+    """
     a, b = x.float().chunk(2, dim)
+    if grad.numel() > a.numel():
+        grad = grad.contiguous().view(-1)[:a.numel()].view(a.shape)
     gate, up = torch.sigmoid(a), grad.float()
     return torch.cat((up * b * gate * (1 + a * (1 - gate)), up * a * gate), dim).to(x.dtype)
 
