@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from samples import doubled
 from tilelang_npu import TileError, compat
 
@@ -198,6 +200,49 @@ def _gradient(function: Any, x: Any, dy: Any) -> Any:
     x = x.clone().requires_grad_()
     function(x).backward(dy)
     return x.grad
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_agree_to_the_bit_with_a_kernel_of_any_tiling(dtype: str) -> None:
+    def tiled(depth: int) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((64, 96), dtype), B: T.Tensor((48, 96), dtype), C: T.Tensor((64, 48), dtype)):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                a = T.alloc_L1((64, depth), dtype)
+                b = T.alloc_L1((48, depth), dtype)
+                c = T.alloc_L0C((64, 48), "float32")
+                for k in T.serial(96 // depth):
+                    T.copy(A[0, k * depth], a)
+                    T.copy(B[0, k * depth], b)
+                    T.gemm_v0(a, b, c, transpose_B=True, init=(k == 0))
+                T.copy(c, C)
+
+        return tilelang.compile(main, target="ascendc", out_idx=[2], pass_configs={"tl.ascend_auto_sync": True})
+
+    torch.manual_seed(0)
+    a, b = (torch.randn(rows, 96, device="npu").to(getattr(torch, dtype)) for rows in (64, 48))
+    wanted = torch.einsum("ik,jk->ij", a, b)
+    for depth in (16, 32, 96):
+        assert torch.equal(tiled(depth)(a, b), wanted)
+
+
+def test_the_exponential_is_the_vector_cores() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((32, 64), "float32"), Y: T.Tensor((32, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((32, 64), "float32")
+            T.copy(X, x)
+            T.tile.exp(x, x)
+            T.copy(x, Y)
+
+    torch.manual_seed(0)
+    x = torch.randn(32, 64, device="npu").requires_grad_()
+    kernel = tilelang.compile(main, target="ascendc", out_idx=[1], pass_configs={"tl.ascend_auto_sync": True})
+    y = torch.exp(x)
+    assert torch.equal(kernel(x.detach()), y.detach())
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert torch.exp(x.detach().half()).dtype is torch.float16
 
 
 def test_gradients_of_the_vendors_activations() -> None:

@@ -1,9 +1,12 @@
-"""Where a card's torch computes otherwise than the CPU's: products of half-precision matrices, losses by int32 classes, and
-assignments between tensors that share memory.
+"""Where a card's torch computes otherwise than the CPU's.
 
-The CPU's products give the same figures to within a rounding, since both add up in float32 and round once, as the chip does.
-They are two orders of magnitude slower where the processor has no half-precision arithmetic, and references would take longer
-than kernels; so the single-precision routine computes them. Losses take class numbers of int32 on a card, and int64 alone here.
+Products of half-precision matrices: the CPU's give the same figures to within a rounding, and two orders of magnitude slower
+where the processor has no half-precision arithmetic. Here they are added up in float32 in the order of the Cube, as the
+simulator does for kernels, and rounded once; the exponential is the one that the simulator's Vector core has. So a kernel and
+the library agree to the bit where they do on a card.
+
+Losses take class numbers of int32 on a card, and int64 alone here. An assignment between tensors that share memory is refused
+by the CPU and made by a card.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+import numpy as np
+
+from tilelang_npu.ops.products import product
 
 __all__ = ["install", "uninstall"]
 
@@ -25,9 +32,18 @@ class _State:
     assignment: Any = None
 
 
+def _is_half(left: Any, right: Any) -> bool:
+    return left.dtype in (torch.float16, torch.bfloat16) and left.dtype is right.dtype
+
+
+def _by_steps(left: Any, right: Any) -> Any:
+    found = product(left.detach().float().numpy(), right.detach().float().numpy())
+    return torch.from_numpy(found).to(left.dtype)
+
+
 def _mm(left: Any, right: Any) -> Any:
-    if left.dtype is torch.float16 and right.dtype is torch.float16:
-        return torch.mm(left.float(), right.float()).half()
+    if _is_half(left, right):
+        return _by_steps(left, right)
     if left.dtype is not right.dtype:
         left, right = _promoted(left, right)
     return torch.mm(left, right, out=left.new_empty((left.shape[0], right.shape[1])))
@@ -40,11 +56,17 @@ def _promoted(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _bmm(left: Any, right: Any) -> Any:
-    if left.dtype is torch.float16 and right.dtype is torch.float16:
-        return torch.bmm(left.float(), right.float()).half()
+    if _is_half(left, right):
+        return _by_steps(left, right)
     if left.dtype is not right.dtype:
         left, right = _promoted(left, right)
     return torch.bmm(left, right, out=left.new_empty((left.shape[0], left.shape[1], right.shape[2])))
+
+
+def _exp(values: Any) -> Any:
+    if values.dtype is not torch.float32:
+        return torch.exp(values, out=torch.empty_like(values))
+    return torch.from_numpy(np.exp(values.detach().contiguous().numpy()))
 
 
 def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,7 +95,7 @@ def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Take over the products of two float16 matrices, the losses by classes, and assignments to a part of a tensor."""
+    """Take over products of half-precision matrices, the exponential, losses by classes, and assignments."""
     if _State.assignment is None:
         _State.assignment = torch.Tensor.__setitem__
         torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
@@ -87,6 +109,7 @@ def install() -> None:
             warnings.simplefilter("ignore")  # torch warns of what is meant here: that a kernel of its own is replaced
             _State.library.impl("mm", _mm, "CPU")
             _State.library.impl("bmm", _bmm, "CPU")
+            _State.library.impl("exp", _exp, "CPU")
 
 
 def uninstall() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelang_npu.ops.products import add_product
+
 Array = NDArray[Any]
 FRACTAL = 16
 """Rows of a fractal, and columns of one in L0C."""
@@ -171,10 +173,11 @@ class Product:
         b_transposed: the right operand is stored as [N, K].
         wide: round f32 operands to HF32.
         exact: integer operands and accumulator.
+        half: half-precision operands, whose products are added up in the Cube's order.
     """
 
     def __init__(self, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...], *, a_transposed: bool,
-                 b_transposed: bool, wide: bool, exact: bool) -> None:
+                 b_transposed: bool, wide: bool, exact: bool, half: bool = False) -> None:
         left = _Operand(a, wide=wide)
         self._fill_left = left.fill
         self._left = left.matrix.T if a_transposed else left.matrix
@@ -195,6 +198,7 @@ class Product:
         blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
         self._out = np.empty((blocks, rows, FRACTAL), np.float32)
         self._exact = exact
+        self._half = half
 
     def _fill_panels(self, values: Array) -> None:
         widen(values, self._right)
@@ -211,15 +215,19 @@ class Product:
             target = c[:m, :n]
         else:
             target = panels(c)[:blocks, :m]
-            if init and not self._exact:
+            if self._half:
+                add_product(target, left, right, out, fresh=init)
+                rows = target
+            elif init and not self._exact:
                 np.matmul(left, right, out=target)
                 rows = target
             else:
                 rows = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
-        if not init:
-            np.add(target, rows, out=target)
-        elif rows is not target:
-            target[...] = rows
+        if rows is not target:
+            if init:
+                target[...] = rows
+            else:
+                np.add(target, rows, out=target)
         if bias is not None and init:
             self._add_bias(target, bias, n)
 

@@ -32,6 +32,10 @@ def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
+def _is_half(buffer: Buffer) -> bool:
+    return buffer.element in ("float16", "bfloat16")
+
+
 def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
     """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
     for name, (size, first, second, what) in sizes.items():
@@ -72,7 +76,8 @@ def _mmad(em: Emitter, op: Any) -> None:
                     (sync[5], sync[6]), unit_flag, bias is not None)
 
     em.record(op, "MTE1", operands, work)
-    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact)
+    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
+                               half=_is_half(a))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
@@ -103,7 +108,8 @@ def _mma(em: Emitter, op: Any) -> None:
                 Operand(b, reads=True, writes=False, pipe="M", name="b"),
                 Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
     em.record(op, "M", operands, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)))
-    product = datapath.Product(*shapes, a_transposed=False, b_transposed=False, wide=False, exact=c.element == "int32")
+    product = datapath.Product(*shapes, a_transposed=False, b_transposed=False, wide=False, exact=c.element == "int32",
+                               half=_is_half(a))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     em.line(f"{em.constant(product, 'mma')}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")
