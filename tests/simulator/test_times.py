@@ -153,3 +153,35 @@ def test_leaving_out_a_wait_shortens_the_time() -> None:
     lines = GEMM.splitlines()
     wait = next(n for n, line in enumerate(lines) if "wait_flag[<PIPE_MTE1>, <PIPE_MTE2>, %ea]" in line)
     assert gemm_cycles(without(GEMM, wait)).cycles < gemm_cycles().cycles
+
+
+def test_of_many_kinds_of_blocks_some_stand_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tilelang_npu as tilelang
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(N: T.Tensor((8,), "int32"), X: T.Tensor((64,), "float32"), Y: T.Tensor((8, 64), "float32")):
+        with T.Kernel(8, is_npu=True) as (cid, _):
+            x = T.alloc_ub((64,), "float32")
+            T.copy(X, x)
+            for _ in T.serial(N[cid]):
+                T.tile.add(x, x, 1.0)
+            T.copy(x, Y[cid, 0])
+
+    def run() -> Launch:
+        kernel = tilelang.compile(main, target="ascendc", out_idx=[2], pass_configs={"tl.ascend_auto_sync": True})
+        kernel(np.array([1, 1, 4, 4, 40, 41, 5, 40], np.int32), np.zeros(64, np.float32))
+        assert kernel.last_launch is not None
+        return kernel.last_launch
+
+    whole = run()
+    assert whole.sample[0] == whole.sample[1] == len(whole.distinct_blocks) == 5
+    assert "kinds of blocks" not in whole.summary()
+    monkeypatch.setattr("tilelang_npu.simulator.launch.TIMED_EVENTS", 60)
+    monkeypatch.setattr("tilelang_npu.simulator.launch.KEPT_STEPS", 0)
+    part = run()
+    assert part.sample == (3, 5)
+    assert "(from 3 of 5 kinds of blocks)" in part.summary()
+    assert part.group_of_block[4] is part.group_of_block[5] is part.group_of_block[6]
+    assert part.group_of_block[0].timing.cycles == whole.group_of_block[0].timing.cycles
+    assert sum(group.count for group in part.groups) == 8

@@ -58,6 +58,15 @@ def truncmod(left: Any, right: Any) -> Any:
     return left - truncdiv(left, right) * right
 
 
+class Integer(int):
+    """A host integer that scripts may also ask for its ``value``, as they do with TVM's integer constants."""
+
+    @property
+    def value(self) -> int:
+        """The number itself."""
+        return int(self)
+
+
 def _extreme(name: str, host: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def function(*operands: Any) -> Any:
         if len(operands) == 3 and _traced(*operands):
@@ -70,7 +79,8 @@ def _extreme(name: str, host: Callable[..., Any], symbolic: Callable[[Any, Any],
             return _binary(name, left, right)
         if isinstance(left, Sym) or isinstance(right, Sym):
             return symbolic(left, right)
-        return host(left, right)
+        found = host(left, right)
+        return Integer(found) if isinstance(found, int) and not isinstance(found, bool) else found
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The {'smaller' if name == 'min' else 'larger'} of two scalars, or of each two elements of buffers."

@@ -29,6 +29,12 @@ SETTLED = 0.01
 """Relative change of a block's cycles under which it is settled."""
 
 
+TIMED_EVENTS = 400_000
+"""Events of the blocks that are timed; what is beyond that counts as the timed block that is most like it."""
+KEPT_STEPS = 1_000_000
+"""Steps of the orders that are kept for a second use; a launch of more makes them again when it needs them."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Blocks with equal event streams in a wave of equal width: timed once.
@@ -54,6 +60,9 @@ class Launch:
     Args:
         recorded: the finished launch.
         hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
+
+    Attributes:
+        sample: kinds of blocks that were timed, and how many there are.
     """
 
     def __init__(self, recorded: Recorded, *, hazards: bool = False) -> None:
@@ -64,6 +73,8 @@ class Launch:
         costs = CostModel(self.chip)
         self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
         self._orders: dict[Any, Order] = {}
+        self._kept = 0
+        self.sample = (1, 1)
         self._check_order()
         if hazards:
             _ = self.hazards
@@ -108,12 +119,26 @@ class Launch:
             group = self._timed(list(runs), len(runs), 1)
             return [group] * len(runs)
         keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
-        counts = Counter(keys)
-        made: dict[Any, Group] = {}
-        for key, run in zip(keys, runs, strict=True):
-            if key not in made:
-                made[key] = self._timed([run], key[1], counts[key])
-        return [made[key] for key in keys]
+        distinct = dict(zip(keys, runs, strict=True))
+        timed = self._representatives({key: sum(map(len, run.streams)) for key, run in distinct.items()})
+        self.sample = (len(set(timed.values())), len(timed))
+        counts = Counter(timed[key] for key in keys)
+        made = {key: self._timed([distinct[key]], key[1], counts[key]) for key in dict.fromkeys(timed.values())}
+        return [made[timed[key]] for key in keys]
+
+    @staticmethod
+    def _representatives(sizes: dict[Any, int]) -> dict[Any, Any]:
+        """For each kind of block the one that is timed for it: itself as far as that is affordable, else the one of those that
+        has the most nearly as many events."""
+        chosen: list[Any] = []
+        left = TIMED_EVENTS
+        for key, size in sizes.items():
+            if not chosen or size <= left:
+                chosen.append(key)
+                left -= size
+        kept = set(chosen)
+        return {key: key if key in kept else min(chosen, key=lambda other: abs(sizes[other] - size))
+                for key, size in sizes.items()}
 
     @property
     def groups(self) -> list[Group]:
@@ -142,7 +167,10 @@ class Launch:
         found = self._orders.get(key)
         if found is None:
             cores, streams, expansions, _ = self._together(runs)
-            found = self._orders[key] = Order(cores, streams, expansions, self.chip.sync.flag_limit)
+            found = Order(cores, streams, expansions, self.chip.sync.flag_limit)
+            self._kept += len(found.steps)
+            if self._kept <= KEPT_STEPS:
+                self._orders[key] = found
         return found
 
     def _check_order(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class BlockRun:
 
     block: int
     streams: tuple[Stream, ...]
-    gm: tuple[tuple[int, ...], ...]
+    gm: tuple[Sequence[int], ...]
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) 
     for lane in lanes:
         stream = tuple(lane.events)
         streams.append(interned.setdefault(stream, stream))
-    return BlockRun(block, tuple(streams), tuple(tuple(lane.gm) for lane in lanes))
+    return BlockRun(block, tuple(streams), tuple(array("q", lane.gm) for lane in lanes))
 
 
 def _nobody(flag: int, group: str) -> None:

@@ -70,7 +70,9 @@ def summary(launch: Launch, name: str) -> str:
     if work:
         speed = work / (launch.time_us * 1e-6)
         rate = f"   {speed / 1e12:.1f} TFLOP/s, {100 * speed / chip.peak_flops('f16'):.0f} % of Cube peak"
-    lines.append(f"  time      {launch.time_us:.1f} us{rate}; bound by {launch.bound_by}")
+    microseconds, (timed, kinds) = launch.time_us, launch.sample
+    sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
+    lines.append(f"  time      {microseconds:.1f} us{sample}{rate}; bound by {launch.bound_by}")
     for core in ("AIC", "AIV"):
         row = launch.pipes.get(core)
         if row:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm.structured import StructuredOp, flat
+from tilelang_npu.transforms.buffers import SCRATCH
 from tilelang_npu.transforms.temporaries import scratch_elements, scratch_type
 
 
@@ -44,6 +45,7 @@ class AllocExtraBuffers(ModulePass):
                 kind = MemRefType(scratch_type(inner), [count], memory_space=hivm.address_space("ub"))
                 scratch = memref.AllocOp([], [], kind)
                 scratch.location = inner.location
+                scratch.attributes[SCRATCH] = UnitAttr()
                 scratch.memref.name_hint = f"scratch_{inner.name.rsplit('.', 1)[-1]}"
                 Rewriter().insert_op(scratch, InsertPoint.before(inner))
                 Rewriter().replace_op(inner, _with_scratch(inner, scratch.memref), [])

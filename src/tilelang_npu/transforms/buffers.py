@@ -21,6 +21,10 @@ Space = Literal["gm", "ub", "cbuf", "ca", "cb", "cc", "shared", "fragment", "loc
 NAMES = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
 
 
+SCRATCH = "tile.scratch"
+"""Attribute of an allocation that a pass made for one operation; gone after planning."""
+
+
 @dataclass(frozen=True)
 class Use:
     """One operand of one tile operation.

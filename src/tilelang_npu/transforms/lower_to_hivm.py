@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     Signedness,
     StridedLayoutAttr,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -35,7 +36,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
 from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
@@ -134,7 +135,9 @@ class Lowering:
         for axis, size in zip(like.axes, like.shape, strict=True):
             bound = size if isinstance(size, int) or axis is None else like.buffer.shape[axis]
             sizes.append(bound if isinstance(bound, int) else 1)
-        made = whole(self.allocate("scratch", sizes, element, "ub", pad=True))
+        buffer = self.allocate("scratch", sizes, element, "ub", pad=True)
+        _allocation(buffer.value).attributes[SCRATCH] = UnitAttr()
+        made = whole(buffer)
         return made if made.shape == like.shape else made.resized(like.shape)
 
     def allocate(self, label: str, shape: list[int], element: Attribute, space: str, *, pad: bool) -> Buffer:
@@ -271,6 +274,8 @@ class Lowering:
         owner = _allocation(buffer.value)
         if op.address is not None:
             owner.attributes[ADDRESS] = op.address
+        if SCRATCH in op.attributes:
+            owner.attributes[SCRATCH] = UnitAttr()
         if op.slots is not None:
             mark = self.emit.insert(annotation.MarkOp(owner.results[0]))
             mark.attributes["hivm.multi_buffer"] = IntegerAttr(op.slots.value.data, 32)

@@ -120,7 +120,8 @@ def _cross_sync(options: Options) -> CrossSync:
 
 
 def _plan_memory(options: Options) -> PlanMemory:
-    return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse)
+    return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse,
+                      overlay=options.synchronise)
 
 
 def stage_names(options: Options | None = None) -> list[str]:

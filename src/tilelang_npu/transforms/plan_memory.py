@@ -4,7 +4,9 @@ If all allocations of a memory fit one behind the other, no bytes are shared, so
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
 for its whole life. What an elementwise operation writes may take the bytes of what it reads for the last time.
 Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
-With ``reuse=false`` (the user switched memory planning off) nothing ever shares bytes.
+With ``reuse=false`` (the user switched memory planning off) no two of the user's buffers ever share bytes; scratch that passes
+made for single operations shares theirs where there is no room for all of it, with each other and, where the waits inside a
+core are the compiler's (``overlay``), with buffers that are not alive then.
 
 Runs after core splitting, before synchronisation, which works on the bytes decided here.
 """
@@ -24,7 +26,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.errors import TileError
-from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.buffers import NAMES, SCRATCH
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.locations import line_of, location_of
@@ -50,14 +52,17 @@ class _Plan:
     space: str
     taken: list[tuple[int, int, Life]] = field(default_factory=list)
 
-    def lowest(self, life: Life, nbytes: int) -> int:
-        """The lowest address where ``nbytes`` are free during the whole life; the bytes of one that it inherits come first."""
-        for start, end, other in self.taken:
+    def lowest(self, life: Life, nbytes: int, *, beside: bool = True) -> int:
+        """The lowest address where ``nbytes`` are free during the whole life; the bytes of one that it inherits come first.
+
+        Without ``beside``, bytes that only scratch ever has.
+        """
+        for start, end, other in self.taken if beside else ():
             if _inherits(life, other) and end - start == nbytes and self._free(life, start, end):
                 return start
         address = 0
         for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
-            if other.overlaps(life) and start < address + nbytes and end > address:
+            if (other.overlaps(life) or not (beside or _is_scratch(other))) and start < address + nbytes and end > address:
                 address = end
         return address
 
@@ -75,7 +80,11 @@ class _Plan:
         return max((end for _, end, _ in self.taken), default=0)
 
 
-def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool) -> dict[Life, list[int]]:
+def _is_scratch(life: Life) -> bool:
+    return SCRATCH in life.op.attributes
+
+
+def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False) -> dict[Life, list[int]]:
     """Addresses of every copy of the allocations of one memory, in bytes.
 
     Args:
@@ -83,6 +92,7 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool) -> di
         space: the memory.
         capacity: its size in bytes.
         reuse: whether allocations may share bytes.
+        overlay: whether scratch may share those of other allocations even so.
 
     Raises:
         TileError: T104, they do not fit.
@@ -100,13 +110,18 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool) -> di
         else:
             free.append(life)
     total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
-    share = reuse and total > capacity
-    ordered = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start)) if share else free
+    tight = total > capacity
+    by_size = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start))
+    if tight and not reuse:
+        ordered = [life for life in free if not _is_scratch(life)] + [life for life in by_size if _is_scratch(life)]
+    else:
+        ordered = by_size if tight else free
     for life in ordered:
         size = _rounded(life.nbytes, space)
         addresses[life] = []
+        share = tight and (reuse or _is_scratch(life))
         for _ in range(life.slots):
-            address = layout.lowest(life, size) if share else layout.used
+            address = layout.lowest(life, size, beside=reuse or overlay) if share else layout.used
             layout.take(life, address, size)
             addresses[life].append(address)
     if layout.used > capacity:
@@ -165,12 +180,14 @@ def _has_allocations(op: Operation) -> bool:
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
     """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
-    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it)."""
+    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` lets
+    scratch share bytes even without ``reuse``."""
 
     name = "plan-memory"
     chip: str = "Ascend910B2"
     reuse: bool = True
     reserve: bool = False
+    overlay: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
@@ -181,7 +198,7 @@ class PlanMemory(ModulePass):
                 for space in ALIGNMENT:
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
-                    planned = plan(local, space, room, reuse=self.reuse)
+                    planned = plan(local, space, room, reuse=self.reuse, overlay=self.overlay)
                     for life, addresses in planned.items():
                         _rewrite(emit, life, addresses)
 

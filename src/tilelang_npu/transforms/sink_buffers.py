@@ -1,8 +1,9 @@
 """Move a buffer into the loop that alone uses it, and give it several slots where the loop is pipelined.
 
-Each iteration of such a loop defines the buffer anew before it reads it, so its life is one iteration: the planner
-can reuse its bytes elsewhere, and with N slots the loads of later iterations run while earlier ones are still being
-used. A buffer that carries anything from one iteration to the next stays where it is.
+Each iteration of such a loop defines the buffer anew before it reads it, or reads of it only places that it wrote itself, so
+its life is one iteration: the planner can reuse its bytes elsewhere, and with N slots the loads of later iterations run while
+earlier ones are still being used. A buffer that carries anything from one iteration to the next stays where it is; one that
+a ``T.Scope`` alone uses moves into it.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
 that a copy fills from, or drains to, another memory get them (L0C has no room for two, and needs none: its accumulator
@@ -20,9 +21,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import Use, covers_root, root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import Use, covers_root, root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.ranges import Ranges
 
 _ALTERNATING = ("ub", "cbuf")
@@ -39,8 +41,8 @@ def _users(value: SSAValue) -> Iterator[Operation]:
             yield use.operation
 
 
-def _loop_of_all(users: list[Operation], home: Block) -> scf.ForOp | None:
-    """The outermost loop directly below ``home`` that all users are in."""
+def _home_of_all(users: list[Operation], home: Block) -> scf.ForOp | tile.OnCoreOp | None:
+    """The outermost loop or scope directly below ``home`` that all users are in."""
     found: Operation | None = None
     for user in users:
         ancestor: Operation | None = user
@@ -49,7 +51,7 @@ def _loop_of_all(users: list[Operation], home: Block) -> scf.ForOp | None:
         if ancestor is None or (found is not None and ancestor is not found):
             return None
         found = ancestor
-    return found if isinstance(found, scf.ForOp) else None
+    return found if isinstance(found, (scf.ForOp, tile.OnCoreOp)) else None
 
 
 def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
@@ -60,24 +62,81 @@ def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
                 return True
             return ranges.trip_count(op).low >= 1 and _defines_first(op.body.block, buffer, ranges)
         if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
-            return False
+            branches = _branches(op)
+            return bool(branches) and all(_defines_first(branch, buffer, ranges) for branch in branches)
         uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
         if uses:
             return all(_overwrites(use) for use in uses)
     return False
 
 
+def _branches(op: Operation) -> list[Block]:
+    """The two ways through a branch, one of which is taken; nothing for other operations."""
+    found = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.IfOp) else []
+    return found if len(found) == 2 else []
+
+
 def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
     """Whether a loop writes every slice of a buffer, one in each iteration, before anything in it reads the buffer."""
     if ranges.constant(loop.lb) != 0 or ranges.constant(loop.step) != 1:
         return False
-    for op in loop.body.block.ops:
+    return _writes_its_slice(loop.body.block, loop, buffer, ranges)
+
+
+def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether the first thing that a block does with a buffer is to write the slice of the loop's iteration."""
+    for op in block.ops:
         uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
         if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
-            return False
+            branches = _branches(op)
+            return bool(branches) and all(_writes_its_slice(branch, loop, buffer, ranges) for branch in branches)
         if uses:
             return all(use.writes and not use.reads and _is_slice(use.value, loop, ranges) for use in uses)
     return False
+
+
+def _reads_what_it_wrote(block: Block, buffer: SSAValue) -> bool:
+    """Whether everything that is read of a buffer was written, at the same place, further up in the innermost block around."""
+    for op in walk(block):
+        for use in uses_of(op):
+            if use.reads and root_of(use.value) is buffer:
+                inner = op.parent_block()
+                if inner is None or use.writes or not _written_above(op, inner, use.value, buffer):
+                    return False
+    return True
+
+
+def _written_above(reader: Operation, block: Block, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether a block surely writes the place of a view before an operation of it."""
+    for op in block.ops:
+        if op is reader:
+            return False
+        branches = _branches(op)
+        if branches and all(_writes_place(branch, value, buffer) for branch in branches):
+            return True
+        if _writes_at(op, value, buffer):
+            return True
+    return False
+
+
+def _writes_place(block: Block, value: SSAValue, buffer: SSAValue) -> bool:
+    return any(_writes_at(op, value, buffer) for op in block.ops)
+
+
+def _writes_at(op: Operation, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether an operation writes all of the place that a view of the buffer shows."""
+    return any(use.writes and not use.reads and use.role != "scalar" and root_of(use.value) is buffer
+               and _same(use.value, value) for use in uses_of(op))
+
+
+def _same(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two values are the same one, or computed alike from the same ones."""
+    if a is b:
+        return True
+    x, y = a.owner, b.owner
+    return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name and is_side_effect_free(x)
+            and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
+            and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
 
 
 def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
@@ -122,14 +181,17 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         views = [user for user in _users(buffer) if isinstance(user, (tile.RegionOp, tile.ViewOp))]
         if home is None or not users:
             return
-        loop = _loop_of_all([*users, *views], home)
-        if loop is None or not _defines_first(loop.body.block, buffer, ranges):
+        loop = _home_of_all([*users, *views], home)
+        if loop is None:
+            return
+        if isinstance(loop, scf.ForOp) and not (_defines_first(loop.body.block, buffer, ranges)
+                                                or _reads_what_it_wrote(loop.body.block, buffer)):
             return
         depth = tile.stages_of(loop) if multi_buffer else 1
-        head = loop.body.block.first_op
-        assert head is not None
         home.detach_op(allocation)
-        Rewriter().insert_op(allocation, InsertPoint.before(head))
+        Rewriter().insert_op(allocation, InsertPoint.at_start(loop.body.block))
+        if isinstance(loop, tile.OnCoreOp):
+            continue
         if space_of(buffer) == "gm":
             allocation.properties["slots"] = IntegerAttr(max(depth, WORKSPACE_SLOTS), i64)
             return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.transforms.buffers import SCRATCH
 from tilelang_npu.transforms.locations import refuse
 
 
@@ -33,7 +34,10 @@ def temporary(anchor: Operation, like: SSAValue, element: Attribute, label: str,
                      help="work on a buffer of constant size, or on a slice of one")
     bounds = [bound for _, bound in sizes]
     kind = MemRefType(element, bounds, memory_space=space or hivm.address_space("ub"))
-    made = insert_before(anchor, tile.AllocOp(label, kind)).results[0]
+    allocation = tile.AllocOp(label, kind)
+    if space is None:
+        allocation.attributes[SCRATCH] = UnitAttr()
+    made = insert_before(anchor, allocation).results[0]
     if all(size == bound for size, bound in sizes):
         return made
     cut = tile.RegionOp(made, [0] * len(sizes), [size for size, _ in sizes])
