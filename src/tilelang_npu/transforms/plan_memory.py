@@ -6,15 +6,17 @@ for its whole life. What an elementwise operation writes may take the bytes of w
 Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
 With ``reuse=false`` (the user switched memory planning off) no two of the user's buffers ever share bytes; scratch that passes
 made for single operations shares theirs where there is no room for all of it, with each other and, where the waits inside a
-core are the compiler's (``overlay``), with buffers that are not alive then.
+core are the compiler's (``overlay``), with buffers that are not alive then. Buffers of pipelined loops give up slots before the
+plan fails; the log says which.
 
 Runs after core splitting, before synchronisation, which works on the bytes decided here.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -31,6 +33,8 @@ from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.locations import line_of, location_of
 from tilelang_npu.transforms.lower_to_hivm import ADDRESS
+
+logger = logging.getLogger("tilelang_npu")
 
 ALIGNMENT = {"ub": 32, "cbuf": 32, "ca": 512, "cb": 512, "cc": 512}  # bytes; hivm.md section 7, PlanMemory
 
@@ -129,6 +133,21 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
     return addresses
 
 
+def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
+    """The allocations with the largest of those that have several slots cut down to one, and which it was."""
+    several = [life for life in lives if life.slots > 1]
+    if not several:
+        return None
+    largest = max(several, key=lambda life: (life.slots - 1) * life.nbytes)
+    return [replace(life, slots=1) if life is largest else life for life in lives], largest
+
+
+def _tell(life: Life) -> None:
+    where = location_of(life.op)
+    logger.warning("%s%s has one slot instead of %d: there is no room in %s for more, and its loop overlaps less",
+                   f"{where.file}:{where.line}: " if where is not None else "", life.label, life.slots, NAMES[life.space])
+
+
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
     def demand(life: Life) -> int:
         return _rounded(life.nbytes, space) * life.slots
@@ -189,6 +208,25 @@ class PlanMemory(ModulePass):
     reserve: bool = False
     overlay: bool = False
 
+    def _plan(self, lives: list[Life], space: str, room: int) -> dict[Life, list[int]]:
+        """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
+        first: TileError | None = None
+        cut: list[Life] = []
+        while True:
+            try:
+                found = plan(lives, space, room, reuse=self.reuse, overlay=self.overlay)
+            except TileError as error:
+                first = first or error
+                fewer = _with_fewer_slots(lives)
+                if fewer is None:
+                    raise first from None
+                lives = fewer[0]
+                cut.append(fewer[1])
+            else:
+                for life in cut:
+                    _tell(life)
+                return found
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
         for function in op.walk():
@@ -198,7 +236,7 @@ class PlanMemory(ModulePass):
                 for space in ALIGNMENT:
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
-                    planned = plan(local, space, room, reuse=self.reuse, overlay=self.overlay)
+                    planned = self._plan(local, space, room)
                     for life, addresses in planned.items():
                         _rewrite(emit, life, addresses)
 

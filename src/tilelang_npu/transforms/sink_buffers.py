@@ -3,7 +3,7 @@
 Each iteration of such a loop defines the buffer anew before it reads it, or reads of it only places that it wrote itself, so
 its life is one iteration: the planner can reuse its bytes elsewhere, and with N slots the loads of later iterations run while
 earlier ones are still being used. A buffer that carries anything from one iteration to the next stays where it is; one that
-a ``T.Scope`` alone uses moves into it.
+a ``T.Scope`` or a branch alone uses moves into it.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
 that a copy fills from, or drains to, another memory get them (L0C has no room for two, and needs none: its accumulator
@@ -41,17 +41,18 @@ def _users(value: SSAValue) -> Iterator[Operation]:
             yield use.operation
 
 
-def _home_of_all(users: list[Operation], home: Block) -> scf.ForOp | tile.OnCoreOp | None:
-    """The outermost loop or scope directly below ``home`` that all users are in."""
-    found: Operation | None = None
+def _home_of_all(users: list[Operation], home: Block) -> Block | None:
+    """The body of the loop or scope, or the branch, directly below ``home`` that all users are in."""
+    found: Block | None = None
     for user in users:
+        inner: Block | None = None
         ancestor: Operation | None = user
         while ancestor is not None and ancestor.parent_block() is not home:
-            ancestor = ancestor.parent_op()
-        if ancestor is None or (found is not None and ancestor is not found):
+            inner, ancestor = ancestor.parent_block(), ancestor.parent_op()
+        if inner is None or (found is not None and inner is not found):
             return None
-        found = ancestor
-    return found if isinstance(found, (scf.ForOp, tile.OnCoreOp)) else None
+        found = inner
+    return found if found is not None and isinstance(found.parent_op(), (scf.ForOp, scf.IfOp, tile.OnCoreOp)) else None
 
 
 def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
@@ -134,7 +135,8 @@ def _same(a: SSAValue, b: SSAValue) -> bool:
     if a is b:
         return True
     x, y = a.owner, b.owner
-    return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name and is_side_effect_free(x)
+    return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name
+            and (is_side_effect_free(x) or x.name.startswith("arith."))  # a quotient is computed alike, though not always
             and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
             and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
 
@@ -181,17 +183,17 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         views = [user for user in _users(buffer) if isinstance(user, (tile.RegionOp, tile.ViewOp))]
         if home is None or not users:
             return
-        loop = _home_of_all([*users, *views], home)
-        if loop is None:
+        inner = _home_of_all([*users, *views], home)
+        if inner is None:
             return
-        if isinstance(loop, scf.ForOp) and not (_defines_first(loop.body.block, buffer, ranges)
-                                                or _reads_what_it_wrote(loop.body.block, buffer)):
+        loop = inner.parent_op()
+        if isinstance(loop, scf.ForOp) and not (_defines_first(inner, buffer, ranges) or _reads_what_it_wrote(inner, buffer)):
             return
-        depth = tile.stages_of(loop) if multi_buffer else 1
         home.detach_op(allocation)
-        Rewriter().insert_op(allocation, InsertPoint.at_start(loop.body.block))
-        if isinstance(loop, tile.OnCoreOp):
+        Rewriter().insert_op(allocation, InsertPoint.at_start(inner))
+        if not isinstance(loop, scf.ForOp):
             continue
+        depth = tile.stages_of(loop) if multi_buffer else 1
         if space_of(buffer) == "gm":
             allocation.properties["slots"] = IntegerAttr(max(depth, WORKSPACE_SLOTS), i64)
             return

@@ -14,6 +14,7 @@ func.func @k(%X: memref<16x16xf32, #hivm.address_space<gm>>, %Y: memref<16x16xf3
     %y = tile.alloc "y" : memref<2x16x16xf32, #hivm.address_space<ub>>
     scf.for %i = %c0 to %c4 step %c1 {
       %h = arith.remui %i, %c2 : index
+      %g = arith.remui %i, %c2 : index
       %last = arith.cmpi eq, %i, %c1 : index
       scf.if %last {
         %a = tile.region %x[%h, 0, 0] [1, 16, 16] keep [1, 2] : memref<2x16x16xf32, #hivm.address_space<ub>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
@@ -22,7 +23,7 @@ func.func @k(%X: memref<16x16xf32, #hivm.address_space<gm>>, %Y: memref<16x16xf3
         %b = tile.region %x[%h, 0, 0] [1, 16, 16] keep [1, 2] : memref<2x16x16xf32, #hivm.address_space<ub>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
         tile.copy %Y to %b : memref<16x16xf32, #hivm.address_space<gm>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
       }
-      %c = tile.region %x[%h, 0, 0] [1, 16, 16] keep [1, 2] : memref<2x16x16xf32, #hivm.address_space<ub>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
+      %c = tile.region %x[%g, 0, 0] [1, 16, 16] keep [1, 2] : memref<2x16x16xf32, #hivm.address_space<ub>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
       tile.copy %c to %Y : memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>> to memref<16x16xf32, #hivm.address_space<gm>>
       %d = tile.region %y[%h, 0, 0] [1, 16, 16] keep [1, 2] : memref<2x16x16xf32, #hivm.address_space<ub>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
       tile.copy %X to %d : memref<16x16xf32, #hivm.address_space<gm>> to memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<ub>>
