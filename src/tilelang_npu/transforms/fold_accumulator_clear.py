@@ -1,8 +1,9 @@
 """Turn ``T.clear`` of an accumulator into the ``init`` of the gemm that comes next: L0C has no fill of its own.
 
-Runs after scope inference. The next use of the accumulator must be a gemm in the same block, or the first use inside
-a loop that surely runs; there the gemm's ``init`` becomes true in the first iteration. Anything else is an error at
-the fill.
+Runs after scope inference. Where the next use of the accumulator is a gemm in the same block, or the first use inside a loop
+that surely runs, that gemm's ``init`` becomes true in the first iteration. Anywhere else (a gemm under a condition, a loop that
+may not run, a result that may be stored as it was cleared) the clear is a product of zeros: two tiles of one fractal's depth in
+L1, between full barriers, because the waits around them may be the author's.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1
+from xdsl.dialects.builtin import Float16Type, FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects import tile
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.locations import refuse, stand_in
 from tilelang_npu.transforms.ranges import Ranges
+
+FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
 
 
 def _insert(op: Operation, before: Operation, source: Operation) -> None:
@@ -37,25 +40,24 @@ def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
     follower = next_touching(fill.next_op, buffer)
     if follower is None:
         if comes_round(fill):
-            raise refuse(fill, f"{label} is in L0C and its next use after this clear is in the next iteration", "T212",
-                         help="clear it right before the gemm, or pass init=True to the gemm")
+            _multiply_zeros(fill, label)
+        _drop(fill)
+        return
+    loops: list[scf.ForOp] = []
+    while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
+        loops.append(follower)
+        follower = next_touching(follower.body.block.first_op, buffer)
+    if not isinstance(follower, tile.GemmOp):
+        _multiply_zeros(fill, label)
         _drop(fill)
         return
     first: SSAValue | None = None
-    while isinstance(follower, scf.ForOp):
-        loop = follower
-        if ranges.trip_count(loop).low < 1:
-            raise refuse(fill, f"{label} is cleared before a loop that may not run", "T211",
-                         help="pass init=(k == 0) to the gemm, or guard the loop")
+    for loop in loops:
         position = arith.CmpiOp(loop.body.block.args[0], loop.lb, "eq")
         head = loop.body.block.first_op
         assert head is not None
         _insert(position, head, fill)
         first = position.result if first is None else _both(first, position.result, head, fill)
-        follower = next_touching(head, buffer)
-    if not isinstance(follower, tile.GemmOp):
-        raise refuse(fill, f"{label} is in L0C and its next use after this clear is not a gemm", "T212",
-                     help="clear it right before the loop of the gemm, or pass init=True to the gemm")
     if first is None:
         true = arith.ConstantOp(IntegerAttr(1, i1))
         _insert(true, follower, fill)
@@ -67,6 +69,26 @@ def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
         _insert(either, follower, fill)
         follower.operands[3] = either.result
     _drop(fill)
+
+
+def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
+    """Write zeros as the product of two tiles of zeros."""
+    shape = tile.shape_of(fill.target)
+    if len(shape) != 2 or min(shape) < 0:
+        raise refuse(fill, f"{label} is in L0C, and this part of it cannot be cleared by itself", "T212",
+                     help="clear a matrix of constant size, or pass init=True to the gemm")
+    whole = isinstance(fill.value.type, IntegerType)
+    element = IntegerType(8) if whole else Float16Type()
+    zero = arith.ConstantOp(IntegerAttr(0, IntegerType(8)) if whole else FloatAttr(0.0, Float16Type()))
+    true = arith.ConstantOp(IntegerAttr(1, i1))
+    depth = FRACTAL_BYTES // (1 if whole else 2)
+    left, right = (
+        tile.AllocOp(f"zeros_{side}", MemRefType(element, sizes, memory_space=hivm.address_space("cbuf")))
+        for side, sizes in (("left", (shape[0], depth)), ("right", (depth, shape[1]))))
+    for op in (zero, true, left, right, tile.FillOp(zero.result, left.result), tile.FillOp(zero.result, right.result),
+               hivm.PipeBarrierOp("PIPE_ALL"), tile.GemmOp(left.result, right.result, fill.target, true.result),
+               hivm.PipeBarrierOp("PIPE_ALL")):
+        _insert(op, fill, fill)
 
 
 def _both(a: SSAValue, b: SSAValue, before: Operation, source: Operation) -> SSAValue:
