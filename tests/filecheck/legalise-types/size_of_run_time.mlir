@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p legalise-types | filecheck %s
 // Rows that run time counts: the wider temporary is as large as the buffer behind them, and cut to the same size.
-// CHECK:      %[[T:.*]] = tile.alloc "wide" : memref<8x64xf32
+// CHECK:      %[[T:.*]] = tile.alloc "wide" {tile.scratch} : memref<8x64xf32
 // CHECK-NEXT: %[[C:.*]] = tile.region %[[T]][0, 0] [%n, 64]
 // CHECK-NEXT: tile.copy %a to %[[C]]
 // CHECK:      tile.elementwise "exp" ins(%[[C]]
