@@ -11,6 +11,7 @@ The names here are loaded on first use, so ``import tilelang_npu`` costs little 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,8 @@ def __getattr__(name: str) -> object:
     elif name in _NAMES:
         home, attribute = _NAMES[name]
         found = getattr(import_module(f"{__name__}.{home}"), attribute)
+    elif f"{__name__}.compat.alias" in sys.modules and sys.modules[f"{__name__}.compat.alias"].gathers(name):
+        return import_module(f"tilelang.{name}")  # a module that only scripts for TileLang-Ascend know
     else:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg, name=name, obj=import_module(__name__))

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import tilelang_npu
+import tilelang_npu.language
 from tilelang_npu import compat
+from tilelang_npu.compat.tvm import tir
 
 
 def test_nothing_is_installed_by_importing(python: str) -> None:
@@ -74,3 +76,24 @@ def test_a_real_tilelang_is_hidden_and_named(tmp_path: Path, monkeypatch: pytest
     assert importlib.import_module("tilelang").real
     compat.install()
     assert importlib.import_module("tilelang") is tilelang_npu
+
+
+@pytest.mark.parametrize("mode", ["sum", "max", "min"])
+@pytest.mark.parametrize(("dim", "axis"), [(-1, -1), (1, -1), (0, 0), (-2, 0)])
+def test_reductions_of_declared_buffers_are_calls(mode: str, dim: int, axis: int) -> None:
+    reduce = getattr(tilelang_npu.language, f"reduce_{mode}")
+    shape = (4,) if axis == -1 else (8,)
+    made = reduce(tir.decl_buffer((4, 8), "float16"), tir.decl_buffer(shape, "float16"), dim=dim)
+    assert isinstance(made, tir.Call)
+    assert made.op.same_as(tir.op.Op.get("tl.ascend_reduce"))
+    assert not made.op.same_as(tir.op.Op.get("tl.ascend_add"))
+    assert made.args[2:4] == (f"reduce_{mode}", axis)
+    with pytest.raises(tilelang_npu.TileError, match="destination has shape"):
+        reduce(tir.decl_buffer((4, 8), "float16"), tir.decl_buffer((7,), "float16"), dim=dim)
+    with pytest.raises(ValueError, match="valid are -2 to 1"):
+        reduce(tir.decl_buffer((4, 8)), tir.decl_buffer((8,)), dim=2)
+
+
+def test_other_parts_of_tvm_are_refused_by_name() -> None:
+    with pytest.raises(tilelang_npu.TileError, match=r"tvm\.tir\.Var: there is no TVM here"):
+        tir.Var("x", "int32")

@@ -78,5 +78,5 @@ def test_tvm_is_a_name_and_no_more() -> None:
     compat.install()
     tvm = importlib.import_module("tvm")
     assert issubclass(tvm.TVMError, Exception)
-    with pytest.raises(tvm.TVMError, match=r"tvm\.tir\.decl_buffer"):
-        tvm.tir.decl_buffer((4,), "float32")
+    with pytest.raises(tvm.TVMError, match=r"tvm\.tir\.IntImm"):
+        tvm.tir.IntImm("int32", 4)

@@ -111,6 +111,19 @@ def test_a_tensor_may_be_assigned_to_itself_seen_otherwise() -> None:
         x[:, 2:4] = torch.zeros(3)
 
 
+@pytest.mark.parametrize(("name", "given", "held"), [
+    ("int8", 255, -1), ("int8", -129, 127), ("uint8", 256, 0), ("int16", 1 << 15, -(1 << 15)), ("int32", 1 << 31, -(1 << 31)),
+    ("int8", 127, 127)])
+def test_a_number_assigned_on_the_device_is_converted_by_its_low_bits(name: str, given: int, held: int) -> None:
+    there = torch.zeros(2, dtype=getattr(torch, name), device="npu")
+    there[1] = given
+    assert there.tolist() == [0, held]
+    here = torch.zeros(2, dtype=getattr(torch, name), device="cpu")
+    if given != held:
+        with pytest.raises(RuntimeError, match="overflow"):
+            here[1] = given
+
+
 def test_a_file_is_read_onto_the_device(tmp_path: Path) -> None:
     torch.save({"x": torch.arange(3)}, tmp_path / "case.pt")
     for location in (torch.device("npu"), "npu:0", {"npu:0": "npu:1"}):

@@ -19,7 +19,8 @@ import pytest
                                            'tile.reduce "reduce_sum" ins(%0']),
     ("T.reduce_sum(a, stack[0, :, 0:1])", ["%0 = tile.region %stack[0, 0, 0] [1, 8, 1] keep [1, 2]",
                                            'tile.reduce "reduce_sum" ins(%a']),
-    ("T.reduce_sum(stack, a, dim=0)", ["%0 = tile.view %a", 'tile.reduce "reduce_sum" ins(%stack']),
+    ("T.reduce_sum(stack[0:1, :, :], row, dim=0)", ["%0 = tile.region %row", "%1 = tile.view %0", "%2 = tile.region %stack",
+                                                         'tile.reduce "reduce_sum" ins(%2']),
     ("T.reduce(stack, one, [0, 1, 2], 'sum')", ["%0 = tile.view %one", 'tile.reduce "reduce_sum" ins(%stack']),
     ("T.reduce(a, col, -1, 'max', clear=False)", ['tile.reduce "reduce_max" accumulate ins(%a']),
     ("T.npuir_reduce(a, col, [1], 'min')", ['tile.reduce "reduce_min" ins(%a']),
@@ -60,6 +61,7 @@ def test_dimensions(kernel: Any) -> None:
     ("T.reduce_sum(a, col, -3)", "T111", "axis -3 of a .*: valid are -2 to 1"),
     ("T.reduce_sum(a, col, real_shape=[8])", "T111", "1 real sizes for a"),
     ("T.reduce_sum(a, col, real_shape=[8, 200])", "T111", "real size 200 of an axis with 128 elements"),
+    ("T.reduce_sum(stack, a, dim=0)", "T111", r"stack \[2, 8, 128\] float32 holds 2 matrices"),
     ("T.reduce_sum(a, 3)", "T110", "the destination must be a buffer, not 3"),
 ])
 def test_contracts(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:

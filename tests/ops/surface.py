@@ -14,6 +14,7 @@ import tilelang_npu.language as T
 from tilelang_npu import ops
 from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.ops.repeats import NAMES
 
 ALL_TYPES = tuple(dtype(name) for name in (
     "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32", "int64",
@@ -87,7 +88,7 @@ def is_legal(entry: ops.Operation, element: DType, dialect: str) -> bool:
 
     Composites of the ascendc dialect are written in operations that have the type; bfloat16 has no arithmetic there.
     """
-    if element in entry.dtypes:
+    if element in entry.dtypes or ops.seen_as(entry, element) is not None:
         return True
     wider = str(element) in ("float16", "bfloat16") and dtype("float32") in entry.dtypes
     if dialect == "npuir":
@@ -159,14 +160,35 @@ CALLS: dict[str, tuple[dict[str, str] | str, dict[str, tuple[tuple[int, ...], st
     "compare_bits": ("d, a, b, 'LT'", {"a": ((64,), "*"), "b": ((64,), "*"), "d": ((8,), "uint8")}),
     "select_bits": ("d, m, a, b, 'VSEL_TENSOR_TENSOR_MODE'",
                     {"m": ((8,), "uint8"), "a": ((64,), "*"), "b": ((64,), "*"), "d": ((64,), "*")}),
+    "brcb": ("d, a, 1, 1, 8", {"a": ((8,), "*"), "d": ((128,), "*")}),
+    "gatherb": ("d, a, i, 1, 1, 8", {"a": ((128,), "*"), "i": ((8,), "uint32"), "d": ((128,), "*")}),
+    "whole_reduce_max": ("d, a, 16, 2, 1, 1, 8", {"a": ((144,), "*"), "d": ((4,), "*")}),
+    "whole_reduce_min": ("d, a, 16, 2, 1, 1, 8", {"a": ((144,), "*"), "d": ((4,), "*")}),
+    "whole_reduce_sum": ("d, a, 16, 2, 1, 1, 8", {"a": ((144,), "*"), "d": ((2,), "*")}),
+    "block_reduce_max": ("d, a, 1, 64, 1, 1, 8", {"a": ((64,), "*"), "d": ((8,), "*")}),
+    "block_reduce_min": ("d, a, 1, 64, 1, 1, 8", {"a": ((64,), "*"), "d": ((8,), "*")}),
+    "block_reduce_sum": ("d, a, 1, 64, 1, 1, 8", {"a": ((64,), "*"), "d": ((8,), "*")}),
+    "reduce_sum_repeats": ("d, a, 64, 1, 8", {"a": ((64,), "*"), "d": ((1,), "*")}),
+    "sum_rows": ("d, a, [2, 16, 5]", {"a": ((21,), "*"), "d": ((2,), "*")}),
+    "gather_bits": ("d, a, m, True, 16, [1, 1, 8, 0], 0", {"a": ((64,), "*"), "m": ((8,), "bits"), "d": ((64,), "*")}),
+    "fill_bits": ("d, 1, [5], 1, 1, 8", {"d": ((64,), "*")}),
+    "init_sort_buf": ("d, 64, 0", {"d": ((64,), "*")}),
+    "bilinear_interpolation": ("d, a, i, b, 128, 1, False, 1, 128, 1",
+                               {"a": ((128,), "*"), "i": ((8,), "uint32"), "b": ((2,), "*"), "d": ((128,), "*")}),
 }
+"""``bits`` is the unsigned type as wide as the elements."""
+
+
+BY_REPEATS = [op.name for op in ops.operations().values() if isinstance(op, ops.Structured) and set(op.aliases) & NAMES]
+"""Operations that are given by repeats and strides, on flat memory."""
 
 
 def structured_example(name: str, entry: ops.Structured, element: DType) -> Call:
     """The call that ``CALLS`` has."""
     text, shapes = CALLS[entry.name]
     operands = text if isinstance(text, str) else text.get(name, text[""])
-    buffers = {place: (shape, element if kind == "*" else dtype(kind)) for place, (shape, kind) in shapes.items()}
+    kinds = {"*": element, "bits": dtype(f"uint{element.bits if element.bits in (8, 16, 32, 64) else 32}")}
+    buffers = {place: (shape, kinds.get(kind) or dtype(kind)) for place, (shape, kind) in shapes.items()}
     alike = tuple(place for place, (_, kind) in shapes.items() if kind == "*" and place != "d" and shapes["d"][1] == "*")
     return Call(name, f"T.{name}({operands})", buffers, alike, tuple(place for place in shapes if place != "d"))
 

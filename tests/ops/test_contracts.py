@@ -88,10 +88,14 @@ FREE: dict[str, set[str]] = {
     "gather": {"a"}, "arange": {"d"}, "arith_progression": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a", "d"},
     "sort": {"d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"}, "select_bits": {"m"},
     **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+    **{name: {"a", "b", "i", "m", "d"} for name in surface.BY_REPEATS},
 }
 SHORT: dict[str, set[str]] = {  # of these, those that may have too few elements as well
     "gather": {"a"}, "arange": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a"}, "topk": {"a"},
     **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+    "gatherb": {"a", "d"}, "brcb": {"d"}, "bilinear_interpolation": {"a", "b"}, "gather_bits": {"a", "m", "d"},
+    "fill_bits": {"d"},
+    **{f"whole_reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
 }
 
 
@@ -290,9 +294,14 @@ BUFFERS = ["a = T.alloc_ub((4, 8), 'float32')", "b = T.alloc_ub((4, 8), 'float32
     ("T.vcast(a, h, 'nearest')", "T145", "no rounding mode 'nearest'"),
     ("T.vcast(a, h, round_mode='CAST_RINT')", "T145", "no rounding mode 'CAST_RINT'"),
     ("T.tile.cast(h, a, 'CAST_UP')", "T145", "no rounding mode"),
-    ("T.tile.cast(h, a, 'CAST_NONE', 33)", "T111", "count 33 does not fit a"),
-    ("T.tile.clamp(d, a, 0, 1, 33)", "T111", "count 33 does not fit d"),
-    ("T.tile.clamp(d, a, 0, 1, 0)", "T111", "count 0 does not fit d"),
+    ("T.tile.arith_progression(d, 0, 1, 33)", "T111", "33 elements from element 0 of d"),
+    ("T.tile.clamp(d, a, 0, 1, 0)", "T111", "count is 0"),
+    ("T.tile.wholereducemax(pairs, line, 8, 1, 1, 1, 8, 'ORDER_ONLY_INDEX')", "T145", "no order 'ORDER_ONLY_INDEX'"),
+    ("T.tile.brcb(pairs, line, 256, 1, 8)", "T145", "repeats is 256"),
+    ("T.tile.brcb(pairs, line, 1, -1, 8)", "T145", "block_stride is -1"),
+    ("T.tile.init_sort_buf(pairs, 96, 0)", "T111", "96 elements"),
+    ("T.tile.init_sort_buf(pairs, 64, 3)", "T145", "rsv is 3"),
+    ("T.tile.mins_experiment(d, a, 1, 0)", "T111", "count is 0"),
     ("T.tile.row_expand_mul(d, a, row)", "T111", "no element per row"),
     ("T.reduce(a, col, 1, 'mean')", "T145", "there is no reduction 'mean'"),
     ("T.reduce_sum(a, col, [1, 1])", "T111", "name no axis, or one twice"),

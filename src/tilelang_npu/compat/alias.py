@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 
-__all__ = ["install", "installed_elsewhere", "uninstall"]
+__all__ = ["gathers", "install", "installed_elsewhere", "uninstall"]
 
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
@@ -25,6 +25,7 @@ _MOVED: Mapping[str, str] = {
     "tilelang.cache": "tilelang_npu.runtime.cache",
     "tilelang.carver": "tilelang_npu.compat.carver",
     "tilelang.intrinsics": "tilelang_npu.language.layouts",
+    "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
     "tilelang.profiler": "tilelang_npu.runtime.profiler",
     "tilelang.testing": "tilelang_npu.compat.testing",
     "tilelang.tvm": "tilelang_npu.compat.tvm",
@@ -115,6 +116,11 @@ def uninstall() -> None:
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)
         _forget()
+
+
+def gathers(name: str) -> bool:
+    """Whether the alias is installed and ``tilelang.<name>`` is a module that exists only as a place to import from."""
+    return _FINDER in sys.meta_path and f"{_ALIAS}.{name}" in _GATHERED
 
 
 def _forget() -> None:

@@ -141,6 +141,21 @@ def _cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     return cpu
 
 
+def _setitem(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Assignment to elements. The device converts a number that an integer type does not hold by its low bits; torch's CPU
+    refuses it."""
+
+    @functools.wraps(original)
+    def setitem(self: Any, key: Any, value: Any) -> None:
+        if type(value) is int and not (self.is_floating_point() or self.is_complex() or self.dtype is torch.bool):
+            held = torch.iinfo(self.dtype)
+            if not held.min <= value <= held.max and _sides.get(self) != "cpu":
+                value = (value - held.min) % (1 << held.bits) + held.min
+        original(self, key, value)
+
+    return setitem
+
+
 def _device_property() -> property:
     real = torch._C.TensorBase.device.__get__
 
@@ -241,6 +256,7 @@ def install() -> None:
     _replace(tensor, "npu", _npu)
     _replace(tensor, "clone", _clone(tensor.clone))
     _replace(tensor, "cpu", _cpu(tensor.cpu))
+    _replace(tensor, "__setitem__", _setitem(tensor.__setitem__))
     _replace(tensor, "pin_memory", lambda self, *_, **__: self)
     _replace(tensor, "device", _device_property())
     _replace(tensor, "is_npu", _is_npu_property())

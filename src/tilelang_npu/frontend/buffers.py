@@ -114,6 +114,7 @@ class Buffer(Memory):
         space: ``gm``, ``ub``, ``cbuf``, ``cc``, ``ca``, ``cb``, or ``shared``, ``fragment``, ``local`` where it is open.
         value: the memref value.
         location: where it was declared.
+        base: the buffer whose memory this one is as a single axis; itself for all others.
     """
 
     def __init__(self, label: str, element: DType, dimensions: Sequence[int | Sym], space: str, value: SSAValue,
@@ -126,6 +127,7 @@ class Buffer(Memory):
         self.value = value
         self.location = location
         self.buffer = self
+        self.base: Buffer = self
         self.offsets = (0,) * len(self.dimensions)
         self.kept = tuple(range(len(self.dimensions)))
 

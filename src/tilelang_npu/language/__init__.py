@@ -136,6 +136,8 @@ def _find(name: str) -> Any:
         return getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")])
     if name in _vector_names():
         return import_module(f"{__name__}.vector").function(name)
+    if name in _repeat_names():
+        return import_module(f"{__name__}.repeats").function(name)
     if name in _structured_names():
         return import_module(f"{__name__}.structured").function(name)
     return Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
@@ -149,13 +151,20 @@ def _vector_names() -> frozenset[str]:
                      for name in (op.name, *op.aliases) if name not in ("cast", "sigmoid", "round"))
 
 
+def _repeat_names() -> frozenset[str]:
+    """Names of functions that are given by repeats and strides, or by a number of elements."""
+    from tilelang_npu.ops.repeats import NAMES
+
+    return NAMES
+
+
 def _structured_names() -> frozenset[str]:
     """Names of structured operations in the op table, and those of the table below."""
     from tilelang_npu import ops
 
     entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured))
     own = frozenset(name for op in entries for name in ((op.name, *op.aliases) if op.hivm != "custom" else op.aliases))
-    return own | _STRUCTURED
+    return (own | _STRUCTURED) - _repeat_names()
 
 
 _STRUCTURED = frozenset((
@@ -195,7 +204,7 @@ class _TileNamespace:
 
     def __dir__(self) -> list[str]:
         from_table = {name.removeprefix("tile.")
-                      for name in (*_vector_names(), *_structured_names()) if name.startswith("tile.")}
+                      for name in (*_vector_names(), *_structured_names(), *_repeat_names()) if name.startswith("tile.")}
         return sorted({*_TILE, *from_table})
 
 
@@ -214,7 +223,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    plain = {name for name in (*_vector_names(), *_structured_names()) if not name.startswith("tile.")}
+    plain = {name for name in (*_vector_names(), *_structured_names(), *_repeat_names()) if not name.startswith("tile.")}
     return sorted({*globals(), *_HOMES, *plain})
 
 

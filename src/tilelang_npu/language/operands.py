@@ -183,8 +183,10 @@ def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribu
 
 def overlap(left: Memory, right: Memory) -> str:
     """How two rectangles lie: ``same``, ``apart``, ``partial`` (they surely share some elements) or ``unknown``."""
-    if left.buffer is not right.buffer:
+    if left.buffer.base is not right.buffer.base:
         return "apart"
+    if left.buffer.ndim != right.buffer.ndim:
+        return "unknown"  # one is the other's memory as a single axis
     verdict = "same"
     for a, b, x, y in zip(left.offsets, right.offsets, left.sizes, right.sizes, strict=True):
         same_place, same_size = same_extent(a, b), same_extent(x, y)

@@ -11,6 +11,8 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.language import tracing
+from tilelang_npu.language.declared import Declared, describe
+from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -33,28 +35,29 @@ _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
 
 def reduce_sum(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> None:
+               size: Any = None) -> Any:
     """Sum along ``dim``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
 
     ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is added to what ``out`` holds.
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is added to what ``out`` holds. In the
+    ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements.
     """
-    _named("T.reduce_sum", "sum", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_sum", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_max(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> None:
+               size: Any = None) -> Any:
     """Largest element along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_max", "max", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_max", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_min(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> None:
+               size: Any = None) -> Any:
     """Smallest element along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_min", "min", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_min", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
@@ -75,15 +78,66 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
     _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
 
 
-def _named(what: str, mode: str, source: Any, target: Any, dim: Any, options: tuple[Any, ...], clear: bool, real_shape: Any,
-           size: Any) -> None:
+class AxisError(TileError, ValueError):
+    """A reduction along an axis that the buffer has not; also a :class:`ValueError`."""
+
+
+def _named(reduce_type: str, source: Any, target: Any, dim: Any, options: tuple[Any, ...], clear: bool, real_shape: Any,
+           size: Any) -> Any:
     real = real_shape if real_shape is not None else size
     for option in options:
         if isinstance(option, bool):
             clear = option
         elif option is not None:
             real = option
-    _reduce(what, mode, source, target, dim, real, clear)
+    return _reduce_with_clear(source, target, reduce_type, _tile_axis(f"T.{reduce_type}", source, dim), clear, real)
+
+
+def _tile_axis(what: str, source: Any, dim: Any) -> Any:
+    """The axis of a vector or of a matrix: 0 for the rows of a matrix, else -1. Others are returned as they are.
+
+    In the ascendc dialect a buffer with three axes holds matrices, whose axes are meant: 0 and -2 are the rows.
+
+    Raises:
+        AxisError: T111, there is no such axis.
+    """
+    rank = len(source.shape) if isinstance(source, (Memory, Declared)) else 0
+    if rank not in (1, 2, 3) or isinstance(dim, bool) or not isinstance(dim, int):
+        return dim
+    builder = tracing.active()
+    stacked = rank == 3 and builder is not None and builder.dialect == "ascendc"
+    if rank == 3 and not stacked:
+        return dim
+    axes = min(rank, 2)
+    if not -axes <= dim < axes:
+        shown = source.describe() if isinstance(source, Memory) else repr(source)
+        raise AxisError(f"{what}: axis {dim} of {shown}: valid are {-axes} to {axes - 1}", code="T111",
+                        location=None if builder is not None else tracing.user_location(),
+                        help="axes count from 0, negative ones from the last")
+    if not stacked:
+        return 0 if rank == 2 and dim % 2 == 0 else -1
+    if source.extents[0] != 1:
+        raise TileError(f"{what}: {source.describe()} holds {source.shape[0]} matrices", code="T111",
+                        help="reduce them one by one: slice the first axis")
+    return dim % 2 - 2
+
+
+def _reduce_with_clear(buffer: Any, out: Any, reduce_type: str, dim: Any, clear: bool, real_shape: Any) -> Any:
+    """Reduce along one axis; a :class:`Call` for buffers that are declared outside of a kernel."""
+    mode = reduce_type.removeprefix("reduce_")
+    if isinstance(buffer, Declared):
+        return describe("tl.ascend_reduce", (buffer, out), (reduce_type, dim, clear, real_shape),
+                        lambda source, target: _reduce(f"T.{reduce_type}", mode, source, target, dim, real_shape, clear))
+    _reduce(f"T.{reduce_type}", mode, buffer, out, dim, real_shape, clear)
+    return None
+
+
+def reduce_flat(what: str, mode: str, src: Any, dst: Any, count: Any) -> None:
+    """The first ``count`` elements of flat memory to the first element of ``dst``."""
+    builder = tracing.builder(what)
+    source, = leading(builder, what, [as_memory(what, "the input", src)], count)
+    target = flattened(builder, what, as_memory(what, "the destination", dst), 1)
+    _reduce(what, mode, source, target, list(range(source.ndim)), None, True)
 
 
 def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clear: bool) -> None:
@@ -179,6 +233,8 @@ def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Seq
     cut = Region(source.buffer, source.offsets, sizes, source.kept)
     expected = [1 if axis in axes else extent for axis, extent in enumerate(cut.extents)]
     wanted = expected if target.ndim == len(expected) else _dropped(expected, axes)
+    if wanted is expected and target.ndim == 2 and builder.dialect == "ascendc" and target.extents[0] == 1 != expected[0]:
+        target, wanted = with_axes(target, target.kept[-1:]), _dropped(expected, axes)  # results of rows in a row
     if len(wanted) != target.ndim:
         return cut, target
     parts = list(target.sizes)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import SSAValue
 
 from tilelang_npu import ops
@@ -17,6 +18,7 @@ from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import number
 from tilelang_npu.language import tracing
 from tilelang_npu.language.atomic import add_to_global
+from tilelang_npu.language.flat import flattened
 from tilelang_npu.language.operands import (
     as_memory,
     is_scalar,
@@ -43,10 +45,22 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     """Check a call against its entry and emit it. Inputs are buffers, or values that are ready for the operation.
 
     Raises:
+        TileError: as of :func:`checked`.
+    """
+    builder = tracing.builder(what)
+    outs, ins = checked(what, name, outputs, inputs, facts, contract)
+    values = [_signless(value) if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
+    builder.tile_op(tile.CallOp(name, values, [value.ssa(builder) for value in outs], facts), what)
+
+
+def checked(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], facts: Mapping[str, Fact] | None = None,
+            contract: Mapping[str, object] | None = None) -> tuple[list[Memory], list[Memory | SSAValue]]:
+    """Outputs and inputs of a call that its entry takes.
+
+    Raises:
         TileError: T110 element types, T111 shapes, T112 operands that share elements, T145 arguments, T201 operands that
             are not in UB.
     """
-    builder = tracing.builder(what)
     entry = ops.operation(name)
     assert isinstance(entry, Structured)
     outs = [as_memory(what, "the destination", value) for value in outputs]
@@ -75,8 +89,13 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
         if any(overlap(target, other) in ("same", "partial") for other in outs[:place]):
             raise TileError(f"{what}: the destination {target.describe()} shares elements with another one", code="T112",
                             notes=notes, help="give each destination its own buffer")
-    values = [value if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
-    builder.tile_op(tile.CallOp(entry.name, values, [value.ssa(builder) for value in outs], facts), what)
+    return outs, ins
+
+
+def _signless(scalar: SSAValue) -> SSAValue:
+    """A scalar without the sign that its type has beside unsigned buffers: calls take numbers as ``arith`` has them."""
+    owner = scalar.owner
+    return owner.operands[0] if isinstance(owner, UnrealizedConversionCastOp) else scalar
 
 
 def _index(builder: Builder, what: str, role: str, value: Any) -> SSAValue:
@@ -229,12 +248,10 @@ def _tile_transpose(what: str) -> Callable[..., Any]:
 
 def _progression(what: str) -> Callable[..., Any]:
     def arith_progression(buffer: Any, first_value: Any, diff_value: Any, count: Any = None) -> None:
-        from tilelang_npu.language.vector import _first
-
         builder = tracing.builder(what)
         target = as_memory(what, "the destination", buffer)
         if count is not None:
-            target = _first(builder, what, target, count)
+            target = flattened(builder, what, target, extent(builder, count))
         values = [scalar_operand(builder, what, role, value, target.dtype)
                   for role, value in (("the first value", first_value), ("the step", diff_value))]
         call(what, "arith_progression", [target], values)
@@ -409,4 +426,4 @@ def function(name: str) -> Callable[..., Any]:
     return made
 
 
-__all__ = ["call", "function"]
+__all__ = ["call", "checked", "function"]

@@ -16,10 +16,11 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Element, Extent, Memory, Region, same_extent, shape_text
+from tilelang_npu.frontend.buffers import Element, Extent, Memory, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.language import tracing
+from tilelang_npu.language.flat import leading
 from tilelang_npu.language.operands import (
     as_memory,
     broadcasts,
@@ -34,7 +35,6 @@ from tilelang_npu.language.operands import (
     seen_as,
     sizes_argument,
     squeezed_axes,
-    view,
     with_axes,
 )
 from tilelang_npu.ops import Composite, DType, Elementwise
@@ -108,7 +108,10 @@ def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destina
 
 
 def _computes(entry: Elementwise, element: DType) -> bool:
-    """Whether the operation takes the element type: itself, or on the npuir branch by way of a wider one."""
+    """Whether the operation takes the element type: itself, unsigned elements as signed ones, or on the npuir branch by way of
+    a wider one."""
+    if ops.seen_as(entry, element) is not None:
+        return True
     if tracing.builder(entry.name).dialect == "npuir" or isinstance(entry, Composite):
         return ops.computed_in(entry, element) is not None and (
             element != "bfloat16" or tracing.builder(entry.name).dialect == "npuir")
@@ -236,8 +239,8 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
         operands = [values[key] for key in inputs]
         if count is not None:
             builder = tracing.builder(what)
-            target = _first(builder, what, as_memory(what, "the destination", target), count)
-            operands[0] = _first(builder, what, as_memory(what, "the input", operands[0]), count)
+            target, operands[0] = leading(builder, what, [as_memory(what, "the destination", target),
+                                                          as_memory(what, "the input", operands[0])], count)
         apply(what, entry, operands, target)
 
     call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
@@ -339,34 +342,10 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     if count is not None:
         builder = tracing.builder(what)
-        source, target = (_first(builder, what, side, count) for side in (source, target))
+        source, target = leading(builder, what, [source, target], count)
     entry = ops.operation("cast")
     assert isinstance(entry, Elementwise)
     _convert(what, entry, source, target, word)
-
-
-def _first(builder: Builder, what: str, memory: Memory, count: Any) -> Memory:
-    """The first ``count`` elements of a dense rectangle."""
-    from tilelang_npu.frontend.buffers import Buffer, extent
-
-    length, have = extent(builder, count), element_count(memory)
-    if isinstance(length, int) and length == have:
-        return memory
-    if have is None or not is_dense(memory) or (isinstance(length, int) and not 0 < length <= have):
-        raise TileError(f"{what}: count {count} does not fit {memory.describe()}", code="T111",
-                        help="count is the number of leading elements, at most all")
-    if memory.ndim == 1:
-        axis = memory.kept[0]
-        sizes = [length if position == axis else size for position, size in enumerate(memory.sizes)]
-        return Region(memory.buffer, memory.offsets, sizes, memory.kept)
-    rows = memory.extents[0]
-    row = have // rows if isinstance(rows, int) else have
-    if isinstance(length, int) and length % row == 0:
-        axis = memory.kept[0]
-        sizes = [length // row if position == axis else size for position, size in enumerate(memory.sizes)]
-        return Region(memory.buffer, memory.offsets, sizes, memory.kept)
-    flat = Buffer(memory.name, memory.dtype, (have,), memory.buffer.space, view(builder, memory.ssa(builder), (have,)))
-    return Region(flat, (0,), (length,), (0,))
 
 
 def fill(buffer: Any, value: Any) -> None:

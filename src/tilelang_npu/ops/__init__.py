@@ -19,9 +19,10 @@ from tilelang_npu.ops.spec import (
     elementwise,
     operation,
     operations,
+    seen_as,
 )
 
 __all__ = [
     "Clause", "Composite", "DType", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured", "composites",
-    "computed_in", "dtype", "elementwise", "operation", "operations",
+    "computed_in", "dtype", "elementwise", "operation", "operations", "seen_as",
 ]

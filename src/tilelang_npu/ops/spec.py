@@ -82,6 +82,8 @@ class Elementwise(Operation):
         dialect_dtypes: element types that the HIVM verifier takes beyond ``dtypes``, for chips that compute on them.
         any_dtype: whether the HIVM verifier takes every element type; ``dtypes`` are those that have a meaning.
         axes_clauses: whether the HIVM assembly writes ``broadcast`` and ``transpose``.
+        shifts: whether unsigned elements may be seen as the signed ones of ``dtypes``: the bits of the result are the same, or
+            a clause ``is_signed`` says how they are read.
     """
 
     inputs: int
@@ -98,6 +100,7 @@ class Elementwise(Operation):
     dialect_dtypes: tuple[DType, ...] = ()
     any_dtype: bool = False
     axes_clauses: bool = True
+    shifts: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,15 @@ def computed_in(op: Operation, element: DType) -> DType | None:
         return element
     wider = _WIDER.get(str(element))
     return DType(wider) if wider is not None and wider in op.dtypes else None
+
+
+def seen_as(op: Operation, element: DType) -> DType | None:
+    """The signed element type that an operation sees unsigned elements as, where it has none for those; None where the elements
+    stay what they are."""
+    if not isinstance(op, Elementwise) or not op.shifts or element in op.dtypes or not str(element).startswith("uint"):
+        return None
+    signed = DType(str(element)[1:])
+    return signed if signed in op.dtypes else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +283,7 @@ def declare(op: OpT) -> OpT:
 
 def _load() -> None:
     if not _REGISTRY.loaded:
-        from tilelang_npu.ops import composite, reductions, structured, vector  # noqa: F401  (their import declares the entries)
+        from tilelang_npu.ops import composite, reductions, repeats, structured, vector  # noqa: F401  (their import declares the entries)
 
         _REGISTRY.loaded = True
 

@@ -398,7 +398,8 @@ entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat,
 entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad, "A value before and behind one axis.")
 entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "The last axis reversed.")
 entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("first", "step"), "custom",
-      _types("i16", "i32", "f16", "f32"), "dup", _progression, _check_arange, "first, first + step, first + 2 * step, ...")
+      _types("i16", "ui16", "i32", "ui32", "f16", "f32"), "dup", _progression, _check_arange,
+      "first, first + step, first + 2 * step, ...")
 WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
 entry("gather_offsets", ("tile.gather",), ("src", "offsets", "base"), "custom", WORDS, "gather",
       _gather_offsets, _check_offsets, "Elements at byte offsets.")

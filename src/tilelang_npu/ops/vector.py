@@ -132,9 +132,9 @@ bitwise_or = binary("bitwise_or", "vor", BITS, np.bitwise_or, "or", "Bitwise or.
 bitwise_xor = binary("bitwise_xor", "vxor", (*_types("i1"), *INTEGERS), np.bitwise_xor, "xor", "Bitwise exclusive or.",
                      "vxor", "npuir_xor", scalar=(), broadcast=False)
 shift_left = binary("bitwise_lshift", "vshl", SHIFTABLE, np.left_shift, "shift", "Shift left by a scalar.", "vshl",
-                    "npuir_shl")
+                    "npuir_shl", shifts=True)
 shift_right = binary("bitwise_rshift", "vshr", (*_types("i8"), *SHIFTABLE), _shift_right, "shift",
-                     "Shift right by a scalar.", "vshr", "npuir_shr",
+                     "Shift right by a scalar.", "vshr", "npuir_shr", shifts=True,
                      clauses=(Clause(name="round", kind="bool", default=True, separator=":"),
                               Clause(name="is_signed", kind="bool", default=True, separator=":")))
 compare = declare(Elementwise(

@@ -1,4 +1,7 @@
-"""Compute in a wider type where the Vector core has no operation for the element type: cast, operate, cast back.
+"""Compute in another type where the Vector core has no operation for the element type.
+
+Shifts of unsigned elements work on the same bytes seen as signed ones. All else is computed in a wider type: cast, operate,
+cast back.
 
 bf16 has conversions, comparisons and moves but no arithmetic: it is computed in f32 and rounded to nearest even after each
 operation, as the toolchain of the npuir dialect does. Runs after composites are expanded, so every operation is seen.
@@ -10,14 +13,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, MemRefType, ModuleOp
+from xdsl.dialects.builtin import Float32Type, IntegerType, MemRefType, ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.ops import dtype
+from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.emit import float_type
 from tilelang_npu.transforms.tile_temporaries import insert_before, temporary
 
@@ -44,10 +47,33 @@ def _widened(op: Operation, value: SSAValue, wide: Attribute) -> SSAValue:
     return place
 
 
+def _as_signed(op: Operation, value: SSAValue, signed: DType) -> SSAValue:
+    """The same bits as a signed type of the same width."""
+    element = IntegerType(signed.bits)
+    kind = value.type
+    if isinstance(kind, MemRefType):
+        return insert_before(op, tile.ViewOp(value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))).results[0]
+    if isinstance(value.owner, UnrealizedConversionCastOp):
+        return value.owner.operands[0]
+    return insert_before(op, UnrealizedConversionCastOp.get([value], [element])).results[0]
+
+
 def _elementwise(op: tile.ElementwiseOp) -> None:
     entry = op.entry()
     first = 1 if entry.condition else 0
     typed = next((value for value in op.inputs[first:] if isinstance(value.type, MemRefType)), op.target)
+    signed = ops.seen_as(entry, dtype(str(_element(typed))))
+    if signed is not None:
+        made = tile.ElementwiseOp(entry.name, [_as_signed(op, value, signed) for value in op.inputs],
+                                  _as_signed(op, op.target, signed))
+        made.attributes.update(op.attributes)
+        insert_before(op, made)
+        casts = [value.owner for value in op.inputs if isinstance(value.owner, UnrealizedConversionCastOp)]
+        Rewriter.erase_op(op)
+        for cast in casts:
+            if not cast.results[0].uses:
+                Rewriter.erase_op(cast)
+        return
     wide = _wider(entry, _element(typed))
     if entry.result == "any":  # a conversion; only rounding within a narrow type has to be widened
         narrow = _element(typed) == _element(op.target) and str(_element(typed)) in ("f16", "bf16")

@@ -57,7 +57,7 @@ from tilelang_npu.transforms.lowering.launch import (
     shape_of_kernel,
     shaped_argument,
 )
-from tilelang_npu.transforms.lowering.views import Buffer, View, fractal_shape, whole
+from tilelang_npu.transforms.lowering.views import Buffer, View, fractal_shape, reshaped, whole
 
 UB_BLOCK = 32  # bytes; rows of a tile that a DMA touches row by row start at multiples of it (hardware.md 1.8)
 
@@ -311,6 +311,10 @@ class Lowering:
             base = self._reinterpreted(op, base, kind.element_type)
         axes = _match_units(base, shape)
         if axes is None:
+            other = reshaped(self.emit, base, shape)
+            if other is not None:
+                self.views[op.result] = other
+                return
             raise refuse(op, f"{base.buffer.label} cannot be seen with shape {list(shape)} without moving data", "T292",
                          notes=(f"its shape is {list(base.shape)}",), help="copy it into a buffer of that shape")
         self.views[op.result] = View(base.buffer, base.offsets, base.sizes, axes)

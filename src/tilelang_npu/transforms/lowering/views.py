@@ -7,6 +7,7 @@ fractals.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref, scf
@@ -180,6 +181,30 @@ def _strides(emit: Emitter, buffer: Buffer) -> list[Value]:
         found.insert(0, dense if stride is None else stride)
         dense = emit.mul(dense, size)
     return found
+
+
+def reshaped(emit: Emitter, view: View, shape: tuple[int, ...]) -> View | None:
+    """The same elements under another shape; None where they do not follow one another in memory, or are not as many."""
+    buffer = view.buffer
+    source, sizes, have = buffer.value, view.sizes, buffer.shape
+    assert isinstance(source.type, MemRefType)
+    kept = [axis for axis in view.axes if axis is not None]
+    constant = [size for size in sizes if isinstance(size, int)]
+    rows = [size for size in have if isinstance(size, int)]
+    gaps = [axis for axis in range(len(sizes)) if sizes[axis] != have[axis] and any(size != 1 for size in sizes[:axis])]
+    strides = _strides(emit, buffer)
+    padded = [axis for axis, stride in enumerate(strides) if have[axis] != 1 and stride != math.prod(rows[axis + 1:])]
+    if (buffer.fractal or buffer.space == "gm" or kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
+            or DYNAMIC_INDEX in shape or math.prod(constant) != math.prod(shape)):
+        return None
+    offset: Value = 0
+    for position, stride in zip(view.offsets, strides, strict=True):
+        offset = emit.add(offset, emit.mul(position, stride))
+    steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    kind = MemRefType(source.type.element_type, shape, StridedLayoutAttr(steps, offset if isinstance(offset, int) else None),
+                      source.type.memory_space)
+    made = memref.ReinterpretCastOp.from_dynamic(source, [offset], list(shape), steps, kind)
+    return whole(replace(buffer, value=emit.insert(made).result, shape=shape))
 
 
 def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:

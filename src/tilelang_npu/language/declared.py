@@ -1,0 +1,91 @@
+"""Operations on buffers that are declared outside of a kernel: ``tvm.tir.decl_buffer`` and the calls that come of it.
+
+Such a buffer belongs to no kernel, so nothing is computed: the operation is checked as it would be in one, and what comes back
+says which operation it is and on what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from tilelang_npu.errors import Location
+from tilelang_npu.language import tracing
+from tilelang_npu.ops import DType
+
+__all__ = ["Call", "Declared", "Op", "decl_buffer", "describe"]
+
+
+class Op:
+    """The name of an operation; one object per name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @staticmethod
+    @cache
+    def get(name: str) -> Op:
+        """The operation of that name, such as ``tl.ascend_reduce``."""
+        return Op(name)
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same operation."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+class Call:
+    """An operation and what it was applied to.
+
+    Attributes:
+        op: which one.
+        args: its operands and settings, in the order of the call.
+    """
+
+    def __init__(self, op: Op, args: Sequence[Any]) -> None:
+        self.op = op
+        self.args = tuple(args)
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}({', '.join(map(str, self.args))})"
+
+
+class Declared:
+    """A buffer outside of a kernel: its shape, element type and name."""
+
+    def __init__(self, shape: Sequence[int], dtype: str, name: str) -> None:
+        self.shape = tuple(shape)
+        self.dtype = DType(dtype)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{self.name} {list(self.shape)} {self.dtype}"
+
+
+def decl_buffer(shape: int | Sequence[int], dtype: str = "float32", name: str = "buffer") -> Declared:
+    """Declare a buffer by its shape and element type."""
+    return Declared([shape] if isinstance(shape, int) else shape, dtype, name)
+
+
+def describe(op: str, buffers: Sequence[Declared], settings: Sequence[Any], check: Callable[..., None]) -> Call:
+    """The call of an operation on declared buffers, after ``check`` has applied it to buffers in UB of a kernel of their own.
+
+    Raises:
+        TileError: what the operation raises in a kernel.
+    """
+    from xdsl.ir import Block
+
+    from tilelang_npu.frontend.builder import Builder
+    from tilelang_npu.language.allocate import alloc_ub
+
+    builder = Builder("ascendc", Block(), tracing.user_location() or Location("<declared>", 1))
+    builder.in_kernel = True
+    token = tracing.enter(builder)
+    try:
+        check(*(alloc_ub(buffer.shape, str(buffer.dtype)) for buffer in buffers))
+    finally:
+        tracing.leave(token)
+    return Call(Op.get(op), [*buffers, *settings])

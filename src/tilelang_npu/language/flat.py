@@ -1,0 +1,109 @@
+"""Leading elements of flat memory: what an operation works on that is given a number of elements.
+
+On the ascendc branch a slice is where flat memory begins: a count may reach over the end of the slice into the rest of its
+buffer, whose rows follow one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Buffer, Extent, Memory, Region, extent
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.scalars import Expr
+from tilelang_npu.language.operands import element_count, is_dense, require_vector_memory, view
+from tilelang_npu.language.scalar import min as smaller
+
+__all__ = ["flattened", "leading"]
+
+
+def flattened(builder: Builder, what: str, memory: Memory, count: Extent) -> Memory:
+    """``count`` elements of flat memory from the first element of ``memory`` on, as one axis.
+
+    Raises:
+        TileError: T111, they do not lie within the buffer; T201, the buffer is not in UB.
+    """
+    total = _total(what, memory)
+    start = _start(builder, memory)
+    if isinstance(start, int) and isinstance(count, int) and start + count > total:
+        raise TileError(f"{what}: {count} elements from element {start} of {memory.buffer.describe()}, which has {total}",
+                        code="T111", help="work on fewer elements, or make the buffer larger")
+    root = memory.buffer
+    if root.ndim == 1:
+        return Region(root, (start,), (count,), (0,))
+    seen = Buffer(root.label, root.element, (total,), root.space, view(builder, root.ssa(builder), (total,)), root.location)
+    seen.base = root
+    return Region(seen, (start,), (count,), (0,))
+
+
+def leading(builder: Builder, what: str, operands: Sequence[Memory], count: Any) -> list[Memory]:
+    """The first ``count`` elements of each operand.
+
+    Where the count reaches over the end of a buffer, the elements behind the end are left out, with a remark: the hardware
+    would read and write what lies behind the buffer.
+
+    Raises:
+        TileError: T111, the count is not positive; T201, an operand is not in UB.
+    """
+    length = extent(builder, count)
+    if isinstance(length, int) and length <= 0:
+        raise TileError(f"{what}: count is {length}", code="T111", help="count is the number of leading elements")
+    if all(element_count(memory) == length for memory in operands):
+        return list(operands)
+    if isinstance(length, int):
+        rows = [_rows(memory, length) for memory in operands]
+        if None not in rows:
+            return [row for row in rows if row is not None]
+        length = _within(builder, what, operands, length)
+    return [flattened(builder, what, memory, length) for memory in operands]
+
+
+def _rows(memory: Memory, count: int) -> Memory | None:
+    """The first rows of a dense matrix where they are as many elements: then the memory need not be seen as flat."""
+    have = element_count(memory)
+    if memory.ndim < 2 or have is None or count > have or not is_dense(memory) or not isinstance(memory.extents[0], int):
+        return None
+    row = have // memory.extents[0]
+    if count % row:
+        return None
+    sizes = [count // row if axis == memory.kept[0] else size for axis, size in enumerate(memory.sizes)]
+    return Region(memory.buffer, memory.offsets, sizes, memory.kept)
+
+
+def _within(builder: Builder, what: str, operands: Sequence[Memory], count: int) -> Extent:
+    """The count, or less where a buffer ends before."""
+    found: Extent = count
+    short: list[str] = []
+    for memory in operands:
+        start = _start(builder, memory)
+        rest = _total(what, memory) - start
+        least = rest if isinstance(rest, int) else rest.bounds[0]
+        if least is not None and least >= count:
+            continue
+        short.append(f"{memory.buffer.describe()} {f'has {rest}' if isinstance(rest, int) else 'may have fewer'}")
+        found = min(found, rest) if isinstance(found, int) and isinstance(rest, int) else extent(builder, smaller(found, rest))
+    if short:
+        builder.remarks.append(TileError(
+            f"{what}: count is {count}, and from the first element on {', '.join(short)}", code="T113",
+            location=builder.location,
+            help="the elements behind the end are left out; a card would read and write what lies behind the buffer"))
+    return found
+
+
+def _total(what: str, memory: Memory) -> int:
+    require_vector_memory(what, "an operand", memory)
+    sizes = memory.buffer.sizes
+    return math.prod(size for size in sizes if isinstance(size, int))
+
+
+def _start(builder: Builder, memory: Memory) -> Extent:
+    """Place of the first element in the buffer's flat memory."""
+    found: int | Expr = 0
+    stride = 1
+    for offset, size in zip(reversed(memory.offsets), reversed(memory.buffer.sizes), strict=True):
+        found = found + offset * stride
+        stride = stride * size if isinstance(size, int) else stride
+    return extent(builder, found)

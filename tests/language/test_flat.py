@@ -1,0 +1,90 @@
+"""Operations that are given a number of elements: flat memory from the first element of an operand on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+from tilelang_npu.frontend import trace
+
+SYNC = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}
+ROWS = """
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((6, 16), "float32"), B: T.Tensor((6, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((6, 16), "float32")
+            b = T.alloc_ub((6, 16), "float32")
+            if vid == 0:
+                T.copy(A, a)
+                T.tile.fill(b, -9)
+                {statement}
+                T.copy(b, B)
+"""
+
+
+def result(source: Any, statement: str, a: np.ndarray) -> np.ndarray:
+    main = source(ROWS.replace("{statement}", statement.replace("\n", "\n                "))).main
+    made = tilelang.compile(main, out_idx=[1], target="ascendc", pass_configs=SYNC)(a)
+    assert isinstance(made, np.ndarray)
+    return made
+
+
+@pytest.mark.parametrize(("statement", "first", "count"), [
+    ("T.tile.clamp(b, a, -1, 1, 96)", 0, 96),
+    ("T.tile.clamp(b, a, -1, 1, 48)", 0, 48),  # whole rows
+    ("T.tile.clamp(b, a, -1, 1, 37)", 0, 37),
+    ("T.tile.clamp(b[2, :], a[2, :], -1, 1, 16)", 32, 16),
+    ("T.tile.clamp(b[2, :], a[2, :], -1, 1, 7)", 32, 7),
+    ("T.tile.clamp(b[2, :], a[2, :], -1, 1, 40)", 32, 40),  # over the end of the row
+    ("T.tile.clamp(b[2, 3], a[2, 3], -1, 1, 40)", 35, 40),
+])
+def test_a_count_is_of_flat_memory(source: Any, rng: np.random.Generator, statement: str, first: int, count: int) -> None:
+    a = rng.standard_normal((6, 16)).astype(np.float32) * 3
+    expected = np.full(96, -9, np.float32)
+    expected[first:first + count] = np.clip(a.reshape(-1)[first:first + count], -1, 1)
+    np.testing.assert_array_equal(result(source, statement, a).reshape(-1), expected)
+
+
+def test_a_count_over_the_end_of_the_buffer_stops_there_with_a_warning(source: Any, rng: np.random.Generator) -> None:
+    a = rng.standard_normal((6, 16)).astype(np.float32) * 3
+    with pytest.warns(tilelang.TileWarning, match=r"T113: T.tile.clamp: count is 50, .* on b .* has 32, a .* has 32;"):
+        made = result(source, "T.tile.clamp(b[4, :], a[4, :], -1, 1, 50)", a)
+    np.testing.assert_array_equal(made, np.concatenate([np.full((4, 16), -9, np.float32), np.clip(a[4:], -1, 1)]))
+
+
+def test_a_count_from_a_row_that_only_run_time_knows(source: Any, rng: np.random.Generator) -> None:
+    a = rng.standard_normal((6, 16)).astype(np.float32) * 3
+    with pytest.warns(tilelang.TileWarning, match="may have fewer"):
+        made = result(source, "for i in T.serial(6):\n    T.tile.clamp(b[i, :], a[i, :], -1, 1, 40)", a)
+    np.testing.assert_array_equal(made, np.clip(a, -1, 1))
+
+
+def test_a_count_that_surely_fits_warns_of_nothing(source: Any) -> None:
+    statement = "for i in T.serial(4):\n    T.tile.clamp(b[i, :], a[i, :], -1, 1, 40)"
+    main = source(ROWS.replace("{statement}", statement.replace("\n", "\n                "))).main
+    assert trace(main, dialect="ascendc").remarks == ()
+
+
+@pytest.mark.parametrize(("statement", "expected"), [
+    ("T.tile.sub_experiment(b, a, a, 20)", lambda a: a - a),
+    ("T.tile.abs_experiment(b, a, 20)", np.abs),
+    ("T.tile.mins_experiment(b, a, 0.5, 20)", lambda a: np.minimum(a, 0.5)),
+])
+def test_operations_on_the_first_elements(source: Any, rng: np.random.Generator, statement: str, expected: Any) -> None:
+    a = rng.standard_normal((6, 16)).astype(np.float32)
+    made = result(source, statement, a).reshape(-1)
+    np.testing.assert_array_equal(made[:20], expected(a.reshape(-1)[:20]).astype(np.float32))
+    assert (made[20:] == -9).all()
+
+
+@pytest.mark.parametrize("count", [1, 16, 37, 96])
+def test_sum_of_the_first_elements(source: Any, rng: np.random.Generator, count: int) -> None:
+    a = rng.standard_normal((6, 16)).astype(np.float32)
+    made = result(source, f"T.tile.reduce_sum_experiment(b, a, {count})", a).reshape(-1)
+    np.testing.assert_allclose(made[0], a.reshape(-1)[:count].sum(), rtol=1e-5)
+    assert (made[1:] == -9).all()
