@@ -99,6 +99,7 @@ class Builder:
         self.inline: Callable[[Macro, Sequence[Any], dict[str, Any]], Any] = _no_walker
         self.symbols: dict[str, Expr] = {}
         self.remarks: list[TileError] = []
+        self._first: list[tuple[Location, Callable[[], object]]] = []
         self._lifted: dict[Any, Expr] = {}
         self._constants: dict[Block, dict[tuple[str, Any], Operation]] = {}
         self._discardable: list[Operation] = []
@@ -150,6 +151,27 @@ class Builder:
             raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
                             help="move it out of the loop, or write the element's expression")
         return self.emit(op)
+
+    def in_every_core(self, emit: Callable[[], object]) -> None:
+        """Emit here; in front of ``T.Kernel`` as the first, and behind it as the last that a block does."""
+        if self.in_kernel:
+            emit()
+        elif self.launch is None:
+            self._first.append((self.location, emit))
+        else:
+            self.in_kernel = True
+            with self.at(self.launch.body.block):
+                emit()
+            self.in_kernel = False
+
+    def begin_kernel(self) -> None:
+        """Emit what stands in front of ``T.Kernel`` and is for every core, at the head of the kernel's body."""
+        here = self.location
+        for location, emit in self._first:
+            self.location = location
+            emit()
+        self._first.clear()
+        self.location = here
 
     def require_kernel(self, what: str) -> None:
         """Raise T160 unless ``T.Kernel`` is open."""

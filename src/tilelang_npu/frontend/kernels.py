@@ -94,6 +94,7 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
         values = values[:1]  # `as cid` is the block id
     try:
         with builder.at(block):
+            builder.begin_kernel()
             yield values
     finally:
         builder.in_kernel = False

@@ -15,7 +15,7 @@ _BOTH_SPELLINGS = (
 _LANGUAGE = (
     "init_flag",
     "clear_flag",
-    "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi", "printf", "dump_tensor",
+    "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi",
     "annotate_padding", "import_source", "reinterpret", "set_deq_scale", "c2d_im2col", "loop_break",
     "handle", "ptr", "make_tensor", "any_of", "all_of", "atomic_addx2", "dp4a", "vectorized", "grid",
     "thread_binding", "parallel", "assert_",

@@ -41,7 +41,7 @@ class Use:
     index: int
     reads: bool
     writes: bool
-    role: Literal["left", "right", "accumulator", "vector", "scalar", "fill", "copy-source", "copy-target"]
+    role: Literal["left", "right", "accumulator", "vector", "scalar", "fill", "copy-source", "copy-target", "dump"]
 
     @property
     def value(self) -> SSAValue:
@@ -97,6 +97,8 @@ def uses_of(op: Operation) -> Iterator[Use]:
                 yield Use(op, index, reads=True, writes=False, role="vector")
         for index, value in enumerate(op.outputs):
             yield Use(op, len(op.inputs) + index, reads=root_of(value) in sources, writes=True, role="vector")
+    elif isinstance(op, tile.DumpOp):
+        yield Use(op, 0, reads=True, writes=False, role="dump")
     elif isinstance(op, tile.PrintOp):
         if isinstance(op.value.type, MemRefType):
             yield Use(op, 0, reads=True, writes=False, role="scalar")

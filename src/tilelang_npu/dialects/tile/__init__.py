@@ -25,7 +25,7 @@ from tilelang_npu.dialects.tile.buffers import (
     shape_of,
     shape_text,
 )
-from tilelang_npu.dialects.tile.calls import CallOp, PrintOp
+from tilelang_npu.dialects.tile.calls import CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
     DIALECT,
@@ -55,6 +55,8 @@ Tile = Dialect(
         FillOp,
         BroadcastOp,
         CallOp,
+        DumpOp,
+        PrintfOp,
         PrintOp,
         ParallelOp,
         YieldOp,
@@ -71,6 +73,7 @@ __all__ = [
     "BroadcastOp",
     "CallOp",
     "CopyOp",
+    "DumpOp",
     "ElementwiseOp",
     "FillOp",
     "GemmOp",
@@ -78,6 +81,7 @@ __all__ = [
     "OnCoreOp",
     "ParallelOp",
     "PrintOp",
+    "PrintfOp",
     "ReduceOp",
     "RegionOp",
     "Scope",

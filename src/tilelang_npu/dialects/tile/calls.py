@@ -80,6 +80,35 @@ class CallOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PrintfOp(IRDLOperation):
+    """Print a text with numbers in it; ``format`` has a conversion of C for each, and is printed as it stands otherwise."""
+
+    name = "tile.printf"
+    format = prop_def(StringAttr)
+    values = var_operand_def(AnyAttr())
+    assembly_format = "$format (`(` $values^ `:` type($values) `)`)? attr-dict"
+
+    def __init__(self, text: str, values: Sequence[SSAValue]):
+        super().__init__(operands=[list(values)], properties={"format": StringAttr(text)})
+
+
+@irdl_op_definition
+class DumpOp(IRDLOperation):
+    """Print the first ``count`` elements of a buffer in row-major order, as ``shape`` where that is not empty."""
+
+    name = "tile.dump"
+    value = operand_def(MemRefType)
+    desc = prop_def(IntegerAttr)
+    count = prop_def(IntegerAttr)
+    shape = prop_def(DenseArrayBase.constr(i64))
+    assembly_format = "$value `desc` $desc `count` $count `as` $shape attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue, desc: int, count: int, shape: Sequence[int]):
+        super().__init__(operands=[value], properties={
+            "desc": IntegerAttr(desc, i64), "count": IntegerAttr(count, i64), "shape": DenseArrayBase.from_list(i64, shape)})
+
+
+@irdl_op_definition
 class PrintOp(IRDLOperation):
     """Print a scalar or the elements of a buffer, with a text in front."""
 

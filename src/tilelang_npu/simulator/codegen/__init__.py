@@ -7,6 +7,7 @@ from tilelang_npu.simulator.codegen import (  # noqa: F401  (they register ops)
     floats,
     memrefs,
     moves,
+    prints,
     scalars,
     sync,
     vector,

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.views import materialise
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
 
 Values = list[SSAValue]
-_I32 = dtype("int32")
+_I32, _I64 = dtype("int32"), dtype("int64")
 
 
 def _pad(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
@@ -79,4 +80,32 @@ def lower_print(lowering: Lowering, op: tile.PrintOp) -> None:
     lowering.emit.insert(made)
 
 
-__all__ = ["lower_call", "lower_print"]
+def lower_printf(lowering: Lowering, op: tile.PrintfOp) -> None:
+    """A custom op with the format, for whichever core comes by."""
+    values = []
+    for value in op.values:
+        found = lowering.values[value]
+        if isinstance(found.type, IndexType):
+            found = lowering.scalar(found, lowering.type_of(_I64))
+        values.append(found)
+    lowering.emit.insert(hivm.CustomOp("printf", values, [], core="CUBE_OR_VECTOR", pipe="S", symbol="printf",
+                                       attributes={"format": op.format}))
+
+
+def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
+    """A custom op of the core that has the memory; of whichever comes by for global tensors."""
+    view = lowering.view(op.value)
+    if view.buffer.fractal and not view.covers:
+        raise refuse(op, f"a part of {view.buffer.label} in {_PLACES[view.buffer.space]} cannot be printed", "T190",
+                     help="print the whole buffer")
+    core = "CUBE" if view.buffer.fractal else "VECTOR" if view.buffer.space == "ub" else "CUBE_OR_VECTOR"
+    shape = [size if isinstance(size, int) else -1 for size in view.shape]
+    facts = {"desc": op.desc, "count": op.count, "shape": op.shape, "held": DenseArrayBase.from_list(i64, shape),
+             "place": StringAttr(_PLACES[view.buffer.space])}
+    lowering.emit.insert(hivm.CustomOp("dump_tensor", [materialise(lowering.emit, view, op)], [], core=core, pipe="S",
+                                       symbol="dump_tensor", attributes=facts))
+
+
+_PLACES = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
+
+__all__ = ["lower_call", "lower_dump", "lower_print", "lower_printf"]

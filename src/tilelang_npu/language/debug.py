@@ -1,0 +1,128 @@
+"""Output from inside a kernel: what a simulated run prints."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Memory
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import number
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import as_memory, element_count
+from tilelang_npu.ops import DType
+
+__all__ = ["dump_tensor", "printf"]
+
+_CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?(?P<kind>[diuxXoeEfFgGcsp%])")
+_FLOATS = "eEfFgG"
+_LARGEST = 0xFFFFFFFF
+
+
+def printf(format_str: str, *args: Any) -> None:
+    """Print text with numbers in it, as C's ``printf`` does: ``T.printf("%d: %f\\n", i, x)``.
+
+    Every core that comes by prints, in the order of the simulation; nothing is added, not even the end of the line. Integers
+    are for ``d i u x X o c``, floats for ``e f g``, Python strings for ``s``. In front of or behind ``with T.Kernel`` it is
+    the first or the last that the cores do.
+
+    Raises:
+        TileError: T110, an argument of another kind than its conversion; T145, their numbers differ, or a conversion that
+            nobody knows.
+    """
+    what = "T.printf"
+    builder = tracing.builder(what)
+    if not isinstance(format_str, str):
+        raise TileError(f"{what}: the format is {format_str!r}", code="T145", help="it is a text, and numbers follow")
+    text, given = _spelled(what, format_str, args)
+    _emit(builder, what, lambda: tile.PrintfOp(text, [_scalar(builder, value) for value in given]))
+
+
+def _spelled(what: str, text: str, args: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The format with its texts filled in, and the numbers that are left."""
+    found, rest, parts, end = [], list(args), [], 0
+    for match in _CONVERSION.finditer(text):
+        _plain(what, text[end:match.start()])
+        parts.append(text[end:match.start()])
+        end, kind = match.end(), match["kind"]
+        if kind == "%":
+            parts.append("%%")
+            continue
+        if not rest:
+            raise TileError(f"{what}: {match.group()} has no argument", code="T145", help="give one argument per conversion")
+        value = rest.pop(0)
+        if kind == "s":
+            if not isinstance(value, str):
+                raise TileError(f"{what}: %s takes a text, not {value!r}", code="T110", help="use %d or %f for a number")
+            parts.append((match.group() % value).replace("%", "%%"))
+            continue
+        if kind == "p" or isinstance(value, (Memory, str)):
+            shown = value.describe() if isinstance(value, Memory) else repr(value)
+            raise TileError(f"{what}: {match.group()} of {shown}", code="T110",
+                            help="print an element, such as buf[0]; T.dump_tensor prints a buffer")
+        found.append((match, value))
+        parts.append(match.group())
+    _plain(what, text[end:])
+    parts.append(text[end:])
+    if rest:
+        raise TileError(f"{what}: {len(args)} arguments for {len(args) - len(rest)} conversions in {text!r}", code="T145",
+                        help="give one argument per conversion")
+    for match, value in found:
+        _check_kind(what, match.group(), match["kind"], value)
+    return "".join(parts), [value for _, value in found]
+
+
+def _plain(what: str, text: str) -> None:
+    if "%" in text:
+        raise TileError(f"{what}: a conversion in {text!r} is not known", code="T145",
+                        help="conversions are d i u x X o c, e f g, s; %% is a percent sign")
+
+
+def _check_kind(what: str, conversion: str, kind: str, value: Any) -> None:
+    given = number(tracing.builder(what), value)
+    floats = isinstance(given, float) or (not isinstance(given, (bool, int)) and given.kind.is_float)
+    if floats != (kind in _FLOATS):
+        wanted = "a float" if kind in _FLOATS else "an integer"
+        raise TileError(f"{what}: {conversion} takes {wanted}, and {'a float' if floats else 'an integer'} is given",
+                        code="T110", help=f"use {'%f' if floats else '%d'}, or convert the value")
+
+
+def _scalar(builder: Builder, value: Any) -> SSAValue:
+    given = number(builder, value)
+    if isinstance(given, (bool, int, float)):
+        given = builder.literal(given, DType("float32" if isinstance(given, float) else "int64"))
+    return given.ssa(builder)
+
+
+def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
+    """Print the first ``dump_size`` elements of a buffer or a global tensor in row-major order, as ``shape_info`` where it is
+    given; ``desc`` is a number by which the output is found again.
+
+    Raises:
+        TileError: T111, the tensor has not as many elements, or the shape fewer; T145, ``desc`` is no 32-bit number.
+    """
+    what = "T.dump_tensor"
+    builder = tracing.builder(what)
+    memory = as_memory(what, "the tensor", tensor)
+    shape = [int(size) for size in shape_info]
+    if isinstance(desc, bool) or not isinstance(desc, int) or not 0 <= desc <= _LARGEST:
+        raise TileError(f"{what}: desc is {desc!r}", code="T145", help=f"it is a number from 0 to {_LARGEST}")
+    have = element_count(memory)
+    counts = isinstance(dump_size, int) and not isinstance(dump_size, bool) and dump_size > 0
+    if not counts or (have is not None and dump_size > have):
+        raise TileError(f"{what}: {dump_size!r} elements of {memory.describe()}", code="T111",
+                        help="dump_size is a constant, at most the number of elements")
+    if shape and math.prod(shape) != dump_size:
+        raise TileError(f"{what}: {dump_size} elements do not fill the shape {shape}", code="T111",
+                        help="leave the shape out, or give one of as many elements")
+    _emit(builder, what, lambda: tile.DumpOp(memory.ssa(builder), desc, dump_size, shape))
+
+
+def _emit(builder: Builder, what: str, make: Callable[[], Any]) -> None:
+    builder.in_every_core(lambda: builder.tile_op(make(), what))

@@ -1,0 +1,78 @@
+"""What a kernel prints with ``T.printf`` and ``T.dump_tensor``: custom ops, printed where the core comes by."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, IntegerType
+
+from tilelang_npu.dialects.tile.calls import facts_of
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom
+from tilelang_npu.simulator.work import ScalarAccess
+
+_CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<digits>\.\d+)?(?:hh|h|ll|l|z)?(?P<kind>[diuxXoceEfFgG%])")
+
+
+@custom("printf")
+def _printf(em: Emitter, op: Any) -> None:
+    texts, widths = [], []
+    for ssa in op.ins():
+        whole = isinstance(ssa.type, (IndexType, IntegerType))
+        texts.append(em.spelled(em.integer(ssa)) if whole else em.expression(ssa).text)
+        widths.append(ssa.type.width.data if isinstance(ssa.type, IntegerType) else 64)
+    show = em.constant(_formatter(str(facts_of(op.attributes)["format"]), widths), "printf")
+    em.line(f"{show}({', '.join(texts)})")
+
+
+def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
+    """The function that prints the text with its numbers."""
+    unsigned: list[bool] = []
+
+    def spelled(match: re.Match[str]) -> str:
+        kind = match["kind"]
+        if kind == "%":
+            return "%%"
+        unsigned.append(kind in "uxXo")
+        return f"%{match['flags']}{match['width']}{match['digits'] or ''}{'d' if kind in 'iu' else kind}"
+
+    made = _CONVERSION.sub(spelled, text)
+
+    def show(*values: Any) -> None:
+        given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
+                 for value, width, bits in zip(values, widths, unsigned, strict=True)]
+        print(made % tuple(given), end="")  # noqa: T201  (what the kernel asks for)
+
+    return show
+
+
+@custom("dump_tensor")
+def _dump(em: Emitter, op: Any) -> None:
+    facts = facts_of(op.attributes)
+    buffer = em.buffer(op.ins()[0])
+    em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],
+              lambda slot: ScalarAccess(store=False))
+    show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
+    em.line(f"{show}({em.array(buffer)})")
+
+
+def _dumper(facts: dict[str, Any], element: str) -> Callable[[Any], None]:
+    def show(value: Any) -> None:
+        if value.ndim == len(facts["held"]) + 2:  # zN fractals: columns / c0, rows / 16, 16, c0
+            order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
+            rows, columns = value.shape[-3] * value.shape[-2], value.shape[-4] * value.shape[-1]
+            held = facts["held"]
+            value = value.transpose(order).reshape(*value.shape[:-4], rows, columns)[..., :held[-2], :held[-1]]
+        flat = value.reshape(-1)[:facts["count"]]
+        if flat.dtype.kind not in "iubf":
+            flat = flat.astype(np.float32)
+        if facts["shape"]:
+            flat = flat.reshape(facts["shape"])
+        print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201  (as above)
+              f"dump_size={facts['count']}")
+        print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201  (as above)
+
+    return show
