@@ -81,6 +81,9 @@ class Builder:
         pipe: the pipe of the innermost ``T.rs``.
         inline: how a macro is inlined; set by the walker.
         remarks: what the author should know though nothing is wrong.
+        path: the blocks that are open, from the kernel's body to the current one.
+        scale: the factor of ``T.set_deq_scale``, and the path where it was set.
+        scaled_at: the paths of the conversions that have used one.
     """
 
     def __init__(self, dialect: str, entry: Block, location: Location) -> None:
@@ -99,6 +102,9 @@ class Builder:
         self.inline: Callable[[Macro, Sequence[Any], dict[str, Any]], Any] = _no_walker
         self.symbols: dict[str, Expr] = {}
         self.remarks: list[TileError] = []
+        self.path: tuple[Block, ...] = ()
+        self.scale: tuple[float | Expr, tuple[Block, ...]] | None = None
+        self.scaled_at: list[tuple[Block, ...]] = []
         self._first: list[tuple[Location, Callable[[], object]]] = []
         self._lifted: dict[Any, Expr] = {}
         self._constants: dict[Block, dict[tuple[str, Any], Operation]] = {}
@@ -242,10 +248,11 @@ class Builder:
     def at(self, block: Block) -> Iterator[Block]:
         """Append to ``block`` in the body of the ``with``."""
         before, self.block = self.block, block
+        outer, self.path = self.path, (*self.path, block)
         try:
             yield block
         finally:
-            self.block = before
+            self.block, self.path = before, outer
 
     def splice(self, block: Block) -> None:
         """Move the ops of a detached block to the current one, keeping one op per constant."""

@@ -113,6 +113,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("cube_moves", name) for name in (
         "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd", "npuir_store_nz2nd")},
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
+    "set_deq_scale": ("dequantise", "set_deq_scale"),
     "npu_gemm": ("matrix", "mma"), "use_swizzle": ("blocks", "use_swizzle"),
     **{name: ("sync", name) for name in (
         "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",

@@ -16,7 +16,7 @@ _LANGUAGE = (
     "init_flag",
     "clear_flag",
     "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi",
-    "annotate_padding", "import_source", "reinterpret", "set_deq_scale", "c2d_im2col", "loop_break",
+    "annotate_padding", "import_source", "reinterpret", "c2d_im2col", "loop_break",
     "handle", "ptr", "make_tensor", "any_of", "all_of", "atomic_addx2", "dp4a", "vectorized", "grid",
     "thread_binding", "parallel", "assert_",
     "reduce_prod", "reduce_any", "reduce_all", "reduce_bitand", "reduce_bitor", "gemm_v1",

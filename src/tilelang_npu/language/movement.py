@@ -10,6 +10,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.language import tracing
+from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.operands import (
     check_inside,
     overlap,
@@ -63,6 +64,9 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
+    if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
+        scaled(builder, WHAT, a, b, "rint")
+        return
     loaded = a.ssa(builder)
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])

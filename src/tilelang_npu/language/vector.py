@@ -20,6 +20,7 @@ from tilelang_npu.frontend.buffers import Element, Extent, Memory, same_extent, 
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.language import tracing
+from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.flat import leading
 from tilelang_npu.language.operands import (
     as_memory,
@@ -343,6 +344,9 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
     if count is not None:
         builder = tracing.builder(what)
         source, target = leading(builder, what, [source, target], count)
+    if is_dequantised(tracing.builder(what), source, target) and word in _ROUND_MODES:
+        scaled(tracing.builder(what), what, source, target, word)
+        return
     entry = ops.operation("cast")
     assert isinstance(entry, Elementwise)
     _convert(what, entry, source, target, word)

@@ -1,0 +1,86 @@
+"""``T.set_deq_scale``: the factor of the conversions from int32 to float16 that follow it (ascendc dialect)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilelang_npu import ops
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Memory
+from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.frontend.conversions import convert, number
+from tilelang_npu.frontend.scalars import Expr
+from tilelang_npu.language import tracing
+from tilelang_npu.language.allocate import alloc_ub
+from tilelang_npu.language.operands import element_count
+from tilelang_npu.ops import DType, Elementwise
+
+__all__ = ["is_dequantised", "scaled", "set_deq_scale"]
+
+
+def set_deq_scale(scale: Any) -> None:
+    """Multiply what later conversions from int32 to float16 convert: ``T.tile.cast``, and ``T.copy`` within UB.
+
+    The factor is kept in float16, as in the register of the core.
+
+    Raises:
+        TileError: T110, it is no number; T190, a conversion in an earlier turn of a loop around it would see it.
+    """
+    what = "T.set_deq_scale"
+    builder = tracing.builder(what)
+    builder.require_kernel(what)
+    given = number(builder, scale)
+    if isinstance(given, bool) or (isinstance(given, Expr) and given.kind == DType("bool")):
+        raise TileError(f"{what}: the factor is {scale!r}", code="T110", help="it is a number")
+    if isinstance(given, (int, float)):
+        kept: float | Expr = float(np.float16(given))
+    else:
+        kept = convert(builder, convert(builder, given, DType("float16")), DType("float32"))
+    if any(len(_shared(path, builder.path)) > 1 for path in builder.scaled_at):
+        raise TileError(f"{what} behind a conversion in the same loop or branch is not supported", code="T190",
+                        help="set the factor in front of the loop, or in front of the conversion")
+    builder.scale = (kept, builder.path)
+
+
+def is_dequantised(builder: Builder, source: Memory, target: Memory) -> bool:
+    """Whether a conversion is one that ``T.set_deq_scale`` is for, and one has been set.
+
+    Raises:
+        TileError: T190, it was set in a loop or branch that has ended.
+    """
+    if str(source.dtype) != "int32" or str(target.dtype) != "float16" or builder.scale is None:
+        return False
+    path = builder.scale[1]
+    if _shared(path, builder.path) != path:
+        raise TileError("the factor of this conversion was set in a loop or branch that has ended", code="T190",
+                        help="call T.set_deq_scale in front of the conversion")
+    return True
+
+
+def scaled(builder: Builder, what: str, source: Memory, target: Memory, mode: str) -> None:
+    """Convert to float32, multiply, round to float16 once."""
+    from tilelang_npu.language.vector import apply
+
+    assert builder.scale is not None
+    builder.scaled_at.append(builder.path)
+    sizes = list(target.extents)
+    if element_count(target) is None:
+        raise TileError(f"{what}: {target.describe()} has a size that only run time knows", code="T190",
+                        help="convert a buffer of constant size after T.set_deq_scale")
+    wide = alloc_ub(sizes, "float32")
+    cast, times = ops.operation("cast"), ops.operation("mul")
+    assert isinstance(cast, Elementwise) and isinstance(times, Elementwise)
+    apply(what, cast, [source], wide)
+    if isinstance(builder.scale[0], Expr) or builder.scale[0] != 1:
+        apply(what, times, [wide, builder.scale[0]], wide)
+    apply(what, cast, [wide], target, {} if mode == "rint" else {"round_mode": mode})
+
+
+def _shared(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[object, ...]:
+    """What two paths of blocks have in common from the outside in."""
+    count = 0
+    while count < min(len(first), len(second)) and first[count] is second[count]:
+        count += 1
+    return first[:count]
