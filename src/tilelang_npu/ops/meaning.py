@@ -49,7 +49,7 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
     if op.condition:
         return _selection(op)
     if op.hivm == "vshr" and facts.get("round"):
-        return _rounded_shift
+        return _rounded_shift if facts["is_signed"] else _on_unsigned(_rounded_shift, target)
     if target.is_bool and op.hivm not in _BITWISE:
         return _on_small_integers(op.meaning)
     if False in (facts.get("is_signed"), facts.get("isSigned")) and target.is_integer:
@@ -126,6 +126,16 @@ def _unsigned(element: DType) -> Callable[[Any], Any]:
 def _as_unsigned(meaning: Callable[..., Any], element: DType) -> Kernel:
     read = _unsigned(element)
     return lambda dst, *srcs: _put(read(dst), meaning(*[read(src) for src in srcs]))
+
+
+def _on_unsigned(run: Kernel, element: DType) -> Kernel:
+    """A kernel on the same bits read as unsigned; a scalar amount stays what it is."""
+    bits = np.dtype(f"u{element.nbytes}")
+
+    def read(value: Any) -> Any:
+        return value.view(bits) if isinstance(value, np.ndarray) else value
+
+    return lambda dst, *srcs: run(read(dst), *[read(src) for src in srcs])
 
 
 def _rounded_shift(dst: Any, source: Any, amount: Any) -> None:

@@ -227,7 +227,7 @@ _names = {"tile.reduce_sum_experiment", "tile.sub_experiment", "tile.abs_experim
 
 def _declare(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,
              meaning: Meaning, contract: Contract, doc: str, **facts: Any) -> None:
-    entry(name, aliases, inputs, hivm, dtypes, cost, meaning, contract, doc, **facts)
+    entry(name, aliases, inputs, hivm, dtypes, cost, meaning, contract, doc, partial=True, **facts)
     _names.update(aliases)
 
 

@@ -242,12 +242,14 @@ class Structured(Operation):
         outputs: names of the outputs, likewise.
         contract: called with the outputs, the inputs that are buffers and the attributes; raises :class:`Refused`.
         in_place: whether an output may be an input.
+        partial: whether it may leave elements of its outputs what they were.
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ("dst",)
     contract: Contract
     in_place: bool = False
+    partial: bool = False
     pipe: Pipe = "V"
     core: Core = "AIV"
 

@@ -402,20 +402,20 @@ entry("arith_progression", ("tile.arith_progression", "tile.createvecindex"), ("
       "first, first + step, first + 2 * step, ...")
 WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
 entry("gather_offsets", ("tile.gather",), ("src", "offsets", "base"), "custom", WORDS, "gather",
-      _gather_offsets, _check_offsets, "Elements at byte offsets.")
+      _gather_offsets, _check_offsets, "Elements at byte offsets.", partial=True)
 entry("gather_mask", ("tile.gather_mask",), ("src", "indices"), "custom", WORDS, "reducev2", _gather_mask, _check_mask_pack,
-      "Every second or fourth element, or those at indices, packed.")
+      "Every second or fourth element, or those at indices, packed.", partial=True)
 entry("sort", ("tile.sort",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
       "Pairs (value, index) in descending order; the source holds -inf from actual_num on.", outputs=("dst", "src"),
-      in_place=True)
+      in_place=True, partial=True)
 entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
-      "The first k pairs of a sort.", outputs=("dst", "src"), in_place=True)
+      "The first k pairs of a sort.", outputs=("dst", "src"), in_place=True, partial=True)
 entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
-      "2 to 4 sorted lists of pairs as one.")
+      "2 to 4 sorted lists of pairs as one.", partial=True)
 entry("sort32", ("tile.sort32",), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,
-      "Each 32 elements sorted, as pairs of 8 bytes with an index given beside.")
+      "Each 32 elements sorted, as pairs of 8 bytes with an index given beside.", partial=True)
 entry("compare_bits", ("tile.compare",), ("src0", "src1"), "custom", _types("i16", "i32", "f16", "f32"), "cmpv", _compare_bits,
-      _check_bits, "Comparison of two elements; the result is a bit each.")
+      _check_bits, "Comparison of two elements; the result is a bit each.", partial=True)
 entry("select_bits", ("tile.select",), ("mask", "src0", "src1"), "custom", (*INTEGERS, *FLOAT, dtype("bf16")), "sel",
       _select_bits, _check_choice, "The first input where the mask's bit is set, else the second.", in_place=True)
 __all__ = ["PATTERNS", "entry"]

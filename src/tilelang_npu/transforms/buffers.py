@@ -96,7 +96,8 @@ def uses_of(op: Operation) -> Iterator[Use]:
             if isinstance(value.type, MemRefType):
                 yield Use(op, index, reads=True, writes=False, role="vector")
         for index, value in enumerate(op.outputs):
-            yield Use(op, len(op.inputs) + index, reads=root_of(value) in sources, writes=True, role="vector")
+            kept = op.entry().partial or root_of(value) in sources
+            yield Use(op, len(op.inputs) + index, reads=kept, writes=True, role="vector")
     elif isinstance(op, tile.DumpOp):
         yield Use(op, 0, reads=True, writes=False, role="dump")
     elif isinstance(op, tile.PrintOp):
