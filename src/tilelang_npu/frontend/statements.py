@@ -24,6 +24,7 @@ from tilelang_npu.frontend.calls import Calls
 from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
 from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 
@@ -324,6 +325,9 @@ class Statements(Calls):
                             f"{len(names)}", code="T141",
                             help="write one name per extent: `for i, j in T.Parallel(m, n)`").at(self.where(node.target))
         builder, location = self.builder, self.builder.location
+        if builder.dialect == "ascendc" and len(loop.extents) > 2:
+            raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect it has one or two",
+                            code="T141", help="loop over the outer ones with T.serial")
         extents = [extent(builder, size) for size in loop.extents]
         values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
         block = Block(arg_types=[IndexType()] * len(extents))
@@ -333,6 +337,7 @@ class Statements(Calls):
             self._loop_body(node, block, names, bounds, FOR)
         finally:
             builder.in_parallel = False
+        take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
         builder.emit(tile.ParallelOp(values, region_of(block)), location)
 
     def _loop_body(self, node: ast.For, block: Block, names: Sequence[ast.expr], bounds: Sequence[Any], kind: str) -> None:

@@ -228,10 +228,10 @@ def _check_sort32(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[st
 
 
 def _check_bits(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
-    _require(str(outs[0].dtype) in ("uint8", "int8"), f"the mask has elements of {outs[0].dtype}", "it is bits in uint8",
-             "T110")
-    count = ins[0].count
-    _fits(None if count is None else -(-count // 8), outs[0], "the mask")
+    count, room = ins[0].count, outs[0].count
+    bits = None if room is None else room * outs[0].dtype.bits
+    _require(count is None or bits is None or count <= bits, f"the mask has {bits} bits for {count} elements",
+             "it has one bit per element: uint8 of an eighth as many elements")
     if len(ins) > 1:
         _alike(*ins)
         _require(ins[1].count == count, f"the inputs have {count} and {ins[1].count} elements", "give both as many elements")
@@ -368,7 +368,13 @@ def _compare_bits(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, A
     left, right = ins
     right = right.reshape(-1) if isinstance(right, np.ndarray) else left.dtype.type(right)
     bits = np.packbits(_TESTS[facts["mode"]](left.reshape(-1), right), bitorder="little")
-    outs[0].flat[:bits.size] = bits.view(outs[0].dtype)
+    if outs[0].itemsize == 1:
+        outs[0].flat[:bits.size] = bits.view(outs[0].dtype)
+        return
+    if not outs[0].flags.c_contiguous:
+        msg = f"the mask is bits in elements of {outs[0].itemsize} bytes, which have gaps"
+        raise ValueError(msg)
+    outs[0].reshape(-1).view(np.uint8)[:bits.size] = bits
 
 
 def _select_bits(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:

@@ -101,18 +101,31 @@ class Vectoriser:
         kind = target.type
         assert isinstance(kind, MemRefType)
         element, place = kind.element_type, target
+        owner = value.owner
         if space_of(store.memref) == "gm":
-            owner = value.owner
             if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
                 self.emit(tile.CopyOp(self.operand(value), target))
                 return
+            if isinstance(owner, Operation) and _CASTS.get(type(owner)) == "rint" and self._is_accumulator(owner.operands[0]):
+                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target))
+                return
             place = self.scratch(element)
+        elif isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value):
+            source, _ = region_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
+            if tile.shape_of(source) == tile.shape_of(target) and value not in self.early:
+                self.emit(tile.CopyOp(source, target))
+                return
         if self.invariants.depends(value):
             self.into(value, self.as_element(place, value.type))
         else:
             self.into(store.value, place)
         if place is not target:
             self.emit(tile.CopyOp(place, target))
+
+    def _is_accumulator(self, value: SSAValue) -> bool:
+        """Whether a value is an element of L0C, whose way out converts."""
+        owner = value.owner
+        return isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "cc" and value not in self.early
 
     def into(self, value: SSAValue, target: SSAValue) -> None:
         """Compute an expression into a tile."""

@@ -1,0 +1,72 @@
+"""``T.Parallel`` statements that load a tile into L1 though their box is not the tile's (ascendc dialect).
+
+L1 has no single elements, so such a statement can only be a copy. The branch's compiler makes it ``T.copy`` of the whole buffer
+from where the loop begins, whatever the extents are, and what lies beyond the tensor arrives as zero. A statement whose box
+is the buffer's shape means the same either way and stays as it is.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.builder import Builder
+
+__all__ = ["take_tile_loads"]
+
+
+def take_tile_loads(builder: Builder, block: Block, extents: list[int | None]) -> None:
+    """Take such statements out of the body of a loop, and emit the copies in front of it with a remark each."""
+    if builder.dialect != "ascendc":
+        return
+    for store in [op for op in block.ops if isinstance(op, memref.StoreOp)]:
+        load = store.value.owner
+        kind = store.memref.type
+        assert isinstance(kind, MemRefType)
+        shape = kind.get_shape()
+        if (not isinstance(load, memref.LoadOp) or load.parent_block() is not block or len(shape) != 2
+                or hivm.space_of(kind) != "cbuf" or hivm.space_of(load.memref.type) != "gm" or len(load.indices) != 2
+                or not isinstance(store.memref.owner, tile.AllocOp) or not _is_corner(block, store)
+                or tuple(extents) == tuple(shape)):
+            continue
+        made: dict[SSAValue, SSAValue] = {}
+        offsets = [_at_start(builder, block, index, made) for index in load.indices]
+        region = tile.RegionOp(load.memref, offsets, list(shape), [0, 1])
+        builder.discardable(region)
+        builder.tile_op(tile.CopyOp(region.results[0], store.memref), "T.Parallel")
+        label = store.memref.owner.label.data
+        box = "x".join("?" if size is None else str(size) for size in extents)
+        builder.remarks.append(TileError(
+            f"T.Parallel over {box} loads all of {label}, {shape[0]}x{shape[1]}, from where the loop begins", code="T114",
+            location=builder.location, help="L1 has no single elements; T.copy says what is loaded"))
+        store.detach()
+        store.erase()
+
+
+def _is_corner(block: Block, store: memref.StoreOp) -> bool:
+    """Whether the first point of the box is the first element of the buffer, and axes are loop variables or 0."""
+    for index in store.indices:
+        constant = index.owner.properties.get("value") if isinstance(index.owner, Operation) else None
+        if isinstance(index, BlockArgument) and index.owner is block:
+            continue
+        if not (isinstance(constant, IntegerAttr) and constant.value.data == 0):
+            return False
+    return True
+
+
+def _at_start(builder: Builder, block: Block, value: SSAValue, made: dict[SSAValue, SSAValue]) -> SSAValue:
+    """The value of an index in front of the loop, at the first point of the box."""
+    if isinstance(value, BlockArgument):
+        return builder.index(0) if value.owner is block else value
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    if owner.parent_block() is not block:
+        return value
+    if value not in made:
+        for operand in owner.operands:
+            made.setdefault(operand, _at_start(builder, block, operand, made))
+        made[value] = builder.discardable(owner.clone(value_mapper=dict(made))).results[0]
+    return made[value]
