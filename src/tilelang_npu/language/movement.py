@@ -36,8 +36,9 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     third positional argument that is a list is ``size``; True or False there is ``enable_relu`` and behind it ``transpose``
     and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
     A global slice that is smaller than a whole on-chip buffer, or has fewer axes, moves to or from the buffer's first
-    corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, in the npuir dialect it
-    keeps what it holds. ``coalesced_width`` and ``disable_tma`` have no effect.
+    corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, and so does what lies
+    behind a slice at the front of a matrix in L1; in the npuir dialect it keeps what it holds. ``coalesced_width`` and
+    ``disable_tma`` have no effect.
 
     Raises:
         TileError: T131, the shapes do not match; T132, both sides are global.
@@ -60,6 +61,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
                         help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
     check_inside(WHAT, a)
     check_inside(WHAT, b)
+    if builder.dialect == "ascendc" and a.buffer.space == "gm" and _is_front(b) and a.ndim == b.ndim:
+        b = b.buffer  # the front of a tile in L1: the rest arrives as padding
     if not transpose and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
@@ -71,6 +74,13 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
     builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
+
+
+def _is_front(memory: Memory) -> bool:
+    """Whether a slice is the front of a matrix in L1."""
+    buffer = memory.buffer
+    at_front = all(isinstance(offset, int) and offset == 0 for offset in memory.offsets)
+    return buffer.space == "cbuf" and isinstance(memory, Region) and at_front and memory.ndim == len(memory.offsets) == 2
 
 
 def operand(what: str, role: str, value: Any) -> Memory | Element:

@@ -161,7 +161,7 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     source, target = _as_matrices(source, target)
     sizes, partial = clip(emit, source)
     padded = _fractal_padding(target)
-    short = _short(source, target)
+    short = _short(source, target) or (target.covers and _unlike(source, target))
     if op.pad is not None and (partial is not None or short):
         pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
     else:
@@ -173,6 +173,12 @@ def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
         init_condition=partial if partial is not None and not padded and not short else None,
     ))
+
+
+def _unlike(source: View, target: View) -> bool:
+    """Whether only run time knows if what is loaded fills the destination."""
+    return any(have is not want and not (isinstance(have, int) and isinstance(want, int))
+               for have, want in zip(source.shape, target.shape, strict=True))
 
 
 def _as_matrices(rows: View, fractal: View) -> tuple[View, View]:

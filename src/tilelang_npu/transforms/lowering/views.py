@@ -224,23 +224,30 @@ def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
     assert isinstance(have_rows, int) and isinstance(have_columns, int)
     if any(size != 1 for size in view.sizes[:-2]):
         raise refuse(op, f"a slice of {buffer.label} has several matrices", "T220", help="take one of them: buffer[i, :, :]")
-    rows = _room(op, view, rows, row, have_rows)
-    columns = _room(op, view, columns, column, have_columns)
     writes = isinstance(op, tile.CopyOp) and buffer.space == "cbuf" and root_of(op.target) is not root_of(op.source)
-    rows_fit = _divisible(emit, row, r0) and (rows % r0 == 0 or row == 0 or _ends(row, rows, have_rows))
+    fills = writes and space_of(op.operands[1]) == "cbuf"
+    columns = _room(op, view, columns, column, have_columns)
+    if fills and not isinstance(rows, int) and not isinstance(row, int):
+        rows_fit = False  # wherever they start and end: rows of a panel of columns lie one after another
+    else:
+        rows = _room(op, view, rows, row, have_rows)
+        rows_fit = _divisible(emit, row, r0) and (rows % r0 == 0 or row == 0 or _ends(row, rows, have_rows))
     columns_fit = _divisible(emit, column, c0) and (columns % c0 == 0 or column == 0 or _ends(column, columns, have_columns))
-    if not columns_fit or not (rows_fit or (writes and space_of(op.operands[1]) == "cbuf")):
+    if not columns_fit or not (rows_fit or fills):
         raise refuse(op, f"a slice of {buffer.label} does not fall on whole fractals of {r0} x {c0}", "T221",
-                     notes=(f"the slice is rows {_shown(row)}..+{rows}, columns {_shown(column)}..+{columns}",),
+                     notes=(f"the slice is rows {_shown(row)}..+{_shown(rows)}, columns {_shown(column)}..+{columns}",),
                      help=f"use offsets and sizes that are multiples of {r0} rows and {c0} columns")
     strides = [stride or 0 for stride in source.get_strides() or []]
     offset: Value = emit.mul(emit.floordiv(column, c0), strides[-4])
     offset = emit.add(offset, emit.mul(row, strides[-2]))
     for position, stride in zip(view.offsets[:-2], strides, strict=False):
         offset = emit.add(offset, emit.mul(position, stride))
-    sizes = [-(-columns // c0), -(-rows // r0), r0, c0] if rows_fit else [-(-columns // c0), 1, rows, c0]
-    layout = StridedLayoutAttr(strides[-4:], offset if isinstance(offset, int) else None)
-    kind = MemRefType(source.element_type, sizes, layout, source.memory_space)
+    panels, layout = -(-columns // c0), StridedLayoutAttr(strides[-4:], offset if isinstance(offset, int) else None)
+    sizes: list[Value] = [panels, 1, rows, c0]
+    if rows_fit and isinstance(rows, int):
+        sizes = [panels, -(-rows // r0), r0, c0]
+    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    kind = MemRefType(source.element_type, shape, layout, source.memory_space)
     if not lead and rows_fit and isinstance(offset, int):
         made = memref.SubviewOp.get(buffer.value, [emit.floordiv(column, c0), emit.floordiv(row, r0), 0, 0], sizes,
                                     [1, 1, 1, 1], kind)
