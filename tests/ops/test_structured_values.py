@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ops import reference, surface
+from ops import reference, repeat_cases, surface
 from ops.conftest import Batch
 from ops.test_values import numbers
 from tilelang_npu import ops
 from tilelang_npu.ops import DType, dtype
 
 Case = Callable[[Batch, np.random.Generator, DType], None]
-CASES: dict[str, Case] = {}
+CASES: dict[str, Case] = dict(repeat_cases.CASES)
 
 
 def case(function: Case) -> Case:

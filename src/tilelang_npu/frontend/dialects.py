@@ -7,8 +7,9 @@ import ast
 from tilelang_npu import ops
 
 _NPUIR = frozenset({"gemm", "rs", "load_nd2nz", "store_fixpipe", "store_nz2nd", "vbrc", "sync_block_set", "sync_block_wait",
-                    "atomic_addx4", "alloc_local"})
-_ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address"})
+                    "atomic_add", "atomic_addx2", "atomic_addx4", "alloc_local"})
+_ASCENDC = frozenset({"gemm_v0", "mma", "tile", "barrier_all", "set_cross_flag", "wait_cross_flag", "annotate_address",
+                      "printf", "dump_tensor", "set_deq_scale"})
 
 
 def detect(node: ast.FunctionDef) -> str:

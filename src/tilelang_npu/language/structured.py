@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import SSAValue
 
 from tilelang_npu import ops
@@ -49,7 +48,7 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     """
     builder = tracing.builder(what)
     outs, ins = checked(what, name, outputs, inputs, facts, contract)
-    values = [_signless(value) if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
+    values = [value if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
     builder.tile_op(tile.CallOp(name, values, [value.ssa(builder) for value in outs], facts), what)
 
 
@@ -90,12 +89,6 @@ def checked(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any],
             raise TileError(f"{what}: the destination {target.describe()} shares elements with another one", code="T112",
                             notes=notes, help="give each destination its own buffer")
     return outs, ins
-
-
-def _signless(scalar: SSAValue) -> SSAValue:
-    """A scalar without the sign that its type has beside unsigned buffers: calls take numbers as ``arith`` has them."""
-    owner = scalar.owner
-    return owner.operands[0] if isinstance(owner, UnrealizedConversionCastOp) else scalar
 
 
 def _index(builder: Builder, what: str, role: str, value: Any) -> SSAValue:
