@@ -194,7 +194,8 @@ def test_a_notebook_cell_is_read_through_linecache() -> None:
 
 @pytest.mark.parametrize(("body", "dialect"), [
     ("T.tile.exp(a, a)", "ascendc"), ("T.vexp(a, a)", "npuir"), ("T.npuir_exp(a, a)", "npuir"), ("T.copy(a, A)", "ascendc"),
-    ("T.barrier_all()", "ascendc"),
+    ("T.barrier_all()", "ascendc"), ("T.atomic_add(A[0], a)", "npuir"), ("T.tile.atomic_add(A[0], a)", "ascendc"),
+    ("T.printf('here')", "ascendc"), ("T.dump_tensor(a, 1, 8)", "ascendc"), ("T.set_deq_scale(2)", "ascendc"),
 ])
 def test_the_dialect_is_told_from_the_operations(source: Any, body: str, dialect: str) -> None:
     text = f"""

@@ -70,6 +70,74 @@ def test_atomic_addition(source: Any) -> None:
     np.testing.assert_array_equal(b, 1 + a.sum(0) * (np.arange(8) < 5))
 
 
+def test_an_atomic_addition_of_a_launch_with_is_npu_is_done_once(source: Any) -> None:
+    """Nothing but the addition says whose dialect it is: a block has one Vector core there."""
+    module = source("""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((10, 8), "float32"), B: T.Tensor((8,), "float32")):
+            with T.Kernel(10, is_npu=True) as (cid, _):
+                a = T.alloc_ub((8,), "float32")
+                T.copy(A[cid, 0], a)
+                T.atomic_add(B, a)
+    """)
+    a, b = np.arange(80, dtype=np.float32).reshape(10, 8), np.ones(8, np.float32)
+    tilelang.compile(module.main)(a, b)
+    np.testing.assert_array_equal(b, 1 + a.sum(0))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize(("rows", "columns"), [(32, 32), (27, 19)])
+def test_atomic_addition_out_of_l0c(source: Any, rng: np.random.Generator, kind: Any, rows: int, columns: int) -> None:
+    """Split along K: each block adds its product to the same tile, of which a tail may lie beyond the tensor."""
+    module = source("""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((ROWS, 128), "float16"), B: T.Tensor((128, COLUMNS), "float16"),
+                 C: T.Tensor((ROWS, COLUMNS), KIND)):
+            with T.Kernel(4, is_npu=True) as (cid, vid):
+                a = T.alloc_L1((32, 32), "float16")
+                b = T.alloc_L1((32, 32), "float16")
+                c = T.alloc_L0C((32, 32), "float32")
+                with T.Scope("C"):
+                    T.copy(A[0, cid * 32], a)
+                    T.copy(B[cid * 32, 0], b)
+                    T.barrier_all()
+                    T.gemm_v0(a, b, c, init=True)
+                    T.barrier_all()
+                    T.tile.atomic_add(C[0, 0], c)
+    """.replace("ROWS", str(rows)).replace("COLUMNS", str(columns)).replace("KIND", repr(np.dtype(kind).name)))
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((rows, 128), (128, columns)))
+    c = rng.integers(-9, 10, (rows, columns)).astype(kind)
+    expected = c.astype(np.float32) + a.astype(np.float32) @ b.astype(np.float32)
+    tilelang.compile(module.main, target="ascendc")(a, b, c)
+    np.testing.assert_array_equal(c, expected.astype(kind))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int32", "int16", "int8"])
+@pytest.mark.parametrize("count", [64, 45])
+def test_atomic_addition_of_every_type(source: Any, rng: np.random.Generator, kind: str, count: int) -> None:
+    """From the two Vector cores of three blocks; what lies beyond the tensor is not added."""
+    module = source(f"""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((6, 64), "{kind}"), B: T.Tensor(({count},), "{kind}")):
+            with T.Kernel(3, is_npu=True) as (cid, vid):
+                a = T.alloc_ub((64,), "{kind}")
+                T.copy(A[cid * 2 + vid, :], a)
+                T.barrier_all()
+                T.tile.atomic_add(B[0], a)
+    """)
+    numpy = tilelang.DataType(kind).numpy
+    a, b = rng.integers(-4, 5, (6, 64)).astype(numpy), rng.integers(-4, 5, count).astype(numpy)
+    expected = b.astype(np.float32) + a[:, :count].astype(np.float32).sum(0)
+    tilelang.compile(module.main, target="ascendc")(a, b)
+    np.testing.assert_array_equal(b.astype(np.float32), expected)
+
+
 def test_print_names_core_and_line(run: Any, capsys: Any) -> None:
     run("T.print(a[0:1, 0:2], 'here')", a=np.full((2, 8), 3, np.float32))
     assert "] here 1x2 float32\n[[3. 3.]]" in capsys.readouterr().out
