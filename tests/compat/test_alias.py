@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -56,6 +57,13 @@ def test_a_part_that_is_not_here_says_so() -> None:
     compat.install()
     with pytest.raises(ModuleNotFoundError, match=r"tilelang\.contrib.*tilelang_npu has no part"):
         importlib.import_module("tilelang.contrib")
+
+
+def test_a_package_that_is_a_function_here_says_what_is_missing_below_it() -> None:
+    compat.install()
+    with pytest.raises(ModuleNotFoundError, match=r"tilelang\.jit\.adapter\.libgen.*generates no AscendC or PTO text"):
+        patch("tilelang.jit.adapter.libgen.LibraryGenerator.compile_lib").start()
+    assert callable(importlib.import_module("tilelang").jit)
 
 
 def test_uninstalling_takes_the_name_back() -> None:

@@ -149,7 +149,7 @@ MISTAKES = [
     ("with T.rs(3):\n    pass", "T161", "T.rs(3)", "there is no pipe 3"),
     ("T.annotate_address({B: 0})", "T162", "T.annotate_address({B: 0})", "is not a buffer that the kernel allocates"),
     # not there yet
-    ("T.printf('%d', cid)", "T190", "T.printf('%d', cid)", r"T\.printf is not supported yet"),
+    ("T.loop_break()", "T190", "T.loop_break()", r"T\.loop_break is not supported yet"),
     ("T.tile.sort(b, b, 8)", "T111", "T.tile.sort(b, b, 8)", "needs 2048 elements"),
     ("for i in T.grid(2):\n    pass", "T190", "T.grid(2)", "not supported yet"),
     ("x = T.view(b, dtype='int32')", "T190", "T.view(b, dtype='int32')", "another element type is not supported yet"),

@@ -14,6 +14,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
+from typing import NoReturn
 
 __all__ = ["gathers", "install", "installed_elsewhere", "uninstall"]
 
@@ -81,6 +82,19 @@ class _Gather(Loader):
             setattr(module, name, getattr(import_module(home), name))
 
 
+class _Absent:
+    """Stands where TileLang has a module that this package has nothing for."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self._name, self._why = name, why
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        msg = f"no module named '{self._name}.{name}': {self._why}"
+        raise ModuleNotFoundError(msg, name=f"{self._name}.{name}")
+
+
 class _Finder(MetaPathFinder):
     """Answers for ``tilelang`` and below; every other name is left to the finders behind it."""
 
@@ -97,6 +111,9 @@ class _Finder(MetaPathFinder):
             exists = False
         if exists:
             return ModuleSpec(fullname, _Stand())
+        if fullname == f"{_ALIAS}.jit":  # a package there, a function here; whoever looks below it is told what is missing
+            vars(import_module(_PACKAGE).jit)["adapter"] = _Absent(
+                "tilelang.jit.adapter", f"{_PACKAGE} generates no AscendC or PTO text, and no library")
         msg = f"no module named {fullname!r}: {_PACKAGE} has no part of TileLang that is called so"
         raise ModuleNotFoundError(msg, name=fullname)
 
