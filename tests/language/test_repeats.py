@@ -71,3 +71,24 @@ def test_what_a_run_reaches_is_checked_in_the_run(run: Any) -> None:
     with pytest.raises(TileError, match="T502") as caught:
         run("n = k[0]\nT.tile.brcb(d, a, n, 1, 8)", a=a, d=d, k=np.full(8, 3, np.int32))
     assert any("of the input, which has 16" in note for note in caught.value.notes)
+
+
+@pytest.mark.parametrize(("lines", "kind"), [("SINGLE_CACHE_LINE", "CACHELINE_OUT"), ("ENTIRE_DATA_CACHE", "CACHELINE_ALL")])
+def test_the_data_cache_is_written_back(source: Any, lines: str, kind: str) -> None:
+    module = source(KERNEL.format(parameters="D: T.Tensor((8,), 'int32')", statements="if vid == 0:\n"
+                                  "                D[3] = 7\n"
+                                  f"                T.tile.datacachecleanandinvalid_experiment(D, '{lines}', '{kind}')"))
+    kernel = tilelang.compile(module.main, target="ascendc", pass_configs=SYNC)
+    d = np.zeros(8, np.int32)
+    kernel(d)
+    np.testing.assert_array_equal(d, [0, 0, 0, 7, 0, 0, 0, 0])
+    words = {"SINGLE_CACHE_LINE": "single_cache_line", "ENTIRE_DATA_CACHE": "all_cache_lines"}
+    assert f"hivm.hir.dcci(<{words[lines]}>, <{kind.removeprefix('CACHELINE_').lower()}>, %D" in kernel.mlir()
+
+
+def test_the_data_cache_is_one_of_global_memory(run: Any) -> None:
+    for call, problem in [("(d, 'SINGLE_CACHE_LINE', 'CACHELINE_OUT')", "T110.*on the chip"),
+                          ("(D, 'LINE', 'CACHELINE_OUT')", "T145.*'LINE' is not known"),
+                          ("(D, 'SINGLE_CACHE_LINE', 'OUT')", "T145.*'OUT' is not known")]:
+        with pytest.raises(TileError, match=problem):
+            run(f"T.tile.datacachecleanandinvalid_experiment{call}", d=np.zeros(8, np.float32))

@@ -114,6 +114,7 @@ _HOMES: dict[str, tuple[str, str]] = {
         "load_nd2nz", "npuir_load_nd2nz", "store_fixpipe", "npuir_store_fixpipe", "store_nz2nd", "npuir_store_nz2nd")},
     "printf": ("debug", "printf"), "dump_tensor": ("debug", "dump_tensor"),
     "set_deq_scale": ("dequantise", "set_deq_scale"),
+    "tile.datacachecleanandinvalid_experiment": ("sync", "datacachecleanandinvalid_experiment"),
     "npu_gemm": ("matrix", "mma"), "use_swizzle": ("blocks", "use_swizzle"),
     **{name: ("sync", name) for name in (
         "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",
@@ -169,6 +170,11 @@ def _structured_names() -> frozenset[str]:
     return (own | _STRUCTURED) - _repeat_names()
 
 
+def _functions() -> tuple[str, ...]:
+    """Names of the functions that are loaded when they are used."""
+    return (*_vector_names(), *_structured_names(), *_repeat_names(), *_HOMES)
+
+
 _STRUCTURED = frozenset((
     "print", "npuir_print", "tile.row_expand_mul",
     "tile.row_expand_mul_experiment",
@@ -205,9 +211,7 @@ class _TileNamespace:
         return found
 
     def __dir__(self) -> list[str]:
-        from_table = {name.removeprefix("tile.")
-                      for name in (*_vector_names(), *_structured_names(), *_repeat_names()) if name.startswith("tile.")}
-        return sorted({*_TILE, *from_table})
+        return sorted({*_TILE, *(name.removeprefix("tile.") for name in _functions() if name.startswith("tile."))})
 
 
 tile = _TileNamespace()
@@ -225,8 +229,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    plain = {name for name in (*_vector_names(), *_structured_names(), *_repeat_names()) if not name.startswith("tile.")}
-    return sorted({*globals(), *_HOMES, *plain})
+    return sorted({*globals(), *(name for name in _functions() if not name.startswith("tile."))})
 
 
 __all__ = [

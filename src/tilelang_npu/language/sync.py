@@ -12,6 +12,7 @@ from tilelang_npu.frontend.conversions import convert
 from tilelang_npu.frontend.scalars import INT64
 from tilelang_npu.language import tracing
 from tilelang_npu.language.launch import pipe_name
+from tilelang_npu.language.operands import as_memory
 
 EVENTS = 8
 """Events between two pipes of a core (HIVM's EVENT_ID0 to EVENT_ID7)."""
@@ -26,6 +27,28 @@ MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 
 def barrier_all() -> None:
     """Wait until every pipe of the core has done its earlier work."""
     tracing.builder("T.barrier_all").tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.barrier_all")
+
+
+_LINES = {"SINGLE_CACHE_LINE": "single_cache_line", "ENTIRE_DATA_CACHE": "all_cache_lines"}
+_CACHES = {"CACHELINE_ALL": "all", "CACHELINE_UB": "ub", "CACHELINE_OUT": "out", "CACHELINE_ATOMIC": "atomic"}
+
+
+def datacachecleanandinvalid_experiment(dst: Any, CacheLine: str, DcciDst: str) -> None:
+    """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
+    machine go to GM itself, so it changes nothing there.
+
+    Raises:
+        TileError: T110, no global tensor; T145, an unknown extent or kind.
+    """
+    what = "T.tile.datacachecleanandinvalid_experiment"
+    builder = tracing.builder(what)
+    memory = as_memory(what, "the tensor", dst)
+    if memory.buffer.space != "gm":
+        raise TileError(f"{what}: {memory.describe()} is on the chip", code="T110", help="the data cache is one of GM")
+    for given, known in ((CacheLine, _LINES), (DcciDst, _CACHES)):
+        if given not in known:
+            raise TileError(f"{what}: {given!r} is not known", code="T145", help="one of " + ", ".join(known))
+    builder.tile_op(hivm.DCCIOp(_LINES[CacheLine], _CACHES[DcciDst], memory.ssa(builder)), what)
 
 
 def pipe_barrier(pipe: str) -> None:

@@ -40,7 +40,7 @@ from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
 from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
-from tilelang_npu.transforms.lowering.calls import lower_call, lower_dump, lower_print, lower_printf
+from tilelang_npu.transforms.lowering.calls import lower_cache, lower_call, lower_dump, lower_print, lower_printf
 from tilelang_npu.transforms.lowering.compute import (
     lower_broadcast,
     lower_elementwise,
@@ -416,6 +416,7 @@ _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     tile.PrintOp: lower_print,
     tile.PrintfOp: lower_printf,
     tile.DumpOp: lower_dump,
+    hivm.DCCIOp: lower_cache,
     tile.GemmOp: lower_gemm,
     tile.YieldOp: Lowering._nothing,
     memref.LoadOp: Lowering._load,

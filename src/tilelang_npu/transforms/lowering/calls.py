@@ -106,6 +106,13 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
                                        symbol="dump_tensor", attributes=facts))
 
 
+def lower_cache(lowering: Lowering, op: hivm.DCCIOp) -> None:
+    """The same op on the tensor's memref."""
+    assert op.ptr is not None
+    place = materialise(lowering.emit, lowering.view(op.ptr), op)
+    lowering.emit.insert(hivm.DCCIOp(op.mode.data, op.dataCacheKind.data, place))
+
+
 _PLACES = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
 
-__all__ = ["lower_call", "lower_dump", "lower_print", "lower_printf"]
+__all__ = ["lower_cache", "lower_call", "lower_dump", "lower_print", "lower_printf"]
