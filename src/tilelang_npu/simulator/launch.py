@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator import report, trace
+from tilelang_npu.simulator import plot, report, trace
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import Stream
@@ -308,6 +308,21 @@ class Launch:
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
         return trace.chrome_trace(self)
+
+    def plot(self, block: int = 0, axes: Any = None) -> Any:
+        """The timeline of a block as a matplotlib picture: a row per core and pipe, a bar per op.
+
+        Args:
+            block: number of the block.
+            axes: the axes to draw in; None makes a figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or there is no such block.
+        """
+        return plot.timeline(self, block, axes)
 
     def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
         """The times of a block with its slices; cores, streams and records beside them."""
