@@ -69,6 +69,13 @@ def test_other_holes_in_a_returned_array_warn(written: Any, tile: tuple[int, ...
         judge((8, 8), written, tile)
 
 
+@pytest.mark.parametrize("returned", [False, True])
+def test_a_whole_tile_that_is_missing_warns(returned: bool) -> None:
+    """A grid that was rounded down, or a kernel that leaves the last row alone: both look like this."""
+    with pytest.warns(TileWarning, match=r"8 of 64 elements of C were never written"):
+        judge((8, 8), np.s_[:7, :], (1, 8), returned)
+
+
 def test_other_holes_in_the_callers_array_are_the_callers() -> None:
     judge((8, 8), np.s_[::2, :], (1, 8), False)
 

@@ -110,9 +110,11 @@ def check_written(parameter: Parameter, effect: Effect, missing: Array, returned
     box = tuple(_extent(~missing, axis) for axis in range(missing.ndim))
     whole = not missing[tuple(slice(end) for end in box)].any()
     short = [axis for axis, end in enumerate(box) if end < missing.shape[axis]]
-    if whole and effect.tile is not None and all(_is_remainder(missing.shape[a], box[a], effect.tile[a]) for a in short):
+    tile = effect.tile
+    strip = whole and tile is not None and all(_is_remainder(missing.shape[a], box[a], tile[a]) for a in short)
+    if strip and tile is not None and any(missing.shape[a] % tile[a] for a in short):
         raise _floored(parameter, missing.shape, box, short)
-    if returned:
+    if returned or strip:  # a whole tile that is missing may be meant to be
         text = (f"{missing.sum()} of {missing.size} elements of {parameter.name} were never written, the first at"
                 f" {[int(index[0]) for index in np.nonzero(missing)]} ({parameter.location})")
         warnings.warn(text, TileWarning, stacklevel=depth + 1)

@@ -11,7 +11,7 @@ The verdict does not depend on cycles, nor on which of two unordered steps the w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +30,7 @@ Kind = Literal["RAW", "WAR", "WAW", "flag"]
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
 """Pipes whose steps see what earlier steps of the same pipe wrote."""
 COUNT = len(PIPES)
+Places = Mapping[int, tuple[int, int]]
 
 
 class Site(NamedTuple):
@@ -132,12 +133,29 @@ class _Memory:
         return made
 
 
+def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> frozenset[int]:
+    """Memories in GM that some op writes and another op reads or writes: only there two accesses can be at odds.
+
+    Args:
+        records: per core what is known of its ops.
+        places: the memory that a kernel argument lies in, and where in it.
+    """
+    uses: dict[int, set[tuple[bool, int, str]]] = {}
+    for core, known in enumerate(records):
+        for record in known:
+            for access in record.accesses:
+                if access.memory == "gm":
+                    uses.setdefault(places[access.buffer][0], set()).add((access.writes, core, access.pipe))
+    return frozenset(memory for memory, those in uses.items() if len(those) > 1 and any(writes for writes, _, _ in those))
+
+
 class _Walk:
     """The state of the walk over an order."""
 
     def __init__(self, order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
-                 gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]]) -> None:
+                 gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
         self.order, self.cores, self.streams, self.records = order, cores, streams, records
+        self.places = places
         self.clocks = [[0] * (COUNT * len(cores)) for _ in range(COUNT * len(cores))]
         self.ticks = [0] * (COUNT * len(cores))
         self.sent: dict[int, list[int]] = {}
@@ -148,7 +166,7 @@ class _Walk:
         self.found: dict[Any, Hazard] = {}
         self.gm = gm
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
-        self.shared = self._shared_buffers()
+        self.shared = shared_memories(records, places)
 
     def _starts(self, core: int) -> list[int]:
         """Where the GM offsets of each event begin."""
@@ -158,17 +176,6 @@ class _Walk:
             starts.append(position)
             position += counts[number_of(event)]
         return starts
-
-    def _shared_buffers(self) -> frozenset[int]:
-        """GM arguments that some op writes and another op reads or writes: only there two accesses can be at odds."""
-        uses: dict[int, list[tuple[bool, str]]] = {}
-        for core, records in enumerate(self.records):
-            for record in records:
-                for access in record.accesses:
-                    if access.memory == "gm":
-                        uses.setdefault(access.buffer, []).append((access.writes, f"{core}{access.pipe}"))
-        return frozenset(buffer for buffer, those in uses.items()
-                         if any(writes for writes, _ in those) and len(set(those)) > 1)
 
     def walk(self) -> None:
         for place, (core, step, number, _, partners) in enumerate(self.order.steps):
@@ -223,7 +230,7 @@ class _Walk:
         touched = []
         for index in indices:
             access = accesses[index]
-            if access.memory == "gm" and access.buffer not in self.shared:
+            if access.memory == "gm" and self.places[access.buffer][0] not in self.shared:
                 continue
             region = self._region(core, number, event, index)
             if region is None:
@@ -245,10 +252,11 @@ class _Walk:
         access = record.accesses[index]
         if access.memory == "gm":
             before = sum(one.offset is None for one in record.accesses[:index])
-            where = footprint(access, event, self.gm[core][self.gm_starts[core][number] + before])
+            memory, delta = self.places[access.buffer]
+            where = footprint(access, event, delta + self.gm[core][self.gm_starts[core][number] + before])
             if where.empty:
                 return None
-            return self.memories.setdefault(("gm", access.buffer), _Memory()).region(where.simplified())
+            return self.memories.setdefault(("gm", memory), _Memory()).region(where.simplified())
         key = (core, event, index)
         found = self.regions.get(key)
         if found is None:
@@ -294,22 +302,24 @@ class _Walk:
         else:
             missing = f"flag {self.cores[first.core].label} {from_pipe} -> {self.cores[second.core].label} {to_pipe}"
         access = self.records[second.core][two].accesses[index]
+        shift = self.places[access.buffer][1] if access.memory == "gm" else 0
         self.found[key] = Hazard(
             kind, self.site(first.core, first.number, from_pipe, use.access),
             self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
-            max(other.where.offset, region.where.offset), min(other.where.end, region.where.end), missing,
+            max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
             self.cores[second.core].block)
 
 
 def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
-                 records: Sequence[Sequence[OpRecord]]) -> list[Hazard]:
+                 records: Sequence[Sequence[OpRecord]], places: Places) -> list[Hazard]:
     """The hazards of cores that run together, in the order in which they are met; flags last.
 
     Args:
         order: the order of their steps.
         cores, streams, gm, records: per core who it is, its events, its GM offsets and what is known of its ops.
+        places: the memory that a kernel argument lies in, and where in it: arguments may share bytes.
     """
-    walk = _Walk(order, cores, streams, gm, records)
+    walk = _Walk(order, cores, streams, gm, records, places)
     walk.walk()
     return [*walk.found.values(), *_flag_faults(walk)]
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator import plot, report, trace
+from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.coverage import written
-from tilelang_npu.simulator.events import Stream
-from tilelang_npu.simulator.hazards import Hazard, find_hazards
+from tilelang_npu.simulator.events import Stream, number_of
+from tilelang_npu.simulator.hazards import Hazard, Places, find_hazards, shared_memories
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import PIPES, Expansion
@@ -284,17 +285,44 @@ class Launch:
 
     @cached_property
     def hazards(self) -> list[Hazard]:
-        """Races and broken flag protocols, over one block of each kind."""
+        """Races and broken flag protocols: in one block of each kind, and between the blocks."""
         found: list[Hazard] = []
-        groups = [list(self.recorded.blocks)] if self.recorded.program.global_sync else [[r] for r in self.distinct_blocks]
+        shared = memories(self.recorded.bound.arrays)
+        places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
+        groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
+                  else [[run] for run in self._kinds_in_memory(places)])
         for runs in groups:
             cores, streams, _, records = self._together(runs)
             gm = [offsets for run in runs for offsets in run.gm]
-            found += find_hazards(self._order(runs), cores, streams, gm, records)
+            found += find_hazards(self._order(runs), cores, streams, gm, records, places)
+        if not self.recorded.program.global_sync:
+            found += find_between_blocks(self.recorded)
         seen: dict[Any, Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)
         return list(seen.values())
+
+    def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
+        """One block of each kind of event streams and of distances between its accesses to what it shares with itself."""
+        program = self.recorded.program
+        records = [program.functions[index].records for index, _ in program.lanes]
+        shared = shared_memories(records, places)
+        if not shared:
+            return self.distinct_blocks
+        chosen: dict[int, NDArray[np.intp]] = {}
+        kinds: dict[object, BlockRun] = {}
+        for run in self.recorded.blocks:
+            where: list[NDArray[np.int64]] = []
+            for known, stream, offsets in zip(records, run.streams, run.gm, strict=True):
+                picked = chosen.get(id(stream))
+                if picked is None:
+                    buffers = [[access.buffer for access in record.accesses if access.offset is None] for record in known]
+                    owners = [places[buffer][0] in shared for event in stream for buffer in buffers[number_of(event)]]
+                    picked = chosen[id(stream)] = np.flatnonzero(owners)
+                where.append(np.asarray(offsets, np.int64)[picked])
+            every = np.concatenate(where)
+            kinds.setdefault((self._key(run), (every - every[:1]).tobytes()), run)
+        return list(kinds.values())
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
         """Which elements of a GM argument were written, in its shape.
