@@ -41,7 +41,7 @@ class TileError(Exception):
 
     Args:
         message: what is wrong, with sizes and names; no final stop.
-        code: stable code of the diagnostic, such as ``T104``; the documentation has a page per code.
+        code: stable code of the diagnostic, such as ``T104``; ``S3..`` is a deadlock of the simulated machine.
         location: where; filled in by the front end when the raiser does not know it.
         label: short text beside the caret.
         notes: further facts, one line each.
@@ -74,7 +74,7 @@ class InternalError(Exception):
 
 def render(error: TileError) -> str:
     """The error as text: header, place, the user's line with a caret, notes and help."""
-    lines = [f"error[{error.code}]: {error.message}"]
+    lines = [f"{'deadlock' if error.code.startswith('S3') else 'error'}[{error.code}]: {error.message}"]
     where = error.location
     if where is not None:
         lines.append(f"  --> {where}")

@@ -23,5 +23,5 @@ def factory(M):
 
 
 def test_wait_without_set(refused):
-    with refused("T301", at="T.wait_flag", message="wait", help="."):
+    with refused("S301", at="T.wait_flag", message="wait", help="."):
         factory(64)(np.zeros(64, np.float32))

@@ -165,7 +165,7 @@ def test_all_blocks_wait_for_each_other() -> None:
     assert (b == sum(range(48))).all()
     assert launch.waves == 1
     error = fault(text, [np.zeros(49, np.int64)] * 2, 49)
-    assert error.code == "T301"
+    assert error.code == "S301"
     assert "49 blocks at once, but Ascend910B2 runs 48" in error.message
 
 
@@ -174,5 +174,5 @@ def test_a_barrier_that_one_block_leaves_out_hangs() -> None:
     barrier = next(line for line in text.splitlines() if "sync_block[" in line)
     guarded = f"    %out = arith.cmpi ne, %bi, %c1 : index\n    scf.if %out {{\n{barrier}\n    }}"
     error = fault(text.replace(barrier, guarded), [np.zeros(3, np.int64)] * 2, 3)
-    assert error.code == "T301"
+    assert error.code == "S301"
     assert all("still to set it: AIV0" in note for note in error.notes)

@@ -52,7 +52,7 @@ def is_noticed(broken: str, original: str) -> bool:
     try:
         return bool(launched(broken, original).hazards)
     except TileError as error:
-        return error.code == "T301"
+        return error.code == "S301"
 
 
 def cases() -> list[Any]:
@@ -86,7 +86,8 @@ def test_a_missing_pair_is_a_race(text: str, pair: tuple[int, int]) -> None:
 def test_a_race_names_both_sides() -> None:
     first = next(n for n, line in enumerate(ADD.splitlines()) if "set_flag[<PIPE_MTE2>, <PIPE_V>" in line)
     (hazard, *_) = launched(without(without(ADD, first), first + 1), ADD).hazards
-    assert (hazard.kind, hazard.memory, hazard.missing) == ("RAW", "UB", "event MTE2 -> V")
+    assert (hazard.code, hazard.kind, hazard.memory) == ("S201", "RAW", "UB")
+    assert hazard.missing.startswith("an event MTE2 -> V between line ")
     assert (hazard.first.op, hazard.first.pipe, hazard.second.op, hazard.second.pipe) == ("load", "MTE2", "vadd", "V")
     lines = ADD.splitlines()
     assert "hivm.hir.load" in lines[hazard.first.location.line - 1]
@@ -98,14 +99,14 @@ def test_vector_ops_need_a_barrier_between_them() -> None:
     lines = SOFTMAX.splitlines()
     barrier = next(n for n, line in enumerate(lines) if line == texts.BARRIER)
     hazards = launched(without(SOFTMAX, barrier), SOFTMAX).hazards
-    assert [(h.kind, h.first.op, h.second.op, h.missing) for h in hazards] == [
+    assert [(h.kind, h.first.op, h.second.op, h.missing.split()[0]) for h in hazards] == [
         ("RAW", "vreduce", "vsub", "pipe_barrier[PIPE_V]")]
 
 
 def test_a_deadlock_between_cores_names_both() -> None:
     lines = MIX.splitlines()
     free = [n for n, line in enumerate(lines) if "sync_block_set[<VECTOR>" in line]
-    with pytest.raises(TileError, match="T301") as raised:
+    with pytest.raises(TileError, match="S301") as raised:
         launched(without(MIX, free[-1]), MIX)
     error = raised.value
     assert error.location is not None
@@ -128,7 +129,7 @@ def test_one_vector_core_that_does_not_set_is_named() -> None:
 def test_a_hang_inside_a_core_names_pipe_event_and_iteration() -> None:
     lines = GEMM.splitlines()
     setter = next(n for n, line in enumerate(lines) if "set_flag[<PIPE_MTE1>, <PIPE_MTE2>, <EVENT_ID1>]" in line)
-    with pytest.raises(TileError, match="T301") as raised:
+    with pytest.raises(TileError, match="S301") as raised:
         launched(without(GEMM, setter), GEMM)
     assert any("wait_flag[MTE1, MTE2, EVENT_ID1]   iteration 1" in note for note in raised.value.notes)
 
@@ -229,3 +230,13 @@ def test_the_two_vector_cores_of_a_block_meet() -> None:
     a, b = np.zeros((3, 2), np.int64), np.zeros((3, 2), np.int64)
     assert simulate(parse_module(text), [a, b], blocks=3, hazards=True).hazards == []
     assert b.tolist() == [[11, 10]] * 3
+
+
+def test_what_stands_nearly_right_is_said() -> None:
+    """The wait is for another event than the one that is set."""
+    lines = ADD.splitlines()
+    setter = next(n for n, line in enumerate(lines) if "set_flag[<PIPE_MTE2>, <PIPE_V>" in line)
+    other = "    hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID5>]"
+    (hazard, *_) = launched("\n".join([*lines[:setter], other, lines[setter], *lines[setter + 2:]]), ADD).hazards
+    assert hazard.near.startswith("EVENT_ID5 is set at line ")
+    assert "race[S201]: UB bytes 0..8191" in str(hazard)

@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilelang_npu.simulator.hazards import Hazard
+from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.launch import Launch
 from tilelang_npu.simulator.program import Program
 from tilelang_npu.target import Chip
@@ -31,7 +31,7 @@ def simulate(module: ModuleOp | Program, args: Sequence[Any], *, blocks: int, ch
         order: the order in which blocks run, or the seed of a random one; a correct kernel does not depend on it.
 
     Raises:
-        TileError: T301, the cores hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
+        TileError: S301, the cores hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
             outside of its memory; T503 to T509, other faults of the module; T701, unknown chip.
     """
     program = module if isinstance(module, Program) else Program(module, chip)

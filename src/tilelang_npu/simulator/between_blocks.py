@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.codegen.emitter import SPOKEN
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
-from tilelang_npu.simulator.hazards import Hazard, Kind, Site
+from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.program import BlockRun, Recorded
 
 MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
@@ -225,8 +225,8 @@ class _Check:
             start, end = self._common(first, use, byte)
             delta = self.memory.delta[use.access.buffer]
             kind: Kind = "WAW" if use.access.writes else "RAW"
-            self.found[key] = Hazard(kind, self._site(first_run, first), self._site(run, use), SPOKEN["gm"], start - delta,
-                                     end - delta, MISSING, run.block)
+            self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), SPOKEN["gm"],
+                                     start - delta, end - delta, MISSING, run.block, use.access.label)
 
     def _touches(self, use: _Use, byte: int) -> bool:
         rest = byte - use.offset

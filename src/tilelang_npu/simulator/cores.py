@@ -131,7 +131,7 @@ def run_together(running: Sequence[Running], flags: Flags) -> None:
     """Run cores until all are done.
 
     Raises:
-        TileError: T301, the cores that are left wait for flags that nobody will set.
+        TileError: S301, the cores that are left wait for flags that nobody will set.
     """
     waiting: dict[CoreId, tuple[int, int]] = {}
     left = list(running)
@@ -168,5 +168,5 @@ def deadlock(left: Sequence[Running], waiting: dict[CoreId, tuple[int, int]], fl
     who = " and ".join(labels[:3]) + (" and others" if len(labels) > 3 else "")
     verb = "waits for a flag that nobody sets" if len(labels) == 1 else "wait for each other"
     first = left[0].records[waiting[left[0].core][0]]
-    return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {verb}", code="T301", location=first.location,
+    return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {verb}", code="S301", location=first.location,
                      notes=notes, help="every wait needs its set on the other core, and on both AIVs where the AIC waits")

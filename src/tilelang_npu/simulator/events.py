@@ -41,6 +41,7 @@ class Access:
         strides: bytes from an element to the next of each axis.
         pipe: the pipe that does it.
         name: what the operand is called in the op (``src``, ``dst``, ``a`` …).
+        label: what the user calls the buffer or tensor; empty where the text has no name.
     """
 
     memory: str
@@ -53,6 +54,7 @@ class Access:
     strides: tuple[Slot, ...]
     pipe: str
     name: str
+    label: str = ""
 
 
 class Footprint(NamedTuple):

@@ -13,74 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.emitter import SPOKEN
 from tilelang_npu.simulator.cores import CoreId
 from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.overlap import overlap
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
 
-Kind = Literal["RAW", "WAR", "WAW", "flag"]
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
 """Pipes whose steps see what earlier steps of the same pipe wrote."""
 COUNT = len(PIPES)
 Places = Mapping[int, tuple[int, int]]
-
-
-class Site(NamedTuple):
-    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before."""
-
-    op: str
-    location: Location | None
-    pipe: str
-    core: str
-    iteration: int
-    operand: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.op} at {self.location or '?'}, {self.pipe} of {self.core}, iteration {self.iteration}"
-
-
-@dataclass(frozen=True)
-class Hazard:
-    """Two accesses without order, or a flag out of balance.
-
-    Attributes:
-        kind: read after write, write after read, write after write; or ``flag``.
-        first: the earlier op as the program is written; of a flag the set.
-        second: the later one, None where there is none.
-        memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
-        start, end: bytes that both touch lie in ``start..end-1``.
-        missing: what would order them.
-        block: the block it was found in.
-    """
-
-    kind: Kind
-    first: Site
-    second: Site | None
-    memory: str
-    start: int
-    end: int
-    missing: str
-    block: int
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for the same fault in another iteration or block."""
-        places = [(site.op, site.location, site.pipe, site.core[:3]) for site in (self.first, self.second) if site is not None]
-        return (self.kind, self.memory, *places, self.missing)
-
-    def __str__(self) -> str:
-        if self.kind == "flag":
-            return f"flag: {self.first}: {self.missing}" + (f" ({self.second})" if self.second else "")
-        return (f"{self.kind} on {self.memory} bytes {self.start}..{self.end - 1}: {self.first} and {self.second}; "
-                f"missing {self.missing}")
 
 
 class _Use(NamedTuple):
@@ -295,19 +244,42 @@ class _Walk:
         if key in self.found:
             return
         from_pipe, to_pipe = PIPES[use.clock % COUNT], PIPES[own % COUNT]
+        code, near = "S201", ""
         if use.clock == own:
-            missing = f"pipe_barrier[PIPE_{to_pipe}]"
+            missing = f"pipe_barrier[PIPE_{to_pipe}] between {self._lines(first.core, one, two)}"
         elif use.clock // COUNT == own // COUNT:
-            missing = f"event {from_pipe} -> {to_pipe}"
+            missing = f"an event {from_pipe} -> {to_pipe} between {self._lines(first.core, one, two)}"
+            near = self._nearly(use, place, own)
         else:
-            missing = f"flag {self.cores[first.core].label} {from_pipe} -> {self.cores[second.core].label} {to_pipe}"
+            code = "S202"
+            missing = f"a flag from {self.cores[first.core].label} {from_pipe} to {self.cores[second.core].label} {to_pipe}"
         access = self.records[second.core][two].accesses[index]
         shift = self.places[access.buffer][1] if access.memory == "gm" else 0
         self.found[key] = Hazard(
-            kind, self.site(first.core, first.number, from_pipe, use.access),
+            code, kind, self.site(first.core, first.number, from_pipe, use.access),
             self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
             max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
-            self.cores[second.core].block)
+            self.cores[second.core].block, access.label, near)
+
+    def _lines(self, core: int, one: int, two: int) -> str:
+        """``line 44 and line 36``, for two ops of a core."""
+        places = [self.records[core][number].location for number in (one, two)]
+        return " and ".join(f"line {place.line}" if place is not None else "an op" for place in places)
+
+    def _nearly(self, use: _Use, place: int, own: int) -> str:
+        """The sets and waits of the missing kind between two steps of a core that do not make a pair."""
+        source, target = use.clock % COUNT, own % COUNT
+        said = []
+        for at in range(use.place + 1, place):
+            core, step, number, _, _ = self.order.steps[at]
+            if core == own // COUNT and step[3] < INTERNAL:
+                location = self.records[core][number_of(self.streams[core][number])].location
+                line = f" at line {location.line}" if location is not None else ""
+                if step[0] == SET and (step[1], step[2]) == (source, target):
+                    said.append(f"EVENT_ID{step[3]} is set{line}")
+                elif step[0] == WAIT and (step[1], step[2]) == (target, source):
+                    said.append(f"EVENT_ID{step[3]} is waited for{line}")
+        return ", ".join(dict.fromkeys(said[-3:]))
 
 
 def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
@@ -326,23 +298,24 @@ def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequen
 
 def _flag_faults(walk: _Walk) -> list[Hazard]:
     order, cores = walk.order, walk.cores
+
+    def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None) -> Hazard:
+        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block)
+
     faults = []
     for core, key, place in order.leftover:
         if isinstance(key, tuple) and key[2] >= INTERNAL:
             continue
         setter = order.steps[place]
-        pipe = PIPES[setter.step[1]]
         what = f"EVENT_ID{key[2]} for {PIPES[key[1]]}" if isinstance(key, tuple) else f"flag {key} for {cores[core].label}"
-        faults.append(Hazard("flag", walk.site(setter.core, setter.number, pipe), None, "", 0, 0,
-                             f"{what} is set and never waited for", cores[core].block))
+        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], f"{what} is set and never waited for"))
     for core, key, first, second in order.doubled:
         if key[2] < INTERNAL:
             pipe = PIPES[key[0]]
             what = f"EVENT_ID{key[2]} for {PIPES[key[1]]} is set again before it was waited for"
-            faults.append(Hazard("flag", walk.site(core, second, pipe), walk.site(core, first, pipe), "", 0, 0, what,
-                                 cores[core].block))
-    for core, flag, place in order.overflowed:
+            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe)))
+    for _, flag, place in order.overflowed:
         setter = order.steps[place]
-        faults.append(Hazard("flag", walk.site(setter.core, setter.number, PIPES[setter.step[1]]), None, "", 0, 0,
-                             f"flag {flag} has more sets outstanding than it can count", cores[core].block))
+        faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
+                            f"flag {flag} has more sets outstanding than it can count"))
     return faults

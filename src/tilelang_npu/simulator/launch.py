@@ -16,7 +16,8 @@ from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import Stream, number_of
-from tilelang_npu.simulator.hazards import Hazard, Places, find_hazards, shared_memories
+from tilelang_npu.simulator.finding import Hazard
+from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import PIPES, Expansion

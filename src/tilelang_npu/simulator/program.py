@@ -132,14 +132,14 @@ class Program:
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; T301, deadlock; T411, no such schedule; T502, an access outside of its
+            TileError: T401 to T405, wrong arguments; S301, deadlock; T411, no such schedule; T502, an access outside of its
                 memory.
         """
         if not 0 < blocks <= MAX_BLOCKS:
             raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
         if self.global_sync and blocks > self.cores:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "side by side", code="T301", help="launch no more blocks than cores, and loop over the rest inside")
+                            "side by side", code="S301", help="launch no more blocks than cores, and loop over the rest inside")
         bound = bind(self.entry, args, blocks, self.workspace)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):

@@ -327,7 +327,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
         policy: the policy.
 
     Raises:
-        TileError: T301, they hang.
+        TileError: S301, they hang.
     """
     rendezvous = Rendezvous([core.identity for core in cores])
     by_identity = {core.identity: core for core in cores}
@@ -363,5 +363,5 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
             core.pipes[number].land_one(policy)
     stuck = [core.identity.label for core in cores if any(pipe.queue for pipe in core.pipes) or not core.finished]
     if stuck:
-        raise TileError(f"{', '.join(sorted(set(stuck)))} hang", code="T301",
+        raise TileError(f"{', '.join(sorted(set(stuck)))} hang", code="S301",
                         help="every wait needs a set before it; without a schedule the run says who waits for whom")

@@ -82,7 +82,7 @@ class Order:
         overflowed: flags with more sets outstanding than ``limit``: ``(core, flag, place of the set)``.
 
     Raises:
-        TileError: T301, the cores hang.
+        TileError: S301, the cores hang.
     """
 
     def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
@@ -212,7 +212,7 @@ class Order:
         blocks = sorted({core.identity.block for core in self._cores})
         who = " and ".join(labels)
         what = "wait for each other" if len(labels) > 1 else "waits for what is never set"
-        return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {what}", code="T301", location=location,
+        return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {what}", code="S301", location=location,
                          notes=tuple(notes), help="every wait needs a set before it, in every iteration and on every path")
 
     @staticmethod

@@ -311,7 +311,7 @@ class Emitter:
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
                     sizes.append(self.atom(f"{name}_{axis}", self.launch, 0))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
-            return View(Base("gm", index, name, known), element, Int(0), Int(0), tuple(sizes),
+            return View(Base("gm", index, name, known, ssa.name_hint or ""), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
         if isinstance(kind, (IndexType, IntegerType)):
             self.launch.line(f"{name} = scalars[{index}]")
@@ -353,9 +353,9 @@ class Emitter:
         scope = deeper(self.scope_of(a), self.scope_of(b))
         return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, low, high)
 
-    def on_chip(self, memory: str) -> Base:
-        """One of the core's own memories."""
-        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size)
+    def on_chip(self, memory: str, label: str) -> Base:
+        """One of the core's own memories, for a buffer with a name."""
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label)
 
     # -- arrays --------------------------------------------------------------------------------------------------------
 
@@ -511,7 +511,8 @@ class Emitter:
         return Access(
             memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
-            strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name)
+            strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
+            label=first.base.label)
 
     def offset_of(self, buffer: Buffer) -> str:
         """The byte offset of a memref as a name or literal."""

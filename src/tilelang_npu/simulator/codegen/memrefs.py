@@ -184,7 +184,7 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
         raise unsupported(op, f"its memory is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
-    base = em.on_chip(memory)
+    base = em.on_chip(memory, op.results[0].name_hint or "")
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     views = [View(base, element, place, place, sizes, strides) for place in places]

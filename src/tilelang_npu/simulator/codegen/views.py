@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilelang_npu.ops.dtypes import DType
@@ -19,12 +19,14 @@ class Base:
         buffer: of GM, the position of the kernel argument.
         name: the name of its bytes in the generated code.
         size: bytes, where they are known.
+        label: what the user calls the buffer or tensor.
     """
 
     memory: str
     buffer: int
     name: str
     size: int | None
+    label: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,94 @@
+"""What the sanitizer found, as data and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tilelang_npu.errors import Location
+
+Kind = Literal["RAW", "WAR", "WAW", "flag"]
+_SAID = {
+    "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
+    "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
+    "WAW": ("are written twice in no order", "write after write", ("write", "write")),
+    "flag": ("", "", ("set", "set")),
+}
+_WIDTH = 60
+"""Characters of a source line that a report shows at most."""
+
+
+class Site(NamedTuple):
+    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before."""
+
+    op: str
+    location: Location | None
+    pipe: str
+    core: str
+    iteration: int
+    operand: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op} at {self.location or '?'}, {self.pipe} of {self.core}, iteration {self.iteration}"
+
+    def row(self, verb: str) -> tuple[str, str, str, str]:
+        """The columns of a report: what it does, where, the line's text, the pipe."""
+        text = self.location.source().strip() if self.location is not None else ""
+        shown = text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
+        where = f"{self.location.file}:{self.location.line}" if self.location is not None else self.op
+        return verb, where, shown or self.op, f"{self.pipe} of {self.core}, iteration {self.iteration}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Two accesses without order, or a flag out of balance.
+
+    Attributes:
+        code: ``S201`` a race inside a core, ``S202`` between the cores of a block, ``S203`` between blocks; ``S211`` a flag
+            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts.
+        kind: read after write, write after read, write after write; or ``flag``.
+        first: the earlier op as the program is written; of a flag the set.
+        second: the later one, None where there is none.
+        memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
+        start, end: bytes that both touch lie in ``start..end-1``: of the memory, of GM counted from the tensor's start.
+        missing: what would order them; of a flag, what is wrong with it.
+        block: the block it was found in.
+        buffer: what the bytes belong to, by name; empty where no name is known.
+        near: what stands there that nearly orders them.
+    """
+
+    code: str
+    kind: Kind
+    first: Site
+    second: Site | None
+    memory: str
+    start: int
+    end: int
+    missing: str
+    block: int
+    buffer: str = ""
+    near: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for the same fault in another iteration or block."""
+        places = [(site.op, site.location, site.pipe, site.core[:3]) for site in (self.first, self.second) if site is not None]
+        return (self.kind, self.memory, *places, self.missing)
+
+    def __str__(self) -> str:
+        said, formal, verbs = _SAID[self.kind]
+        if self.kind == "flag":
+            head = f"flag[{self.code}]: {self.missing}"
+        else:
+            name = f" of {self.buffer}" if self.buffer else ""
+            head = f"race[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
+        sites = [site for site in (self.first, self.second) if site is not None]
+        rows = [site.row(verb) for site, verb in zip(sites, verbs, strict=False)]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [head, *("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)) + "  " + row[3]
+                         for row in rows)]
+        if self.kind != "flag":
+            lines.append(f"  missing {self.missing}")
+        if self.near:
+            lines.append(f"          ({self.near})")
+        return "\n".join(lines)
