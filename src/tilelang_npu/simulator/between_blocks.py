@@ -102,10 +102,7 @@ class _Check:
                     if access.memory == "gm" and access.buffer in memory.delta]
         self.written = any(access.writes for access in accesses)
         self.grain = 0
-        for access in accesses:
-            self.grain = gcd(self.grain, access.element)
-        for delta in memory.delta.values():
-            self.grain = gcd(self.grain, delta)
+        """Bytes that are marked as one: all accesses begin, end and step at multiples of it."""
 
     def run(self) -> list[Hazard]:
         if not self.written or not self._may_meet():
@@ -117,6 +114,8 @@ class _Check:
         known = self._places.get(id(stream))
         if known is None:
             known = self._places[id(stream)] = list(self._list(self.records[lane], stream))
+            for shape in {shape for _, _, _, shape in known}:
+                self.grain = gcd(self.grain, shape.element, *shape.strides)
         return known
 
     def _list(self, records: Sequence[OpRecord], stream: Sequence[Event]) -> Iterator[tuple[int, int, Access, Footprint]]:
@@ -147,6 +146,7 @@ class _Check:
                 if listed:
                     starts = np.asarray(offsets, np.int64)[[where for where, _, _, _ in listed]]
                     starts += [self.memory.delta[access.buffer] for _, _, access, _ in listed]
+                    self.grain = gcd(self.grain, int(np.gcd.reduce(starts)))
                     lows.append(int(starts.min()))
                     highs.append(int((starts + [shape.end for _, _, _, shape in listed]).max()))
             if lows:
@@ -156,7 +156,7 @@ class _Check:
 
     def _marked(self) -> list[Hazard]:
         """Mark each written byte with its block, then look whose marks others meet."""
-        self.writer = np.full(self.memory.size // self.grain, _NOBODY, np.int32)
+        self.writer = np.full(-(-self.memory.size // self.grain), _NOBODY, np.int32)
         accesses = [access for records in self.records for record in records for access in record.accesses]
         adds = any(access.reads and access.writes for access in accesses)
         self.adder = np.full_like(self.writer, _NOBODY) if adds else None
@@ -219,7 +219,7 @@ class _Check:
         byte = self._byte(use, at)
         first_run, first = next((other, each) for other in self.recorded.blocks
                                 if other.block == seen[at] or (seen[at] == _SEVERAL and other.block != run.block)
-                                for each in self._uses(other) if each.access.writes and self._touches(each, byte))
+                                for each in self._uses(other) if each.access.writes and each.shape.touches(byte - each.offset))
         key = (first.lane, self._record(first_run, first).number, use.lane, self._record(run, use).number)
         if key not in self.found:
             start, end = self._common(first, use, byte)
@@ -227,12 +227,6 @@ class _Check:
             kind: Kind = "WAW" if use.access.writes else "RAW"
             self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), SPOKEN["gm"],
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
-
-    def _touches(self, use: _Use, byte: int) -> bool:
-        rest = byte - use.offset
-        for stride, size in zip(use.shape.strides, use.shape.sizes, strict=True):
-            rest -= min(max(rest // stride, 0), size - 1) * stride
-        return 0 <= rest < use.shape.element
 
     def _common(self, first: _Use, second: _Use, byte: int) -> tuple[int, int]:
         """The run of bytes around ``byte`` that both touch."""

@@ -80,6 +80,13 @@ class Footprint(NamedTuple):
         rest.reverse()
         return Footprint(self.offset, tuple(size for _, size in rest), tuple(stride for stride, _ in rest), run)
 
+    def touches(self, byte: int) -> bool:
+        """Whether a byte is among them; for a simplified footprint."""
+        rest = byte - self.offset
+        for stride, size in zip(self.strides, self.sizes, strict=True):
+            rest -= min(max(rest // stride, 0), size - 1) * stride
+        return 0 <= rest < self.element
+
     @property
     def empty(self) -> bool:
         return 0 in self.sizes

@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
 
-Kind = Literal["RAW", "WAR", "WAW", "flag"]
+Kind = Literal["RAW", "WAR", "WAW", "flag", "unwritten"]
 _SAID = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
     "WAW": ("are written twice in no order", "write after write", ("write", "write")),
     "flag": ("", "", ("set", "set")),
+    "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
 }
 _WIDTH = 60
 """Characters of a source line that a report shows at most."""
@@ -45,13 +46,14 @@ class Hazard:
 
     Attributes:
         code: ``S201`` a race inside a core, ``S202`` between the cores of a block, ``S203`` between blocks; ``S211`` a flag
-            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts.
-        kind: read after write, write after read, write after write; or ``flag``.
-        first: the earlier op as the program is written; of a flag the set.
-        second: the later one, None where there is none.
+            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts; ``S221`` bytes that
+            nothing wrote reach a result.
+        kind: read after write, write after read, write after write; ``flag``; or ``unwritten``.
+        first: the earlier op as the program is written; of a flag the set; of unwritten bytes the read.
+        second: the later one, None where there is none; of unwritten bytes the store that lets them out.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
         start, end: bytes that both touch lie in ``start..end-1``: of the memory, of GM counted from the tensor's start.
-        missing: what would order them; of a flag, what is wrong with it.
+        missing: what would order them; of a flag, what is wrong with it; of unwritten bytes, what depends on them.
         block: the block it was found in.
         buffer: what the bytes belong to, by name; empty where no name is known.
         near: what stands there that nearly orders them.
@@ -81,13 +83,16 @@ class Hazard:
             head = f"flag[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
-            head = f"race[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
+            word = "stale" if self.kind == "unwritten" else "race"
+            head = f"{word}[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
         sites = [site for site in (self.first, self.second) if site is not None]
         rows = [site.row(verb) for site, verb in zip(sites, verbs, strict=False)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [head, *("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)) + "  " + row[3]
                          for row in rows)]
-        if self.kind != "flag":
+        if self.kind == "unwritten":
+            lines.append(f"  {self.missing}")
+        elif self.kind != "flag":
             lines.append(f"  missing {self.missing}")
         if self.near:
             lines.append(f"          ({self.near})")

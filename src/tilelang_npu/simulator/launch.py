@@ -23,6 +23,7 @@ from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import PIPES, Expansion
 from tilelang_npu.simulator.timing import BlockTiming, simulate_times
 from tilelang_npu.simulator.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
+from tilelang_npu.simulator.unwritten import find_unwritten
 from tilelang_npu.target import Chip
 
 ROUNDS = 4
@@ -286,7 +287,7 @@ class Launch:
 
     @cached_property
     def hazards(self) -> list[Hazard]:
-        """Races and broken flag protocols: in one block of each kind, and between the blocks."""
+        """Races and broken flag protocols: in one block of each kind, and between the blocks; results of unwritten bytes."""
         found: list[Hazard] = []
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
@@ -298,6 +299,7 @@ class Launch:
             found += find_hazards(self._order(runs), cores, streams, gm, records, places)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)
+            found += find_unwritten(self.recorded, self.distinct_blocks)
         seen: dict[Any, Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)

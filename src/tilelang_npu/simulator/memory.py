@@ -35,10 +35,10 @@ class CoreMemory:
             if used:
                 self._used.append(array[:used])
 
-    def poison(self) -> None:
+    def poison(self, byte: int = POISON) -> None:
         """Forget what the last block left."""
         for used in self._used:
-            used.fill(POISON)
+            used.fill(byte)
 
 
 def as_bytes(array: NDArray[Any]) -> NDArray[Any]:

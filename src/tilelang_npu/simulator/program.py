@@ -27,7 +27,7 @@ from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.events import Stream
-from tilelang_npu.simulator.memory import CoreMemory
+from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
 from tilelang_npu.simulator.steps import Expansion
 from tilelang_npu.target import Chip
@@ -169,10 +169,17 @@ class Program:
         interned: dict[Stream, Stream] = {}
         return [_finish(block, lanes, interned) for block, lanes in table.items()]
 
-    def again(self, bound: Bound, block: int, blocks: int) -> tuple[NDArray[Any] | None, ...]:
-        """What the arrays of a launch hold after one block has run once more; the arrays themselves stay as they are."""
+    def again(self, bound: Bound, block: int, blocks: int, *, poison: int = POISON) -> tuple[NDArray[Any] | None, ...]:
+        """What the arrays of a launch hold after one block has run once more; the arrays themselves stay as they are.
+
+        Args:
+            bound: the launch's arguments.
+            block: the block.
+            blocks: how many the launch has.
+            poison: the byte that fills on-chip memory at first.
+        """
         arrays = tuple(None if array is None else array.copy() for array in bound.arrays)
-        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks) for index, sub in self.lanes]
+        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks, poison=poison) for index, sub in self.lanes]
         with one_blas_thread(), np.errstate(all="ignore"):
             _together(lanes, [block], self)
         return arrays
@@ -202,7 +209,8 @@ class _Lane:
     """One core of a launch: its memories and its bound code."""
 
     def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int,
-                 functions: Sequence[CompiledFunction] | None = None) -> None:
+                 functions: Sequence[CompiledFunction] | None = None, *, poison: int = POISON) -> None:
+        self._poison = poison
         self.function = (functions or program.functions)[index]
         self.sub = sub
         self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
@@ -222,7 +230,7 @@ class _Lane:
 
     def start(self) -> None:
         """Make ready for a block."""
-        self.memory.poison()
+        self.memory.poison(self._poison)
         self.events, self.gm = [], []
 
     def call(self, block: int) -> None:

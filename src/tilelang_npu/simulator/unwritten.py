@@ -1,0 +1,116 @@
+"""Bytes on chip that an op reads though nothing in its block wrote them, where a result depends on them.
+
+That an op reads such bytes is no fault: a tile at the edge is loaded in part and computed as a whole, and what the rest of it
+holds goes nowhere. So a block in which it happens runs twice more, on copies, with different bytes in the memories at first. If
+the tensors differ then, something that nothing wrote has reached them; it would be another kernel's left-overs on a card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.finding import Hazard, Site
+from tilelang_npu.simulator.memory import POISON
+from tilelang_npu.simulator.program import BlockRun, Recorded
+
+OTHER = 0x5B
+"""Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
+
+
+def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> list[Hazard]:
+    """What results depend on though nothing wrote it, at most one report for each block.
+
+    Args:
+        recorded: the launch.
+        blocks: the blocks to look at: one of each kind.
+    """
+    found = []
+    known: dict[int, Hazard | None] = {}
+    for run in blocks:
+        for lane, stream in enumerate(run.streams):
+            if id(stream) not in known:
+                known[id(stream)] = next(_reads(recorded, run, lane), None)
+        suspects = [known[id(stream)] for stream in run.streams]
+        suspect = next((one for one in suspects if one is not None), None)
+        if suspect is not None:
+            hazard = _reaching(recorded, run, suspect)
+            if hazard is not None:
+                found.append(hazard)
+    return found
+
+
+def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
+    """Reads of bytes that nothing wrote before, as reports without the store that makes them matter."""
+    index, _ = recorded.program.lanes[lane]
+    records, chip = recorded.program.functions[index].records, recorded.program.chip
+    written: dict[str, NDArray[np.bool_]] = {}
+    done: set[Event] = set()
+    for place, event in enumerate(run.streams[lane]):
+        if event in done:  # what it reads was looked at, and what it writes is written
+            continue
+        done.add(event)
+        record = records[number_of(event)]
+        for writes in (False, True):
+            for access in record.accesses:
+                if access.memory == "gm" or not (access.writes if writes else access.reads):
+                    continue
+                where = footprint(access, event).simplified()
+                if where.empty:
+                    continue
+                cover = written.setdefault(access.memory, np.zeros(chip.memory[access.memory].size, np.bool_))
+                view = _view(cover, where)
+                if writes:
+                    view[...] = True
+                elif not view.all():
+                    at = np.unravel_index(int((~view).argmax()), view.shape)
+                    start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
+                    end = start + int((~view).sum())
+                    yield Hazard("S221", "unwritten", _site(recorded, run, lane, place, record, access.pipe, access.name), None,
+                                 SPOKEN[access.memory], start, end, "", run.block, access.label)
+                    view[...] = True
+
+
+def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
+    return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))
+
+
+def _site(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
+    before = sum(number_of(event) == record.number for event in run.streams[lane][:place])
+    return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand)
+
+
+def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | None:
+    """The suspect with the store of the first byte that depends on it; None where no byte does."""
+    program, bound = recorded.program, recorded.bound
+    first, second = (program.again(bound, run.block, len(recorded.blocks), poison=poison) for poison in (POISON, OTHER))
+    for buffer, (one, two) in enumerate(zip(first, second, strict=True)):
+        if one is None or two is None or bound.parameters[buffer].role == "workspace":
+            continue
+        differ = np.flatnonzero(one != two)
+        if differ.size:
+            byte = int(differ[0])
+            store, label = _writer(recorded, run, buffer, byte)
+            what = f"{differ.size} bytes of {label or 'a tensor'} depend on them, the first is byte {byte}"
+            return Hazard(suspect.code, suspect.kind, suspect.first, store, suspect.memory, suspect.start, suspect.end, what,
+                          run.block, suspect.buffer)
+    return None
+
+
+def _writer(recorded: Recorded, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
+    """The first op of a block that writes a byte of a tensor, and what the tensor is called."""
+    for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
+        records = recorded.program.functions[recorded.program.lanes[lane][0]].records
+        position = 0
+        for place, event in enumerate(stream):
+            record = records[number_of(event)]
+            for access in (access for access in record.accesses if access.offset is None):
+                where = footprint(access, event, offsets[position]).simplified()
+                position += 1
+                if access.writes and access.buffer == buffer and where.touches(byte):
+                    return _site(recorded, run, lane, place, record, access.pipe, access.name), access.label
+    return None, ""
