@@ -43,9 +43,10 @@ def vector_module(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], o
     return texts.module(texts.kernel("AIV", args, "\n".join([*lines, "    hivm.hir.pipe_barrier[<PIPE_ALL>]"])))
 
 
-def run(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], op: str, constants: str = "") -> Launch:
+def run(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], op: str, constants: str = "",
+        hazards: Sequence[str] = ()) -> Launch:
     launch = simulate(parse_module(vector_module(inputs, outputs, op, constants)), [*inputs, *outputs], blocks=1, hazards=True)
-    assert launch.hazards == []
+    assert [hazard.code for hazard in launch.hazards] == list(hazards)
     return launch
 
 
@@ -205,8 +206,8 @@ def test_in_place_and_bf16(rng: np.random.Generator) -> None:
 
 def test_unwritten_memory_is_poisoned() -> None:
     out = np.zeros((1, 8), np.float32)
-    run([], [out], "")
+    run([], [out], "", hazards=["S221"])
     assert np.isnan(out).all()
     counted = np.zeros((1, 8), np.int32)
-    run([], [counted], "")
+    run([], [counted], "", hazards=["S221"])
     assert (counted == -1).all()

@@ -46,8 +46,8 @@ class Hazard:
 
     Attributes:
         code: ``S201`` a race inside a core, ``S202`` between the cores of a block, ``S203`` between blocks; ``S211`` a flag
-            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts; ``S221`` bytes that
-            nothing wrote reach a result.
+            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts, ``S214`` sets or
+            waits of one flag in no order; ``S221`` bytes that nothing wrote reach a result.
         kind: read after write, write after read, write after write; ``flag``; or ``unwritten``.
         first: the earlier op as the program is written; of a flag the set; of unwritten bytes the read.
         second: the later one, None where there is none; of unwritten bytes the store that lets them out.

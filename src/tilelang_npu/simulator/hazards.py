@@ -113,6 +113,8 @@ class _Walk:
         self.memories: dict[tuple[object, ...], _Memory] = {}
         self.regions: dict[tuple[int, Event, int], _Region] = {}
         self.found: dict[Any, Hazard] = {}
+        self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
         self.gm = gm
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
         self.shared = shared_memories(records, places)
@@ -137,6 +139,8 @@ class _Walk:
             if self.joined[own] != self.version[core]:
                 self.joined[own] = self.version[core]
                 self._join(own, self.clocks[base])
+            if kind in (CROSS_SET, CROSS_WAIT):
+                self._turn(core, own, kind, step[3], number)
             if kind == RUN:
                 self._run(core, own, place, number, step[5])
             elif kind in (SET, CROSS_SET):
@@ -150,17 +154,28 @@ class _Walk:
                     self.version[core] += 1
             elif kind == BARRIER:
                 self.clocks[own][own] = self.ticks[own]
+                if pipe == 0:
+                    self.version[core] += 1
             elif kind == JOIN:
                 target = base + other
                 drained = self.clocks[target].copy()
                 drained[target] = self.ticks[target]
                 self._join(own, drained)
 
+    def _turn(self, core: int, own: int, kind: int, flag: int, number: int) -> None:
+        """Note a set or wait of a flag between cores that is in no order with the core's last one: a flag only counts."""
+        self.ticks[own] += 1
+        before = self.turns.get((core, kind, flag))
+        self.turns[core, kind, flag] = (own, self.ticks[own], number)
+        if before is not None:
+            last, tick, first = before
+            if last not in (own, core * COUNT) and self.clocks[own][last] < tick:
+                self.unordered.setdefault((core, kind, flag), (first, PIPES[last % COUNT], number, PIPES[own % COUNT]))
+
     def _join(self, own: int, known: list[int]) -> None:
         mine = self.clocks[own]
-        scalar = own - own % COUNT
         for index, count in enumerate(known):
-            if count > mine[index] and (index != scalar or own != scalar):
+            if count > mine[index]:
                 mine[index] = count
 
     def _drain_all(self, core: int) -> None:
@@ -193,8 +208,6 @@ class _Walk:
                 region.reads.clear()
             if access.reads:
                 region.reads[own] = use
-        if own % COUNT in _IN_ORDER:
-            self.clocks[own][own] = self.ticks[own]
 
     def _region(self, core: int, number: int, event: Event, index: int) -> _Region | None:
         record = self.records[core][number_of(event)]
@@ -218,9 +231,10 @@ class _Walk:
 
     def _check(self, own: int, place: int, reads: bool, writes: bool, region: _Region, index: int) -> None:
         mine = self.clocks[own]
+        in_order = own if own % COUNT in _IN_ORDER else -1
         for other in region.neighbours:
             write = other.write
-            if write is not None and mine[write.clock] < write.tick:
+            if write is not None and write.clock != in_order and mine[write.clock] < write.tick:
                 self._report("WAW" if writes and not reads else "RAW", write, own, place, other, region, index)
             if writes:
                 for read in other.reads.values():
@@ -318,4 +332,8 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
         setter = order.steps[place]
         faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
                             f"flag {flag} has more sets outstanding than it can count"))
+    for (core, kind, flag), (first, pipe, second, other) in walk.unordered.items():
+        done = "set" if kind == CROSS_SET else "waited for"
+        what = f"flag {flag} is {done} by two pipes in no order: which comes first is open"
+        faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other)))
     return faults

@@ -36,8 +36,8 @@ from tilelang_npu.simulator.steps import (
 )
 
 SCALAR = PIPE["S"]
-_AT_ONCE = frozenset({PIPE["S"], PIPE["M"]})
-"""Pipes whose results are there for their next op."""
+_AT_ONCE = frozenset({PIPE["M"]})
+"""Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
 Choice = tuple[int, int, str]
@@ -270,13 +270,15 @@ class Stepped:
 
     def _behind(self, here: _Pipe, pipe: int, act: Callable[[], None]) -> None:
         """Act once all that the pipe has started has landed; what comes next in the pipe does not wait for it."""
-        if pipe in _AT_ONCE:
+        if pipe in _AT_ONCE or not here.landing:
             act()
         else:
             here.landing.append(_Landing(act, fence=True))
 
     def _execute(self, here: _Pipe, pipe: int, item: _Queued) -> None:
         op = item.op
+        if pipe == SCALAR and op is None:
+            here.land_all()
         if op is None:
             return
         for index in item.last_reads:  # a macro reads on one pipe what it uses on another

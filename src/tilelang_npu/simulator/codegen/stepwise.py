@@ -2,7 +2,7 @@
 
 The generated function is a generator: it yields each op instead of running it, as ``(event, gm offsets, function,
 arguments, operands)``, and goes on with the next one. Arguments are bound when the op is issued, as the scalar unit does.
-Only what the scalar unit does itself runs in place, when the generator is resumed.
+Only what the scalar unit reads runs in place, when the generator is resumed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StepwiseEmitter(Emitter):
         self.switches = True
         event, offsets = self._events.pop(), "".join(f"{text}, " for text in self._gm)
         self._gm = []
-        if pipe == "S" or not operands:
+        if not operands or (pipe == "S" and not any(operand.writes for operand in operands)):
             self.scope.line(f"yield {event}, ({offsets}), None, (), ()", op)
         else:
             self._pending, self._body = (f"{event}, ({offsets})", operands), []
