@@ -39,6 +39,11 @@ FILES = {
     "a/says_wrong.py": KERNEL + "a, b = run(3.0)\nprint('[PASS] 1')\nprint('[FAILED] 2')\n",
     "a/refused.py": KERNEL + "@T.prim_func\ndef f(A: T.Tensor((8,), 'float32')):\n    T.no_such_thing(A)\n\n"
                     "tilelang.compile(f)\n",
+    "a/logged.py": KERNEL + "from contextlib import redirect_stderr, redirect_stdout\n"
+                   "with open('log.txt', 'w') as log, redirect_stdout(log), redirect_stderr(log):\n    a, b = run()\n"
+                   "    print('Test passed!' if (a == b).all() else 'wrong')\nassert 'passed' in open('log.txt').read()\n",
+    "a/swallowed.py": KERNEL + "import traceback\nrun()\nprint('Test passed!')\ntry:\n    run('x')\nexcept Exception:\n"
+                      "    traceback.print_exc()\n",
     "b/needs.py": "import no_such_package_at_all\n",
     "b/arguments.py": "import argparse\np = argparse.ArgumentParser()\np.add_argument('x')\np.parse_args()\n",
     "b/broken.py": "import os\nos._exit(7)\n",
@@ -62,7 +67,8 @@ def test_refused():
 EXPECTED = {
     "a/printed.py": ("passed", ""), "a/asserted.py": ("passed", ""), "a/silent.py": ("unsupported", "it checks nothing"),
     "a/wrong.py": ("wrong", "Mismatched elements"), "a/says_wrong.py": ("wrong", "it printed: [FAILED] 2"),
-    "a/refused.py": ("refused", "T1"),
+    "a/refused.py": ("refused", "T1"), "a/logged.py": ("passed", ""),
+    "a/swallowed.py": ("refused", "it printed a traceback: "),
     "b/needs.py": ("unsupported", "ModuleNotFoundError"),
     "b/arguments.py": ("unsupported", "it needs arguments"), "b/broken.py": ("refused", "the process ended with exit code 7"),
     "b/library.py": ("unsupported", "a module for other scripts"),
@@ -90,7 +96,7 @@ def test_every_outcome(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert cases["a/refused.py"]["line"] == f"a/refused.py:{line}: T.no_such_thing(A)"
     assert cases["t/test_some.py::test_refused"]["line"].startswith("t/test_some.py:")
     printed = capsys.readouterr()
-    assert "16 cases: 3 passed, 4 wrong numbers, 3 refused, 0 timed out, 6 not simulated" in printed.out
+    assert "18 cases: 4 passed, 4 wrong numbers, 4 refused, 0 timed out, 6 not simulated" in printed.out
     reasons = printed.out[printed.out.index("reasons, most frequent first") :]
     assert reasons.index("     2  wrong numbers ") < reasons.index("     1  ")
     assert printed.err == ""

@@ -16,6 +16,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled
 from tilelang_npu import TileError, compat
+from tilelang_npu.runtime.log import TileWarning
 
 torch: Any = pytest.importorskip("torch")
 
@@ -194,6 +195,17 @@ def test_products_of_two_precisions_are_in_the_higher(low: str) -> None:
     for result, wanted in ((a[0] @ b[0], a[0].float() @ b[0]), (a @ b, a.float() @ b), (b.mT @ a.mT, b.mT @ a.float().mT)):
         assert result.dtype == torch.float32
         torch.testing.assert_close(result, wanted)
+
+
+def test_a_gather_beyond_the_end_warns_and_reads_the_last_element() -> None:
+    x = torch.arange(24).reshape(2, 4, 3)
+    with pytest.warns(TileWarning, match="out of bounds"):
+        found = x[1, torch.tensor([0, 4, -5], dtype=torch.int32), :2]
+    assert found.tolist() == [[12, 13], [21, 22], [12, 13]]
+    assert torch.equal(x[:, torch.tensor([1, 3])], x[:, [1, 3]])
+    for wrong in (9, (0, 4), (torch.tensor([True, False, True]),)):
+        with pytest.raises(IndexError):
+            x[wrong]
 
 
 def test_half_precision_products_are_fast_and_right() -> None:

@@ -1,12 +1,14 @@
 """One script of a survey, in a process of its own: ``python -m tilelang_npu.cli.script_case FILE REPORT ROOT``.
 
 The script runs as under ``run``. Its assertions are counted: behind each ``assert`` and each call of a function whose
-name begins with ``assert``, in the script itself, stands a call that counts it if a kernel has run by then.
+name begins with ``assert``, in the script itself, stands a call that counts it if a kernel has run by then. What it prints
+into a log of its own, by ``contextlib.redirect_stdout`` and ``redirect_stderr``, is heard too.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import sys
 import time
@@ -40,6 +42,30 @@ class _Counted(ast.NodeTransformer):
         return self._with_count(node) if name.startswith("assert") else node
 
 
+class _Heard:
+    """A stream that a script prints into in place of its output, which gets the text as well."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def write(self, text: str) -> int:
+        """Into both."""
+        assert sys.__stdout__ is not None
+        sys.__stdout__.write(text)
+        return int(self._target.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+
+def _hear(redirect: type[Any]) -> type[Any]:
+    class Heard(redirect):  # type: ignore[misc]  # a class that is an argument
+        def __init__(self, new_target: Any) -> None:
+            super().__init__(_Heard(new_target))
+
+    return Heard
+
+
 def main(file: Path, report: Path, root: Path) -> int:
     """Run the script and write what is known of it but its output.
 
@@ -52,6 +78,8 @@ def main(file: Path, report: Path, root: Path) -> int:
         nonlocal held
         held += launches.clock_us() > 0
 
+    for redirect in ("redirect_stdout", "redirect_stderr"):
+        setattr(contextlib, redirect, _hear(getattr(contextlib, redirect)))
     names: dict[str, Any] = {_COUNT: count}
     started = time.monotonic()
     outcome = execute(file, [], "__main__", names=names, transform=_Counted().visit)

@@ -7,6 +7,8 @@ the library agree to the bit where they do on a card.
 
 Losses take class numbers of int32 on a card, and int64 alone here. An assignment between tensors that share memory is refused
 by the CPU and made by a card.
+A card does not check the indices of a gather: references mark places to be masked by an index behind the end. What it finds
+there is unspecified; here it is the last element, and a warning.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.ops.products import product
+from tilelang_npu.runtime.log import TileWarning
 
 __all__ = ["install", "uninstall"]
 
 torch: Any = import_module("torch")
+_COUNTS = (torch.int64, torch.int32, torch.int16)
 
 
 class _State:
     library: Any = None
+    getitem: Any = None
     losses: dict[str, Any] = {}
     assignment: Any = None
 
@@ -94,11 +99,41 @@ def _assignment(original: Callable[..., Any]) -> Callable[..., Any]:
     return assign
 
 
+def _gathered(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def getitem(self: Any, index: Any) -> Any:
+        try:
+            return original(self, index)
+        except IndexError as error:
+            inside = _inside(self, index)
+            if inside is None:
+                raise
+            warnings.warn(f"{error}: a card reads whatever lies there, here it is the last element", TileWarning, stacklevel=2)
+            return original(self, inside)
+
+    return getitem
+
+
+def _inside(tensor: Any, index: Any) -> tuple[Any, ...] | None:
+    """The index with the tensors of numbers in it cut to the axes; None where it has none, or is no plain one."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if len(parts) > tensor.ndim or not all(
+            isinstance(part, (int, slice)) or (isinstance(part, torch.Tensor) and part.dtype in _COUNTS) for part in parts):
+        return None
+    if not any(isinstance(part, torch.Tensor) for part in parts):
+        return None
+    return tuple(part.clamp(-size, size - 1) if isinstance(part, torch.Tensor) else part
+                 for part, size in zip(parts, tensor.shape, strict=False))
+
+
 def install() -> None:
-    """Take over products of half-precision matrices, the exponential, losses by classes, and assignments."""
+    """Take over products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
     if _State.assignment is None:
         _State.assignment = torch.Tensor.__setitem__
         torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
+    if _State.getitem is None:
+        _State.getitem = torch.Tensor.__getitem__
+        torch.Tensor.__getitem__ = _gathered(_State.getitem)
     for name in ("cross_entropy", "nll_loss"):
         if name not in _State.losses:
             _State.losses[name] = getattr(torch.nn.functional, name)
@@ -117,6 +152,9 @@ def uninstall() -> None:
     if _State.assignment is not None:
         torch.Tensor.__setitem__ = _State.assignment
         _State.assignment = None
+    if _State.getitem is not None:
+        torch.Tensor.__getitem__ = _State.getitem
+        _State.getitem = None
     while _State.losses:
         name, original = _State.losses.popitem()
         setattr(torch.nn.functional, name, original)

@@ -146,14 +146,15 @@ class Builder:
             self.block.add_op(op)
         return op
 
-    def tile_op(self, op: Operation, what: str) -> Operation:
-        """Append a tile operation that ``what`` (a name for messages) stands for.
+    def tile_op(self, op: Operation, what: str, *, by_point: bool = False) -> Operation:
+        """Append a tile operation that ``what`` (a name for messages) stands for; ``by_point``: T.Parallel may do it at each
+        point, in any order.
 
         Raises:
             TileError: T160 outside ``T.Kernel``, T141 inside ``T.Parallel``.
         """
         self.require_kernel(what)
-        if self.in_parallel:
+        if self.in_parallel and not by_point:
             raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
                             help="move it out of the loop, or write the element's expression")
         return self.emit(op)

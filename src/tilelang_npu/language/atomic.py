@@ -29,4 +29,4 @@ def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
     if b.dtype not in _ADDABLE:
         raise TileError(f"{what}: no atomic addition of {b.dtype}", code="T110", help="it works on " + ", ".join(_ADDABLE))
     check_inside(what, a)
-    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what)
+    builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what, by_point=True)

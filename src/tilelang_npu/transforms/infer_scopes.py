@@ -38,6 +38,9 @@ DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm")
           ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
 """Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
 
+UNCONVERTED = {("gm", "cbuf"), ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
+"""Those of them that cannot change the element type on the way."""
+
 Valid = dict[SSAValue, frozenset[str]]
 
 
@@ -63,22 +66,28 @@ def _needed(uses: Iterable[Use], bound: set[tile.CopyOp]) -> list[str]:
 
 
 def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> None:
-    """Add the home in GM to the buffers through which values pass between the cores."""
+    """Add the home in GM to the buffers through which values pass between the cores, and one in UB where a value that was
+    copied into a buffer of the Cube core changes its type on the way out."""
+    copies = [op for op in module.walk() if isinstance(op, tile.CopyOp)]
+    filled = {root_of(op.target) for op in copies}
+    for op in copies:
+        source = root_of(op.source)
+        if _converts(op) and source in filled and "cc" in spaces.get(source, ()):
+            _add(spaces[source], "ub")
     for found in spaces.values():
         if "ub" in found and ("cc" in found or "cbuf" in found):
             _add(found, "gm")
-    for op in module.walk():
-        if isinstance(op, tile.CopyOp):
-            source, target = root_of(op.source), root_of(op.target)
-            if source in spaces and target in spaces:
-                if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
-                    _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
-                if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
-                    continue
-                if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
-                    _add(spaces[source], "gm")
-                elif "cbuf" in spaces[target]:
-                    _add(spaces[target], "gm")
+    for op in copies:
+        source, target = root_of(op.source), root_of(op.target)
+        if source in spaces and target in spaces:
+            if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
+                _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
+            if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
+                continue
+            if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
+                _add(spaces[source], "gm")
+            elif "cbuf" in spaces[target]:
+                _add(spaces[target], "gm")
 
 
 def _add(spaces: list[str], space: str) -> None:
@@ -215,7 +224,8 @@ class _Coherence:
             want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
             want = [space for space in want if space in self.homes[target].by_space]
         pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
-        pair = next((pair for pair in pairs if pair in DIRECT), None)
+        usable = DIRECT - UNCONVERTED if _converts(op) else DIRECT
+        pair = next((pair for pair in pairs if pair in usable), None)
         if pair is None:
             return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
         return {0: pair[0], 1: pair[1]}
@@ -239,6 +249,13 @@ class _Coherence:
         stand_in(before, copy)
         Rewriter().insert_op(copy, InsertPoint.before(before))
         self.placed.append(copy)
+
+
+def _converts(op: tile.CopyOp) -> bool:
+    """Whether a copy changes the element type."""
+    source, target = op.source.type, op.target.type
+    assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
+    return bool(source.element_type != target.element_type)
 
 
 _PREFERENCE = ["cc", "ub", "cbuf", "gm"]

@@ -36,7 +36,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import SCRATCH, covers_root, root_of, space_of, uses_of
 from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
@@ -58,6 +58,7 @@ from tilelang_npu.transforms.lowering.launch import (
     shaped_argument,
 )
 from tilelang_npu.transforms.lowering.views import Buffer, View, fractal_shape, reshaped, whole
+from tilelang_npu.transforms.ranges import is_read
 
 UB_BLOCK = 32  # bytes; rows of a tile that a DMA touches row by row start at multiples of it (hardware.md 1.8)
 
@@ -333,13 +334,43 @@ class Lowering:
 
     def _load(self, op: memref.LoadOp) -> None:
         view = self.view(op.memref)
-        made = self.emit.insert(memref.LoadOp.get(view.buffer.value, self._indices(view, list(op.indices), op)))
+        positions = self._indices(view, list(op.indices), op)
+        inside = self._inside(view, positions)
+        if inside is None:
+            self._bind(op, self.emit.insert(memref.LoadOp.get(view.buffer.value, positions)))
+            return
+        emit = self.emit
+        reach = [emit.value(emit.minimum(position, emit.sub(bound, 1))) if is_read(position) else position
+                 for position, bound in zip(positions, view.buffer.shape, strict=True)]
+        read = emit.insert(memref.LoadOp.get(view.buffer.value, reach)).res
+        made = emit.insert(arith.SelectOp(inside, read, emit.constant(0, view.buffer.element)))
         self._bind(op, made)
+
+    def _inside(self, view: View, positions: list[SSAValue]) -> SSAValue | None:
+        """Whether an element of a global tensor whose index was read from memory lies in it; None where it surely does, and
+        where the index is computed: one that data give may be a mark for "none", and such a place reads as zero and is not
+        written, as it is by a copy."""
+        if view.buffer.space != "gm" or not any(is_read(position) for position in positions):
+            return None
+        found: SSAValue | None = None
+        for position, bound in zip(positions, view.buffer.shape, strict=True):
+            if self.emit.ranges.of(position).high >= self.emit.ranges.of(bound).low and is_read(position):
+                below = self.emit.less(position, bound)
+                found = below if found is None else self.emit.insert(arith.AndIOp(found, below)).result
+        return found
 
     def _store(self, op: memref.StoreOp) -> None:
         view = self.view(op.memref)
-        value = self.values[op.value]
-        self.emit.insert(memref.StoreOp.get(value, view.buffer.value, self._indices(view, list(op.indices), op)))
+        positions, value = self._indices(view, list(op.indices), op), self.values[op.value]
+        inside = self._inside(view, positions)
+        if inside is None:
+            self.emit.insert(memref.StoreOp.get(value, view.buffer.value, positions))
+            return
+        body = Block()
+        with self.emit.inside(body):
+            self.emit.insert(memref.StoreOp.get(value, view.buffer.value, positions))
+            self.emit.insert(scf.YieldOp())
+        self.emit.insert(scf.IfOp(inside, [], Region(body)))
 
     def _indices(self, view: View, indices: list[SSAValue], op: Operation) -> list[SSAValue]:
         if view.buffer.fractal:
@@ -383,15 +414,42 @@ def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] |
 
 
 def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
-    """Buffers that some copy to or from GM takes row by row: their rows must start at block boundaries."""
+    """Buffers that some copy to or from GM takes row by row: their rows must start at block boundaries. One that is seen
+    under another shape must have no gaps; it is not among them where all its copies are of one piece."""
     found: set[SSAValue] = set()
+    reshaped: set[SSAValue] = set()
+    for op in kernel.walk():
+        if isinstance(op, tile.ViewOp) and not _units_differ(tile.shape_of(op.source), tile.shape_of(op.result)):
+            reshaped.add(root_of(op.source))
     for op in kernel.walk():
         if isinstance(op, tile.CopyOp):
             ends = [root_of(use.value) for use in uses_of(op)]
             spaces = [space_of(end) for end in ends]
             if "ub" in spaces and spaces != ["ub", "ub"]:
-                found.update(end for end, space in zip(ends, spaces, strict=True) if space == "ub")
+                found.update(end for end, space in zip(ends, spaces, strict=True)
+                             if space == "ub" and not (end in reshaped and _one_piece(op)))
     return found
+
+
+def _units_differ(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two shapes differ in axes of size 1 only."""
+    return [size for size in a if size != 1] == [size for size in b if size != 1]
+
+
+def _one_piece(op: tile.CopyOp) -> bool:
+    """Whether a copy moves elements that follow one another on both sides: all of the buffer, whole rows of the tensor."""
+    return all(covers_root(value) if space_of(value) == "ub" else _whole_rows(value) for value in (op.source, op.target))
+
+
+def _whole_rows(value: SSAValue) -> bool:
+    """Whether a view of a tensor has all of its axes but the first."""
+    owner = value.owner
+    if isinstance(owner, tile.TensorOp) or not isinstance(owner, Operation):
+        return True
+    if not isinstance(owner, tile.RegionOp):
+        return False
+    sizes, have = owner.mixed_sizes(), tile.shape_of(owner.source)
+    return sizes[1:] == list(have[1:]) and -1 not in have[1:] and _whole_rows(owner.source)
 
 
 _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {

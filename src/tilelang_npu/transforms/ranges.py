@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -182,3 +182,16 @@ class Ranges:
         span = _subtract(high, low)
         count = _ceildiv(span, Range(step, step))
         return Range(max(0, count.low), max(0, count.high))
+
+
+def is_read(value: SSAValue) -> bool:
+    """Whether a scalar is computed from one that was read from memory."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if isinstance(current.owner, memref.LoadOp):
+            return True
+        if current not in seen and isinstance(current.owner, Operation) and not current.owner.regions:
+            pending += current.owner.operands
+        seen.add(current)
+    return False
