@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tilelang_npu import TileError
+
 
 @pytest.mark.parametrize(("statement", "expected"), [
     ("T.reduce_sum(a, col)", ['tile.reduce "reduce_sum" ins(%a']),
@@ -67,3 +69,17 @@ def test_dimensions(kernel: Any) -> None:
 def test_contracts(kernel: Any, refused: Any, statement: str, code: str, message: str) -> None:
     with refused(code, at=statement, message=message):
         kernel(statement)
+
+
+@pytest.mark.parametrize(("statement", "code"), [
+    ("T.reduce(u, T.alloc_ub((8, 1), 'uint8'), 1, 'sum', clear=False)", "T110"),
+    ("T.reduce(a, col, 1, 'none')", "T145"), ("T.reduce(a, col, 1, 'xori')", "T110"), ("T.reduce(a, col, 1, 'mean')", "T145"),
+    ("T.reduce(a, col, 1, 'max_with_index_left')", "T145"), ("T.reduce(a, (col, col), 1, 'max_with_index_left')", "T110"),
+    ("T.reduce(a, (row, row), [0, 1], 'max_with_index_left')", "T111"),
+    ("T.reduce(a, (row, T.alloc_ub((8, 1), 'int32')), 1, 'min_with_index_right')", "T111"),
+    ("T.reduce(a, (col, T.alloc_ub((8, 1), 'int32')), 1, 'min_with_index_right', clear=False)", "T145"),
+])
+def test_modes_that_are_refused(kernel: Any, statement: str, code: str) -> None:
+    with pytest.raises(TileError) as caught:
+        kernel(statement, "npuir")
+    assert caught.value.code == code

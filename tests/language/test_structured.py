@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilelang_npu as tilelang
-from tilelang_npu import ops
+from tilelang_npu import TileError, ops
 
 RUN = """
     import tilelang_npu.language as T
@@ -146,3 +146,88 @@ def test_print_names_core_and_line(run: Any, capsys: Any) -> None:
 def test_an_atomic_addition_needs_a_global_tensor(kernel: Any, refused: Any) -> None:
     with refused("T132", at="T.atomic_add(a, b)", message="adds a local tile to a global tensor", help="signature"):
         kernel("T.atomic_add(a, b)", "npuir")
+
+
+def test_sizes_of_parts(rng: np.random.Generator) -> None:
+    """``size`` is the sources' extents: the other side of an interleave has twice the last, of a concat their sum."""
+    import tilelang_npu as tilelang
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(X: T.Tensor((8, 16), "float32"), I: T.Tensor((8, 32), "float32"), C: T.Tensor((16, 16), "float32"),
+             P: T.Tensor((8, 32), "float32"), F: T.Tensor((8, 16), "float32"), S: T.Tensor((8, 16), "float32"),
+             D: T.Tensor((8, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((8, 16), "float32")
+            wide = T.alloc_ub((8, 32), "float32")
+            tall = T.alloc_ub((16, 16), "float32")
+            small = T.alloc_ub((8, 16), "float32")
+            T.copy(X, x)
+            T.fill(wide, -1)
+            T.vinterleave(x, x, wide, size=[4, 8])
+            T.copy(wide, I)
+            T.fill(small, -1)
+            T.vdeinterleave(wide, small, index_mode="CHANNEL_1", size=[4, 16])
+            T.copy(small, D)
+            T.fill(tall, -1)
+            T.concat(x, x, tall, 0, size=[3, 16])
+            T.copy(tall, C)
+            T.fill(wide, -1)
+            T.pad(x, wide, 0.5, [0, 2], [0, 4], size=[8, 10])
+            T.copy(wide, P)
+            T.fill(small, -1)
+            T.vflip(x, small, 1, size=[8, 6])
+            T.copy(small, F)
+            T.fill(small, -1)
+            T.vsin(x, small, size=[2, 16])
+            T.copy(small, S)
+
+    x = rng.standard_normal((8, 16)).astype(np.float32)
+    shapes = ((8, 32), (16, 16), (8, 32), (8, 16), (8, 16), (8, 16))
+    i, c, p, f, s, d = expected = [np.full(shape, -1, np.float32) for shape in shapes]
+    i[:4, :16] = np.repeat(x[:4, :8], 2, 1)
+    c[:6] = np.concatenate([x[:3], x[:3]])
+    p[:, :16] = np.pad(x[:, :10], [(0, 0), (2, 4)], constant_values=0.5)
+    f[:, :6] = x[:, 5::-1]
+    s[:2] = np.sin(x[:2])
+    d[:4, :8] = x[:4, :8]
+    found = [np.zeros(shape, np.float32) for shape in shapes]
+    tilelang.compile(main, target="npuir")(x, *found)
+    for have, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
+def test_bits_as_another_type(rng: np.random.Generator) -> None:
+    import tilelang_npu as tilelang
+    import tilelang_npu.language as T
+
+    @T.prim_func
+    def main(X: T.Tensor((6, 40), "float16"), Y: T.Tensor((6, 40), "int16"), Z: T.Tensor((4, 40), "float16")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((6, 40), "float16")
+            T.copy(X, x)
+            bits = T.vbitcast(x, "int16")
+            T.vadd(bits, 1, bits)
+            T.copy(bits, Y)
+            T.copy(T.view(bits, dtype="float16")[2:6, :], Z)
+
+    x = rng.standard_normal((6, 40)).astype(np.float16)
+    y, z = np.zeros((6, 40), np.int16), np.zeros((4, 40), np.float16)
+    tilelang.compile(main, target="npuir")(x, y, z)
+    np.testing.assert_array_equal(y, x.view(np.int16) + 1)
+    np.testing.assert_array_equal(z.view(np.int16), y[2:6])
+
+
+@pytest.mark.parametrize(("statement", "code"), [
+    ("T.vbitcast(a, 'float16')", "T110"), ("T.vbitcast(3, 'float16')", "T110"), ("T.view(a, dtype='int64')", "T110"),
+    ("T.assert_(False, 'no')", "T148"), ("T.assert_(cid < 3, 'no')", "T190"),
+    ("T.vinterleave(a, b, c, size=[8, 128])", "T131"), ("T.concat(a, b, c, 0, size=[5, 128])", "T130"),
+])
+def test_refused(kernel: Any, statement: str, code: str) -> None:
+    with pytest.raises(TileError) as caught:
+        kernel(statement, "npuir")
+    assert caught.value.code == code
+
+
+def test_assert_of_what_is_known(lines: Any) -> None:
+    assert lines("T.assert_(8 * 16 == 128, 'sizes')", "npuir") == []

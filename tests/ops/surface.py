@@ -143,6 +143,8 @@ def reduce_example(name: str, entry: ops.Reduce, element: DType) -> Call:
 CALLS: dict[str, tuple[dict[str, str] | str, dict[str, tuple[tuple[int, ...], str]]]] = {
     "gather": ("a, d, i", {"a": ((4, 8), "*"), "i": ((4, 6), "int32"), "d": ((4, 6), "*")}),
     "transpose": ({"": "a, d, [1, 0]", "tile.transpose": "d, a"}, {"a": ((4, 8), "*"), "d": ((8, 4), "*")}),
+    "reduce_with_index": ("a, d, i, 1, 'max_with_index_left'",
+                          {"a": ((4, 8), "*"), "d": ((4, 1), "*"), "i": ((4, 1), "int32")}),
     "cumsum": ("a, d, 1", {"a": ((4, 8), "*"), "d": ((4, 8), "*")}),
     "arange": ("d, [8, 1], 3", {"d": ((4, 8), "*")}),
     "interleave": ("a, b, d", {"a": ((4, 8), "*"), "b": ((4, 8), "*"), "d": ((4, 16), "*")}),

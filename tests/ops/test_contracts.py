@@ -83,16 +83,17 @@ def test_element_types_that_differ(refusal: Any, entry: ops.Operation, name: str
             refusal(changed.allocations(), call.statement, dialect, codes=["T110"], mentions=[str(other)])
 
 
+REDUCTIONS = [op.name for op in ops.operations().values() if op.name.startswith("reduce_")]
 # Buffers whose size an operation does not fix, because it works on as many elements as there are.
 FREE: dict[str, set[str]] = {
     "gather": {"a"}, "arange": {"d"}, "arith_progression": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a", "d"},
     "sort": {"d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"}, "select_bits": {"m"},
-    **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+    **{name: {"a"} for name in REDUCTIONS},
     **{name: {"a", "b", "i", "m", "d"} for name in surface.BY_REPEATS},
 }
 SHORT: dict[str, set[str]] = {  # of these, those that may have too few elements as well
     "gather": {"a"}, "arange": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a"}, "topk": {"a"},
-    **{f"reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
+    **{name: {"a"} for name in REDUCTIONS},
     "gatherb": {"a", "d"}, "brcb": {"d"}, "bilinear_interpolation": {"a", "b"}, "gather_bits": {"a", "m", "d"},
     "fill_bits": {"d"},
     **{f"whole_reduce_{mode}": {"a"} for mode in ("sum", "max", "min")},
@@ -176,7 +177,7 @@ def arguments(statement: str) -> list[str]:
     return re.split(r", (?![^\[]*\])", inside)
 
 
-OPTIONAL = {"reduce_sum", "reduce_max", "reduce_min", "cumsum", "arange", "tile.arith_progression", "tile.gather",
+OPTIONAL = {*REDUCTIONS, "cumsum", "arange", "tile.arith_progression", "tile.gather",
             "bitwise_rshift"}
 """Names whose last argument in the calls here may be left out."""
 

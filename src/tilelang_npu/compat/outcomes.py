@@ -21,8 +21,8 @@ Outcome = Literal["passed", "wrong", "refused", "timeout", "unsupported"]
 # What upstream's scripts print. The first two are what upstream's own runs look for.
 PASSED = re.compile(r"kernel output match|test passed!|all tests? passed|\bPASS(ED)?\b", re.IGNORECASE)
 FAILED = re.compile(r"^.*(\bFAIL(ED|URE)?\b|\bMISMATCH(ED)?\b|\b(does|do) not match\b|❌).*$", re.MULTILINE)
-RAISED = re.compile(
-    r"^Traceback \(most recent call last\):$(?:\n.*)*?\n(\w[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*)$", re.MULTILINE)
+RAISED = re.compile(r"^Traceback \(most recent call last\):$(?:\n.*)*?\n(\w[\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$",
+                    re.MULTILINE)
 _FOREIGN = re.compile(r"CUDA|cuDNN|NVIDIA|HIP GPU", re.IGNORECASE)
 _LONGEST = 200  # characters of a reason
 

@@ -120,9 +120,12 @@ _HOMES: dict[str, tuple[str, str]] = {
         "barrier_all", "pipe_barrier", "set_flag", "wait_flag", "set_cross_flag", "wait_cross_flag", "sync_all",
         "sync_block_set", "sync_block_wait", "block_barrier", "subblock_barrier")},
     **{name: ("reduction", name) for name in (
-        "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax")},
+        "reduce", "reduce_sum", "reduce_max", "reduce_min", "reduce_abssum", "reduce_absmax", "reduce_prod", "reduce_any",
+        "reduce_all", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_with_index")},
     "copy": ("movement", "copy"), "npuir_copy": ("movement", "copy"), "reshape": ("movement", "reshape"),
-    "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "npuir_reduce": ("reduction", "reduce"),
+    "npuir_reshape": ("movement", "reshape"), "view": ("movement", "view_of"), "assert_": ("scalar", "assert_"),
+    "vbitcast": ("movement", "vbitcast"), "npuir_bitcast": ("movement", "npuir_bitcast"),
+    "npuir_reduce": ("reduction", "reduce"),
     "fill": ("vector", "fill"), "npuir_fill": ("vector", "fill"), "clear": ("vector", "clear"),
     "npuir_clear": ("vector", "clear"), "vbrc": ("vector", "vbrc"), "npuir_brc": ("vector", "vbrc"),
 }
@@ -165,7 +168,7 @@ def _structured_names() -> frozenset[str]:
     """Names of structured operations in the op table, and those of the table below."""
     from tilelang_npu import ops
 
-    entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured))
+    entries = (op for op in ops.operations().values() if isinstance(op, ops.Structured) and op.aliases)
     own = frozenset(name for op in entries for name in ((op.name, *op.aliases) if op.hivm != "custom" else op.aliases))
     return (own | _STRUCTURED) - _repeat_names()
 

@@ -10,7 +10,7 @@ from tilelang_npu.language import tracing
 _BOTH_SPELLINGS = (
     "gather", "transpose", "interleave", "deinterleave", "concat", "pad", "flip", "arange", "atomic_add",
     "atomic_addx4", "print",
-    "cumsum", "sigmoid", "clamp", "bitcast", "mulext", "mulextui",
+    "cumsum", "sigmoid", "clamp", "mulext", "mulextui",
 )
 _LANGUAGE = (
     "init_flag",
@@ -18,8 +18,8 @@ _LANGUAGE = (
     "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi",
     "annotate_padding", "import_source", "reinterpret", "c2d_im2col", "loop_break",
     "handle", "ptr", "make_tensor", "any_of", "all_of", "atomic_addx2", "dp4a", "vectorized", "grid",
-    "thread_binding", "parallel", "assert_",
-    "reduce_prod", "reduce_any", "reduce_all", "reduce_bitand", "reduce_bitor", "gemm_v1",
+    "thread_binding", "parallel",
+    "gemm_v1",
 )
 _TILE = (
     "sigmoid", "silu", "leaky_relu", "axpy", "mul_add_dst", "arith_progression", "createvecindex", "round", "clamp",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import MemRefType
+
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, same_extent, shape_text
@@ -12,6 +14,7 @@ from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.language import tracing
 from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.operands import (
+    as_memory,
     check_inside,
     overlap,
     place_of,
@@ -258,16 +261,55 @@ def reshape(src: Any, other: Any) -> Any:
 
 
 def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """``T.view``: the buffer under another shape. Another element type is not supported yet.
+    """``T.view``: the buffer under another shape, its bits read as another element type of the same width.
 
     Raises:
-        TileError: T111, the numbers of elements differ or the source has gaps; T190, another element type.
+        TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
     """
     builder = tracing.builder("T.view")
-    if dtype is not None and element_type(dtype, "T.view") != src.dtype:
-        raise TileError("T.view with another element type is not supported yet", code="T190",
-                        help="convert with T.tile.cast or T.vcast instead")
-    return _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
+    seen = _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
+    return seen if dtype is None else _bits_as("T.view", seen, dtype)
+
+
+def vbitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+    """The same bits as another element type of the same width: a buffer that shares its memory with ``src``.
+
+    Raises:
+        TileError: T110, the width differs; T111, a size that only run time knows.
+    """
+    return _bitcast("T.vbitcast", src, dtype, size)
+
+
+def npuir_bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+    """``T.vbitcast`` under its npuir name."""
+    return _bitcast("T.npuir_bitcast", src, dtype, size)
+
+
+def _bitcast(what: str, src: Any, dtype: Any, size: Any) -> Buffer:
+    builder = tracing.builder(what)
+    builder.require_kernel(what)
+    memory = as_memory(what, "the source", src)
+    if size is not None:
+        memory = right_aligned(what, memory, sizes_argument(builder, what, size))
+    return _bits_as(what, memory, dtype)
+
+
+def _bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
+    builder, element = tracing.builder(what), element_type(dtype, what)
+    shape = [size for size in memory.extents if isinstance(size, int)]
+    if len(shape) != memory.ndim:
+        raise TileError(f"{what}: {memory.describe()} has a size that only run time knows", code="T111",
+                        help="take a slice of constant size")
+    if element.nbytes != memory.dtype.nbytes or memory.dtype.bits != element.bits:
+        raise TileError(f"{what}: {memory.describe()} has elements of {memory.dtype.bits} bits, {element} has {element.bits}",
+                        code="T110", help="convert with T.tile.cast or T.vcast")
+    value = memory.ssa(builder)
+    assert isinstance(value.type, MemRefType)
+    kind = MemRefType(builder.element_type(element), value.type.shape, value.type.layout, value.type.memory_space)
+    made = builder.discardable(tile.ViewOp(value, kind)).results[0]
+    seen = Buffer(memory.name, element, tuple(shape), memory.buffer.space, made, memory.buffer.location)
+    seen.unnamed = True
+    return seen
 
 
 def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | None) -> Buffer:

@@ -25,11 +25,11 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
+from tilelang_npu.language.structured import call
 from tilelang_npu.language.vector import apply
 from tilelang_npu.ops import Elementwise, Reduce
 
-_UNSUPPORTED = ("prod", "any", "all", "xori", "ori", "none", "max_with_index_left", "max_with_index_right",
-                "min_with_index_left", "min_with_index_right")
+_INDEXED = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
 _SUM = {"float16": "float32"}  # a wider destination that a half-precision source may have
 _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
@@ -71,11 +71,78 @@ def reduce_absmax(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> N
 
 
 def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, clear: bool = True) -> None:
-    """Reduce along ``dims`` by ``reduce_mode``: ``sum``, ``max``, ``min``, ``abssum`` or ``absmax``."""
-    if reduce_mode in _UNSUPPORTED:
-        raise TileError(f"T.reduce with mode {reduce_mode!r} is not supported yet", code="T190",
-                        help="modes are sum, max, min, abssum and absmax")
-    _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
+    """Reduce along ``dims`` by ``reduce_mode``.
+
+    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (these two overwrite the source with absolute values),
+    ``any``, ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``, ``max_with_index_right``,
+    ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations ``(values, indices)``, the
+    indices int32; of equal elements the first (left) or the last counts.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements, T145 no such mode.
+    """
+    if reduce_mode not in _INDEXED:
+        _reduce("T.reduce", reduce_mode, src, dst, dims, size, clear)
+        return
+    if not isinstance(dst, (list, tuple)) or len(dst) != 2:
+        raise TileError(f"T.reduce with mode {reduce_mode!r} has two destinations: the extremes and their indices", code="T145",
+                        help="write T.reduce(src, (values, indices), dim, mode), indices int32")
+    if not clear:
+        raise TileError(f"T.reduce with mode {reduce_mode!r} does not combine with what the destinations hold", code="T145",
+                        help="leave clear out")
+    reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
+
+
+def reduce_prod(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+                size: Any = None) -> None:
+    """Product along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_prod", "prod", buffer, out, dim, options, clear, real_shape, size)
+
+
+def reduce_any(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """1 where any element along ``dim`` is not zero, else 0."""
+    _reduce("T.reduce_any", "any", buffer, out, dim, None, clear)
+
+
+def reduce_all(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """1 where no element along ``dim`` is zero, else 0."""
+    _reduce("T.reduce_all", "all", buffer, out, dim, None, clear)
+
+
+def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """Bitwise and along ``dim``."""
+    _reduce("T.reduce_bitand", "andi", buffer, out, dim, None, clear)
+
+
+def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """Bitwise or along ``dim``."""
+    _reduce("T.reduce_bitor", "ori", buffer, out, dim, None, clear)
+
+
+def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+    """Bitwise exclusive or along ``dim``."""
+    _reduce("T.reduce_bitxor", "xori", buffer, out, dim, None, clear)
+
+
+def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce_mode: str = "max_with_index_left",
+                      size: Any = None) -> None:
+    """The extremes along ``dim`` and, as int32, where they stand: ``T.reduce`` with a ``..._with_index_...`` mode.
+
+    Raises:
+        TileError: what ``T.reduce`` raises.
+    """
+    what = "T.reduce_with_index"
+    builder = tracing.builder(what)
+    if reduce_mode not in _INDEXED:
+        raise TileError(f"{what}: there is no mode {reduce_mode!r}", code="T145", help="modes are " + ", ".join(_INDEXED))
+    source, first, second = (as_memory(what, role, value) for role, value in (
+        ("the input", src), ("the values", values), ("the indices", indices)))
+    axes = _axes(what, source, dim)
+    if len(axes) != 1:
+        raise TileError(f"{what} along {len(axes)} axes", code="T111", help="reduce one axis after another")
+    if size is not None:
+        source, first = _real(builder, what, source, first, axes, size)
+    call(what, "reduce_with_index", [first, second], [source], {"mode": reduce_mode, "dim": axes[0]})
 
 
 class AxisError(TileError, ValueError):
@@ -151,6 +218,11 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
         raise TileError(f"{what}: no reduction of {source.dtype} into {target.dtype}", code="T110",
                         notes=_described(source, target),
                         help="it works on " + ", ".join(entry.dtypes) + "; both sides have the same type")
+    combine = ops.operation(entry.combine)
+    if not clear and ops.computed_in(combine, target.dtype) is None:
+        raise TileError(f"{what}: clear=False combines with what the destination holds, and {combine.name} does not work on "
+                        f"{target.dtype}", code="T110", notes=_described(source, target),
+                        help="it works on " + ", ".join(combine.dtypes))
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
                         help="reduce into another buffer")

@@ -26,6 +26,20 @@ def _binary(name: str, left: Any, right: Any) -> Any:
     return arithmetic.binary(tracing.builder(f"T.{name}"), name, left, right)
 
 
+def assert_(condition: Any, message: str = "") -> None:
+    """A condition on sizes and other values that are known when the kernel is compiled.
+
+    Raises:
+        TileError: T148, it does not hold; T190, it is only known on the device, which has no way to report it.
+    """
+    if _traced(condition) or isinstance(condition, Sym):
+        raise TileError("T.assert_ of a value that only the device knows", code="T190",
+                        location=tracing.user_location(), help="check it on the host before the call, or T.print it")
+    if not condition:
+        raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=tracing.user_location(),
+                        help="the kernel's author has ruled this case out")
+
+
 def ceildiv(left: Any, right: Any) -> Any:
     """``left / right``, rounded up."""
     return (left + (right - 1)) // right

@@ -111,10 +111,20 @@ def _buffers(what: str, *values: Any) -> list[Memory]:
 
 
 def _cut(what: str, memories: list[Memory], size: Any) -> list[Memory]:
+    """The memories with the extents ``size``, as they are where it is None."""
     if size is None:
         return memories
     sizes = sizes_argument(tracing.builder(what), what, size)
     return [right_aligned(what, memory, sizes) for memory in memories]
+
+
+def _with_axis(size: Any, axis: int, change: Callable[[Any], Any]) -> Any:
+    """A ``size`` list with one of its extents changed; None stays None."""
+    if not isinstance(size, (list, tuple)) or not size:
+        return size
+    sizes = list(size)
+    sizes[axis] = change(sizes[axis])
+    return sizes
 
 
 def _axis(value: Any, memory: Memory) -> int:
@@ -167,8 +177,9 @@ def _interleave(what: str) -> Callable[..., Any]:
         _two(what, channel_nums)
         if len(operands) != 3:
             raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
-        *sources, target = _cut(what, _buffers(what, *operands), size)
-        call(what, "interleave", [target], sources)
+        *sources, target = _buffers(what, *operands)
+        (target,) = _cut(what, [target], _with_axis(size, -1, lambda last: last * 2))
+        call(what, "interleave", [target], _cut(what, sources, size))
 
     return interleave
 
@@ -181,7 +192,8 @@ def _deinterleave(what: str) -> Callable[..., Any]:
         if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
             raise TileError(f"{what}: {len(places)} destinations with index_mode {index_mode!r}", code="T145",
                             help="ALL_CHANNELS has two destinations, CHANNEL_0 and CHANNEL_1 have one")
-        call(what, "deinterleave", places, [source], {"index_mode": index_mode})
+        places = _cut(what, places, _with_axis(size, -1, lambda last: last // 2))
+        call(what, "deinterleave", places, _cut(what, [source], size), {"index_mode": index_mode})
 
     return deinterleave
 
@@ -192,7 +204,7 @@ def _two(what: str, channels: int) -> None:
 
 
 def _concat(what: str) -> Callable[..., Any]:
-    def concat(*operands: Any, dim: Any = None) -> None:
+    def concat(*operands: Any, dim: Any = None, size: Any = None) -> None:
         values = list(operands)
         if dim is None and values:
             dim = values.pop()
@@ -200,7 +212,11 @@ def _concat(what: str) -> Callable[..., Any]:
             raise TileError(f"{what}: {len(values)} buffers", code="T145",
                             help="give the sources, the destination and the axis")
         *sources, target = _buffers(what, *values)
-        call(what, "concat", [target], sources, {"dim": _axis(dim, target)})
+        axis = _axis(dim, target)
+        if size is not None and isinstance(axis, int) and 0 <= axis < target.ndim:
+            sources, (target,) = _cut(what, sources, size), _cut(what, [target], _with_axis(
+                size, axis, lambda extent: extent * len(sources)))
+        call(what, "concat", [target], sources, {"dim": axis})
 
     return concat
 
@@ -210,6 +226,10 @@ def _pad(what: str) -> Callable[..., Any]:
         builder = tracing.builder(what)
         source, target = _buffers(what, src, dst)
         widths = [*low, *high]
+        if size is not None:
+            (source,) = _cut(what, [source], size)
+            grown = [sum(parts, start=0) for parts in zip(low, size, high, strict=False)]
+            (target,) = _cut(what, [target], grown)
         value = scalar_operand(builder, what, "the pad value", pad_value, source.dtype)
         known = [extent(builder, int(width) if isinstance(width, float) else width) for width in widths]
         numbers = [width if isinstance(width, int) else None for width in known]
@@ -221,8 +241,8 @@ def _pad(what: str) -> Callable[..., Any]:
 
 
 def _flip(what: str) -> Callable[..., Any]:
-    def flip(src: Any, dst: Any, axis: int) -> None:
-        source, target = _buffers(what, src, dst)
+    def flip(src: Any, dst: Any, axis: int, size: Any = None) -> None:
+        source, target = _cut(what, _buffers(what, src, dst), size)
         call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
 
     return flip

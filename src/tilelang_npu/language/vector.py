@@ -44,6 +44,7 @@ _OWN = ("cast", "compare", "bitwise_rshift")  # entries whose functions take mor
 _WITH_TEMPORARY = ("exp2", "log2")  # T.vexp2(src, dst, tmp): the scratch tile is not needed here
 _ROUND_MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
 _MODES = ("eq", "ne", "lt", "gt", "ge", "le")
+_SIZED = ("sin", "cos", "erf", "tanh")  # T.vcos(src, dst, size=[...]) of the npuir dialect
 _SIGNED = ("is_signed", "isSigned")
 
 
@@ -253,21 +254,27 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
     names = ["dst", *inputs] if destination_first else [*inputs, "dst"]
     if entry.condition and not destination_first:
         names = ["cond", "src0", "src1", "dst"]
-    if entry.name in _WITH_TEMPORARY and not destination_first:
-        names.append("tmp")
+    if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
+        names.append("tmp" if entry.name in _WITH_TEMPORARY else "size")
     signature = inspect.Signature([
         inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=None if each == "tmp" else inspect.Parameter.empty) for each in names])
+                          default=None if each in ("tmp", "size") else inspect.Parameter.empty) for each in names])
 
     def call(*arguments: Any, **keywords: Any) -> None:
+        what = f"T.{name}"
         try:
             bound = signature.bind(*arguments, **keywords)
         except TypeError as wrong:
-            raise TileError(f"T.{name}: {wrong}", code="T145", help=f"it is called as T.{name}{signature}") from None
+            raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+        target, size = bound.arguments["dst"], bound.arguments.get("size")
         if bound.arguments.get("tmp") is not None:
-            _check_temporary(f"T.{name}", bound.arguments["tmp"], bound.arguments["dst"])
-        values = {key: value for key, value in bound.arguments.items() if key not in ("dst", "tmp")}
-        apply(f"T.{name}", entry, list(values.values()), bound.arguments["dst"])
+            _check_temporary(what, bound.arguments["tmp"], target)
+        operands = [value for key, value in bound.arguments.items() if key not in ("dst", "tmp", "size")]
+        if size is not None:
+            sizes = sizes_argument(tracing.builder(what), what, size)
+            operands, target = ([right_aligned(what, as_memory(what, "an input", value), sizes) for value in operands],
+                                right_aligned(what, as_memory(what, "the destination", target), sizes))
+        apply(what, entry, operands, target)
 
     call.__signature__ = signature  # type: ignore[attr-defined]  # read by help()
     return call

@@ -38,4 +38,31 @@ reduce_max = declare(Reduce(name="reduce_max", mode="max", combine="max", dtypes
 reduce_min = declare(Reduce(name="reduce_min", mode="min", combine="min", dtypes=_REDUCIBLE, meaning=_fold(np.minimum),
                             neutral=_highest, cost="cmin", doc="Smallest element along the axes."))
 
-__all__ = ["reduce_max", "reduce_min", "reduce_sum"]
+_INTEGERS = tuple(kind for kind in _REDUCIBLE if kind.is_integer)
+_TRUTHS = (dtype("i1"), *_REDUCIBLE)
+
+
+def _truth(ufunc: np.ufunc) -> Any:
+    def fold(source: Any, axis: tuple[int, ...]) -> Any:
+        return ufunc.reduce(source != 0, axis=axis, keepdims=True).astype(np.result_type(source))
+
+    return fold
+
+
+reduce_prod = declare(Reduce(name="reduce_prod", mode="prod", combine="mul", dtypes=_REDUCIBLE, meaning=_fold(np.multiply),
+                             neutral=lambda _: 1, cost="cadd", doc="Product along the axes."))
+reduce_any = declare(Reduce(name="reduce_any", mode="any", combine="max", dtypes=_TRUTHS, meaning=_truth(np.logical_or),
+                            neutral=lambda _: 0, cost="cmax", doc="1 where any element along the axes is not zero, else 0."))
+reduce_all = declare(Reduce(name="reduce_all", mode="all", combine="min", dtypes=_TRUTHS, meaning=_truth(np.logical_and),
+                            neutral=lambda _: 1, cost="cmin", doc="1 where no element along the axes is zero, else 0."))
+reduce_xor = declare(Reduce(name="reduce_bitxor", mode="xori", combine="bitwise_xor", dtypes=_INTEGERS,
+                            meaning=_fold(np.bitwise_xor), neutral=lambda _: 0, cost="cadd",
+                            doc="Bitwise exclusive or along the axes."))
+reduce_or = declare(Reduce(name="reduce_bitor", mode="ori", combine="bitwise_or", dtypes=_INTEGERS,
+                           meaning=_fold(np.bitwise_or), neutral=lambda _: 0, cost="cadd", doc="Bitwise or along the axes."))
+reduce_and = declare(Reduce(name="reduce_bitand", mode="andi", combine="bitwise_and", dtypes=_INTEGERS,
+                            meaning=_fold(np.bitwise_and), neutral=lambda _: -1, cost="cadd",
+                            doc="Bitwise and along the axes."))
+
+__all__ = ["reduce_all", "reduce_and", "reduce_any", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+           "reduce_xor"]

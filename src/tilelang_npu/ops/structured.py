@@ -112,6 +112,15 @@ def _check_scan(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str,
     _axis(facts["dim"], ins[0], "dim")
 
 
+def _check_indexed(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
+    _alike(outs[0], ins[0])
+    _require(str(outs[1].dtype) == "int32", f"the indices are {outs[1].dtype}", "indices are int32", "T110")
+    wanted = _resized(ins[0], _axis(facts["dim"], ins[0], "dim"), 1)
+    for out, what in zip(outs, ("values", "indices"), strict=True):
+        _require(_agree(wanted, out), f"the result has shape {_text(wanted)}, the {what} {_text(out)}",
+                 f"give the {what} the shape {_text(wanted)}")
+
+
 def _check_arange(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
     rank, given = len(outs[0].extents), facts.get("strides", len(outs[0].extents))
     _require(given == rank, f"{given} strides for a destination with {rank} axes", "give one stride per axis")
@@ -266,6 +275,12 @@ def _cumsum(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -
     rearrange.cumulate(outs[0], ins[0], "sum", facts["dim"], bool(facts.get("reverse")))
 
 
+def _reduce_with_index(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    from tilelang_npu.ops.meaning import indexed_extreme
+
+    indexed_extreme(facts["mode"], left=facts["mode"].endswith("left"))(outs[0], outs[1], ins[0], facts["dim"])
+
+
 def _arange(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     offset, *strides = ins
     rearrange.arange(outs[0], offset, strides)
@@ -392,6 +407,8 @@ entry("gather", _both("gather"), ("src", "indices"), "vgather", GATHERABLE, "gat
       "Elements of the last axis at given indices.")
 entry("transpose", (*_both("transpose"), "tile.transpose"), ("src",), "vtranspose", MOVABLE, "nchwconv", _transpose,
       _check_transpose, "Two axes swapped.")
+entry("reduce_with_index", (), ("src",), "vreduce", (*INTEGERS, *FLOAT), "cmax", _reduce_with_index, _check_indexed,
+      "Largest or smallest element along an axis, and where it stands.", outputs=("dst", "indices"))
 entry("cumsum", _both("cumsum"), ("src",), "vcumsum", (*COUNTABLE, dtype("i8")), "add", _cumsum, _check_scan,
       "Sum of the elements up to each place of an axis.", in_place=True)
 entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "dup", _arange, _check_arange,

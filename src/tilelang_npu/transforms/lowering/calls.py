@@ -39,6 +39,7 @@ _Builder = Callable[["Lowering", Values, Values, dict[str, Any]], Operation]
 _BUILDERS: dict[str, _Builder] = {
     "vgather": lambda low, ins, outs, facts: hivm.VGatherOp(ins[0], ins[1], outs[0]),
     "vtranspose": lambda low, ins, outs, facts: hivm.VTransposeOp(ins[0], outs[0], facts["permutation"]),
+    "vreduce": lambda low, ins, outs, facts: hivm.VReduceOp(ins[0], outs, facts["mode"], dims=[facts["dim"]]),
     "vcumsum": lambda low, ins, outs, facts: hivm.VCumsumOp(ins[0], outs[0], dims=[facts["dim"]],
                                                             reverse=bool(facts.get("reverse"))),
     "varange": _arange,
