@@ -69,16 +69,6 @@ def _kernel(name: str | None) -> Callable[..., Any]:
     return kernel
 
 
-def _indexed(name: str | None) -> Callable[..., Any]:
-    original = meaning.indexed_extreme
-
-    def indexed_extreme(mode: str, *, left: bool) -> Any:
-        op = f"reduce_{mode[:3]}"
-        return _noted(op, original(mode, left=left), (lambda operands: operands[0]) if op == name else None)
-
-    return indexed_extreme
-
-
 def _expand(name: str | None) -> Callable[..., None]:
     original = expand_composites._expand
 
@@ -118,7 +108,6 @@ def perturbed(name: str | None) -> Iterator[set[str]]:
         stack.enter_context(mock.patch.dict(vector._KERNELS, clear=True))
         stack.enter_context(mock.patch.object(meaning, "kernel", _kernel(name)))
         stack.enter_context(mock.patch.object(meaning, "ufunc", return_value=None))
-        stack.enter_context(mock.patch.object(meaning, "indexed_extreme", _indexed(name)))
         stack.enter_context(mock.patch.object(expand_composites, "_expand", _expand(name)))
         yield _USED
 

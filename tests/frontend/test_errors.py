@@ -152,8 +152,8 @@ MISTAKES = [
     ("T.loop_break()", "T190", "T.loop_break()", r"T\.loop_break is not supported yet"),
     ("T.tile.sort(b, b, 8)", "T111", "T.tile.sort(b, b, 8)", "needs 2048 elements"),
     ("for i in T.grid(2):\n    pass", "T190", "T.grid(2)", "not supported yet"),
-    ("x = T.view(b, dtype='int32')", "T190", "T.view(b, dtype='int32')", "another element type is not supported yet"),
-    ("T.reduce(b, b, -1, 'prod')", "T190", "T.reduce(b, b, -1, 'prod')", "mode 'prod' is not supported yet"),
+    ("x = T.view(b, dtype='int64')", "T110", "T.view(b, dtype='int64')", "int64 has 64"),
+    ("T.reduce(b, b, -1, 'none')", "T145", "T.reduce(b, b, -1, 'none')", "no reduction 'none'"),
     ("for i in T.Pipelined(8, num_stages=2, order=[0]):\n    pass", "T190", "T.Pipelined(8, num_stages=2, order=[0])",
      "'order'"),
 ]

@@ -221,7 +221,7 @@ def test_bits_as_another_type(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(("statement", "code"), [
     ("T.vbitcast(a, 'float16')", "T110"), ("T.vbitcast(3, 'float16')", "T110"), ("T.view(a, dtype='int64')", "T110"),
     ("T.assert_(False, 'no')", "T148"), ("T.assert_(cid < 3, 'no')", "T190"),
-    ("T.vinterleave(a, b, c, size=[8, 128])", "T131"), ("T.concat(a, b, c, 0, size=[5, 128])", "T130"),
+    ("T.vinterleave(a, b, c, size=[8, 128])", "T130"), ("T.concat(a, b, c, 0, size=[5, 128])", "T130"),
 ])
 def test_refused(kernel: Any, statement: str, code: str) -> None:
     with pytest.raises(TileError) as caught:

@@ -7,7 +7,9 @@ units in the last place a result may be off, for functions whose float32 value i
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
@@ -216,8 +218,28 @@ def _extreme_along(larger: bool) -> Callable[..., Array]:
     return apply
 
 
+def _along(function: Callable[[list[int]], int]) -> Callable[..., Array]:
+    """A function of the numbers along an axis; results wrap. Floats here are whole numbers that the type holds."""
+    def apply(values: Array, axis: int) -> Array:
+        lines = np.moveaxis(values, axis, -1)
+        found = [function([int(value) for value in line]) for line in lines.reshape(-1, lines.shape[-1])]
+        result = np.expand_dims(np.empty(lines.shape[:-1], values.dtype), axis)
+        if is_integer(values):
+            return wrapped(found, result)
+        return np.array(found, values.dtype).reshape(result.shape)
+
+    return apply
+
+
 REDUCTIONS: dict[str, Callable[..., Array]] = {
-    "reduce_sum": sums, "reduce_max": _extreme_along(True), "reduce_min": _extreme_along(False)}
+    "reduce_sum": sums, "reduce_max": _extreme_along(True), "reduce_min": _extreme_along(False),
+    "reduce_prod": _along(math.prod), "reduce_any": _along(lambda line: int(any(line))),
+    "reduce_all": _along(lambda line: int(all(line))), "reduce_bitxor": _along(lambda line: reduce(operator.xor, line)),
+    "reduce_bitor": _along(lambda line: reduce(operator.or_, line)),
+    "reduce_bitand": _along(lambda line: reduce(operator.and_, line))}
+COMBINED = {"reduce_sum": "add", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "mul", "reduce_any": "max",
+            "reduce_all": "min", "reduce_bitxor": "bitwise_xor", "reduce_bitor": "bitwise_or", "reduce_bitand": "bitwise_and"}
+"""What puts a result together with what the destination holds."""
 
 
 def units(got: Array, wanted: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilelang_npu.ops import dtype, operation, operations
-from tilelang_npu.ops.meaning import indexed_extreme, kernel, reduction, ufunc
+from tilelang_npu.ops.meaning import kernel, reduction, ufunc
 from tilelang_npu.ops.rounding import MODES, conversion, integral
 
 F16, BF16, F32, I8, I16, I32, I64, U8 = (dtype(name) for name in ("f16", "bf16", "f32", "i8", "i16", "i32", "i64", "ui8"))
@@ -218,7 +218,7 @@ def test_reductions(rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(out, function(x.astype(np.float32), axis=1, keepdims=True))
     assert reduction("nothing") is None
     place = np.zeros((3, 1), np.int32)
-    indexed_extreme("max", left=False)(out, place, x, 1)
+    operation("reduce_with_index").meaning([out, place], [x], {"mode": "max_with_index_right", "dim": 1})
     assert all(x[row, place[row, 0]] == x[row].max() and (x[row, place[row, 0] + 1:] < x[row].max()).all() for row in range(3))
 
 

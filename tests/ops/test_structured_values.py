@@ -69,6 +69,22 @@ def running(values: np.ndarray, reverse: bool) -> list[Any]:
 
 
 @case
+def _reduce_with_index(calls: Batch, rng: np.random.Generator, element: DType) -> None:
+    for shape in [(65,), (5, 33), (2, 3, 9)]:
+        for axis in range(len(shape)):
+            a = (rng.integers(0, 5, shape) + 1).astype(element.numpy)
+            for extreme, side in (("max", "left"), ("max", "right"), ("min", "left"), ("min", "right")):
+                best = getattr(a.astype(np.float64), extreme)(axis=axis, keepdims=True)
+                hits = np.moveaxis(a == best.astype(a.dtype), axis, -1)
+                lines = [np.flatnonzero(line)[0 if side == "left" else -1] for line in hits.reshape(-1, hits.shape[-1])]
+                places = np.expand_dims(np.array(lines, np.int32).reshape(hits.shape[:-1]), axis)
+                values, indices = calls.hold(best.astype(a.dtype) * 0), calls.hold(places * 0 - 1)
+                calls.call(f"T.reduce_with_index({calls.hold(a)}, {values}, {indices}, {axis}, '{extreme}_with_index_{side}')",
+                           values, best.astype(a.dtype))
+                calls.also(indices, places)
+
+
+@case
 def _cumsum(calls: Batch, rng: np.random.Generator, element: DType) -> None:
     for shape in [(65,), (1,), (5, 33), (2, 3, 9)]:
         for axis in range(len(shape)):

@@ -135,13 +135,16 @@ def test_reductions(batch: Callable[[str], Batch], rng: np.random.Generator, ent
     calls = batch(dialect)
 
     def values(shape: tuple[int, ...]) -> np.ndarray:
+        if entry.name == "reduce_prod" and element.is_float:
+            return rng.choice([-1, 1], shape).astype(element.numpy)
+        if entry.name in ("reduce_any", "reduce_all") and not element.is_bool:
+            return (rng.integers(-1 if element.is_float or element.is_signed else 0, 2, shape) * 3).astype(element.numpy)
         if element.is_float:
             return rng.integers(-8, 9, shape).astype(element.numpy)
         return numbers(rng, "", 0, element, shape)
 
     def combined(held: np.ndarray, result: np.ndarray) -> np.ndarray:
-        name = {"reduce_sum": "add", "reduce_max": "max", "reduce_min": "min"}[entry.name]
-        return reference.ELEMENTWISE[name](held, result)
+        return reference.ELEMENTWISE[reference.COMBINED[entry.name]](held, result)
 
     stack = [(2, 3, 9)] if dialect == "npuir" else []  # three axes are matrices in the ascendc dialect
     for shape in [(1,), (65,), (7, 1), (5, 129), *stack]:
@@ -151,7 +154,7 @@ def test_reductions(batch: Callable[[str], Batch], rng: np.random.Generator, ent
             source, target = calls.hold(given), calls.hold(values(wanted.shape))
             calls.call(f"T.{entry.name}({source}, {target}, dim={axis})", target, wanted)
     given, held = values((5, 37)), values((5, 1))
-    if entry.name != "reduce_sum" or element.is_signed:
+    if entry.name not in ("reduce_sum", "reduce_prod") or element.is_signed:
         source, target = calls.hold(given), calls.hold(held)
         calls.call(f"T.{entry.name}({source}, {target}, dim=-1, clear=False)", target,
                    combined(held, reference.REDUCTIONS[entry.name](given, 1)))

@@ -79,13 +79,32 @@ def test_tiles_added_in_parallel(name: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(o, expected)
 
 
+def test_tiles_moved_in_parallel(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((6, 4, 16), "float32"), O: T.Tensor((6, 4, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((4, 16), "float32")
+            total = T.alloc_ub((6, 4, 16), "float32")
+            for i in T.Parallel(6):
+                T.copy(X[i, 0, 0], x)
+                total[i, 0, 0] = x[0, 0] + x[3, 15]
+                T.copy(x[1:4, :], total[i, 1:4, :])
+            T.copy(total[:, 0:1, 0:1], O[:, 0:1, 0:1])
+            T.copy(total[:, 1:4, :], O[:, 1:4, :])
+
+    x, o = rng.standard_normal((6, 4, 16)).astype(np.float32), np.zeros((6, 4, 16), np.float32)
+    tilelang.compile(main, target="npuir")(x, o)
+    np.testing.assert_array_equal(o[:, 1:], x[:, 1:])
+    np.testing.assert_array_equal(o[:, 0, 0], x[:, 0, 0] + x[:, 3, 15])
+
+
 def test_other_tile_operations_stay_out_of_parallel() -> None:
     @T.prim_func
     def main(X: T.Tensor((6, 16), "float32")):
         with T.Kernel(1, is_npu=True) as (_, _):
             x = T.alloc_ub((6, 16), "float32")
             for i in T.Parallel(6):
-                T.copy(X[i, 0], x[i, :])
+                T.vexp(x[i, :], x[i, :])
 
     with pytest.raises(tilelang.TileError) as caught:
         tilelang.compile(main, target="npuir")

@@ -40,8 +40,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
     A global slice that is smaller than a whole on-chip buffer, or has fewer axes, moves to or from the buffer's first
     corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, and so does what lies
-    behind a slice at the front of a matrix in L1; in the npuir dialect it keeps what it holds. ``coalesced_width`` and
-    ``disable_tma`` have no effect.
+    behind a slice at the front of a matrix in L1; in the npuir dialect it keeps what it holds, and ``T.Parallel`` may move a
+    tile at each point. ``coalesced_width`` and ``disable_tma`` have no effect.
 
     Raises:
         TileError: T131, the shapes do not match; T132, both sides are global.
@@ -76,7 +76,8 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     loaded = a.ssa(builder)
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
-    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT)
+    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT,
+                    by_point=builder.dialect == "npuir")
 
 
 def _is_front(memory: Memory) -> bool:

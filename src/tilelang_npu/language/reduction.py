@@ -99,29 +99,34 @@ def reduce_prod(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool
     _named("T.reduce_prod", "prod", buffer, out, dim, options, clear, real_shape, size)
 
 
-def reduce_any(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
-    """1 where any element along ``dim`` is not zero, else 0."""
-    _reduce("T.reduce_any", "any", buffer, out, dim, None, clear)
+def reduce_any(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+               size: Any = None) -> None:
+    """1 where any element along ``dim`` is not zero, else 0; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_any", "any", buffer, out, dim, options, clear, real_shape, size)
 
 
-def reduce_all(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
-    """1 where no element along ``dim`` is zero, else 0."""
-    _reduce("T.reduce_all", "all", buffer, out, dim, None, clear)
+def reduce_all(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+               size: Any = None) -> None:
+    """1 where no element along ``dim`` is zero, else 0; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_all", "all", buffer, out, dim, options, clear, real_shape, size)
 
 
-def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
-    """Bitwise and along ``dim``."""
-    _reduce("T.reduce_bitand", "andi", buffer, out, dim, None, clear)
+def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+                  size: Any = None) -> None:
+    """Bitwise and along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_bitand", "andi", buffer, out, dim, options, clear, real_shape, size)
 
 
-def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
-    """Bitwise or along ``dim``."""
-    _reduce("T.reduce_bitor", "ori", buffer, out, dim, None, clear)
+def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+                 size: Any = None) -> None:
+    """Bitwise or along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_bitor", "ori", buffer, out, dim, options, clear, real_shape, size)
 
 
-def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
-    """Bitwise exclusive or along ``dim``."""
-    _reduce("T.reduce_bitxor", "xori", buffer, out, dim, None, clear)
+def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+                  size: Any = None) -> None:
+    """Bitwise exclusive or along ``dim``; arguments as of ``T.reduce_sum``."""
+    _named("T.reduce_bitxor", "xori", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce_mode: str = "max_with_index_left",

@@ -201,23 +201,3 @@ def _reduction(op: Reduce, source: DType, target: DType, facts: Mapping[str, obj
 def reduction(mode: str) -> Reduce | None:
     """The reduction of that ``reduce_op``, or None."""
     return next((op for op in operations().values() if isinstance(op, Reduce) and op.mode == mode), None)
-
-
-def indexed_extreme(mode: str, *, left: bool) -> Kernel:
-    """The kernel of ``max_with_index`` and its siblings: ``f(dst, indices, src, axis)`` with one axis.
-
-    Args:
-        mode: starts with ``max`` or ``min``.
-        left: of equal elements the first counts, else the last.
-    """
-    find = np.argmax if mode.startswith("max") else np.argmin
-
-    def run(dst: Any, indices: Any, src: Any, axis: int) -> None:
-        if left:
-            place = find(src, axis=axis, keepdims=True)
-        else:
-            place = src.shape[axis] - 1 - find(np.flip(src, axis), axis=axis, keepdims=True)
-        np.copyto(dst, np.take_along_axis(src, place, axis))
-        np.copyto(indices, place, casting="unsafe")
-
-    return run

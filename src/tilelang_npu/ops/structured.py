@@ -276,9 +276,14 @@ def _cumsum(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -
 
 
 def _reduce_with_index(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
-    from tilelang_npu.ops.meaning import indexed_extreme
-
-    indexed_extreme(facts["mode"], left=facts["mode"].endswith("left"))(outs[0], outs[1], ins[0], facts["dim"])
+    source, axis = ins[0], facts["dim"]
+    find = np.argmax if facts["mode"].startswith("max") else np.argmin
+    if facts["mode"].endswith("left"):
+        places = find(source, axis=axis, keepdims=True)
+    else:
+        places = source.shape[axis] - 1 - find(np.flip(source, axis), axis=axis, keepdims=True)
+    np.copyto(outs[0], np.take_along_axis(source, places, axis))
+    np.copyto(outs[1], places, casting="unsafe")
 
 
 def _arange(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:

@@ -2,8 +2,8 @@
 
 A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), every
 operation has a vector form, and doing one statement for all points before the next gives what the points one by one
-would: a buffer that is written is read at the element that is written, or not at all. Otherwise, and where the points add
-tiles to global memory, the loop becomes nested scalar loops, which is always right and slow.
+would: a buffer that is written is read at the element that is written, or not at all. Otherwise, and where the points move
+tiles, the loop becomes nested scalar loops, which is always right and slow.
 
 Runs first, on the tile dialect as traced.
 """
@@ -72,7 +72,7 @@ def _vectorise(loop: tile.ParallelOp, ranges: Ranges) -> None:
     block = loop.body.block
     for op in block.ops:
         if isinstance(op, tile.CopyOp):
-            msg = "the points add tiles to global memory"
+            msg = "the points move tiles"
             raise NotVector(msg)
         if op.regions:
             msg = f"{op.name} in the body has no vector form"

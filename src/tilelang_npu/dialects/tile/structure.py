@@ -100,7 +100,7 @@ class ParallelOp(IRDLOperation):
     """``T.Parallel``: the body once for each point of a box, statement by statement over all points; one index per
     axis.
 
-    The body holds scalar operations, ``memref.load`` and ``memref.store``, ``scf.if``, and atomic additions (``tile.copy``).
+    The body holds scalar operations, ``memref.load`` and ``memref.store``, ``scf.if``, and ``tile.copy``.
     """
 
     name = "tile.parallel"

@@ -117,8 +117,9 @@ def _reduce(em: Emitter, op: Any) -> None:
     read = em.array(source)
     if "_with_index" in mode:
         left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
-        kernel = em.constant(_indexed(base, left=left), mode)
-        em.line(f"{kernel}({em.array(targets[0])}, {em.array(targets[1])}, {read}, {axes[0]})")
+        facts = em.constant({"mode": f"{base}_with_index_{'left' if left else 'right'}", "dim": axes[0]}, "facts")
+        call = em.constant(ops.operation("reduce_with_index").meaning, "reduce_with_index")
+        em.line(f"{call}(({em.array(targets[0])}, {em.array(targets[1])}), ({read},), {facts})")
         return
     clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
     kernel = em.constant(_kernel(em, entry, [source.element], targets[0].element, clauses), entry.name)
@@ -127,10 +128,6 @@ def _reduce(em: Emitter, op: Any) -> None:
 
 def _combine_cost(entry: ops.Reduce) -> str:
     return ops.operation(entry.combine).cost
-
-
-def _indexed(base: str, *, left: bool) -> Any:
-    return _KERNELS.setdefault((base, left), meaning.indexed_extreme(base, left=left))
 
 
 def _lanes(em: Emitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],

@@ -198,7 +198,7 @@ def distribute(loop: tile.ParallelOp) -> list[tile.ParallelOp]:
     if not any(isinstance(op, scf.ForOp) for op in loop.body.block.ops):
         return [loop]
     if any(isinstance(op, tile.CopyOp) for op in loop.walk()):
-        msg = "the points add tiles to global memory"
+        msg = "the points move tiles"
         raise NotVector(msg)
     written = _check_ownership(loop)
     made: list[tile.ParallelOp] = []
