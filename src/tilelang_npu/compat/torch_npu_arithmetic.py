@@ -50,12 +50,13 @@ def _mm(left: Any, right: Any) -> Any:
     if _is_half(left, right):
         return _by_steps(left, right)
     if left.dtype is not right.dtype:
-        left, right = _promoted(left, right)
+        return torch.mm(*_promoted(left, right)).to(left.dtype)
     return torch.mm(left, right, out=left.new_empty((left.shape[0], right.shape[1])))
 
 
 def _promoted(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both in the type that holds either: a card multiplies half-precision matrices by float32 ones, the CPU does not."""
+    """Both in the type that holds either. A card multiplies half-precision matrices by float32 ones, which the CPU does not;
+    the product has the type of the left one."""
     kind = torch.promote_types(left.dtype, right.dtype)
     return left.to(kind), right.to(kind)
 
@@ -64,7 +65,7 @@ def _bmm(left: Any, right: Any) -> Any:
     if _is_half(left, right):
         return _by_steps(left, right)
     if left.dtype is not right.dtype:
-        left, right = _promoted(left, right)
+        return torch.bmm(*_promoted(left, right)).to(left.dtype)
     return torch.bmm(left, right, out=left.new_empty((left.shape[0], left.shape[1], right.shape[2])))
 
 
