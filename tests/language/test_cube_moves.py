@@ -63,6 +63,7 @@ def test_a_matrix_through_l1_and_back(element: str, rng: np.random.Generator) ->
     ("T.store_fixpipe(a, A[0, 0], enable_nz2nd=True)", "T122"),
     ("T.store_nz2nd(a, A[0, 0])", "T122"),
     ("T.load_nd2nz(H[0, 0], l1a, [65, 32])", "T130"),
+    ("T.gemm(l1a[0, 16], l1b, l0c, [64, 32, 128])", "T130"), ("T.gemm(l1a, l1b, l0c, [65, 32, 128])", "T120"),
     ("T.store_fixpipe(l0c, A[0, 0])", "T190"),
     ("T.store_fixpipe(l0c, A[0, 0], enable_nz2nd=True, channel_split=True)", "T190"),
     ("T.store_fixpipe(l0c, A[0, 0], enable_nz2nd=True, pre_relu_mode='prelu')", "T190"),
@@ -121,3 +122,21 @@ def test_lines_of_fractals_are_rows_or_columns(rng: np.random.Generator) -> None
     for found, expected in ((c, first), (d[:, 1], second), (e[1], second), (f[1], first)):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     assert not d[:, 0].any() and not f[0].any() and np.count_nonzero(e) == np.count_nonzero(e[1])
+
+
+def test_a_gemm_of_matrices_that_start_at_an_element(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 96), "float16"), B: T.Tensor((96, 40), "float16"), C: T.Tensor((16, 40), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((16, 96), "float16")
+            b = T.alloc_shared((32, 40), "float16")
+            c = T.alloc_fragment((16, 40), "float32")
+            T.copy(A, a)
+            for k in T.serial(3):
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a[0, k * 32], b, c, size=[16, 32, 40], initC=(k == 0))
+            T.copy(c, C)
+
+    a, b = rng.standard_normal((16, 96)).astype(np.float16), rng.standard_normal((96, 40)).astype(np.float16)
+    c = tilelang.compile(main, out_idx=[-1], target="npuir")(a, b)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)

@@ -100,7 +100,8 @@ def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
     if size is not None:
-        matrices = _real_sizes(builder, what, matrices, size, transpose_a, transpose_b)
+        starts = {role for role, value in (("A", a), ("B", b), ("C", c)) if not isinstance(value, Memory)}
+        matrices = _real_sizes(builder, what, matrices, size, transpose_a, transpose_b, starts)
     left, right, result = matrices["A"], matrices["B"], matrices["C"]
     _check_shapes(what, left, right, result, transpose_a, transpose_b)
     _check_types(what, left, right, result)
@@ -136,21 +137,22 @@ def _check_memories(what: str, matrices: dict[str, Memory]) -> None:
 
 
 def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: Any, transpose_a: bool,
-                transpose_b: bool) -> dict[str, Memory]:
+                transpose_b: bool, starts: set[str]) -> dict[str, Memory]:
+    """The matrices with their real sizes; ``starts`` are those of which the author gave the first element only."""
     sizes = sizes_argument(builder, what, size)
     if len(sizes) != 3:
         raise TileError(f"{what}: size is [m, k, n], not {len(sizes)} extents", code="T120",
                         help="give the real numbers of rows of A, columns of A and columns of B")
     m, k, n = sizes
     wanted = {"A": (k, m) if transpose_a else (m, k), "B": (n, k) if transpose_b else (k, n), "C": (m, n)}
-    return {role: _corner(what, role, memory, wanted[role]) for role, memory in matrices.items()}
+    return {role: _corner(what, role, memory, wanted[role], starts=role in starts) for role, memory in matrices.items()}
 
 
-def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...]) -> Memory:
+def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...], *, starts: bool) -> Memory:
     extents = list(memory.sizes)
     for axis, size in zip(memory.kept, sizes, strict=True):
         have = extents[axis]
-        if isinstance(have, int) and isinstance(size, int) and size > have:
+        if not starts and isinstance(have, int) and isinstance(size, int) and size > have:
             raise TileError(f"{what}: size asks for {shape_text(sizes)} of {role} {memory.describe()}", code="T120",
                             help="size is [m, k, n], at most what the buffers hold")
         extents[axis] = size
