@@ -94,39 +94,39 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
 
 
 def reduce_prod(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                size: Any = None) -> None:
+                size: Any = None) -> Any:
     """Product along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_prod", "prod", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_prod", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_any(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> None:
+               size: Any = None) -> Any:
     """1 where any element along ``dim`` is not zero, else 0; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_any", "any", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_any", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_all(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> None:
+               size: Any = None) -> Any:
     """1 where no element along ``dim`` is zero, else 0; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_all", "all", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_all", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                  size: Any = None) -> None:
+                  size: Any = None) -> Any:
     """Bitwise and along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_bitand", "andi", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_bitand", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                 size: Any = None) -> None:
+                 size: Any = None) -> Any:
     """Bitwise or along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_bitor", "ori", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_bitor", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                  size: Any = None) -> None:
+                  size: Any = None) -> Any:
     """Bitwise exclusive or along ``dim``; arguments as of ``T.reduce_sum``."""
-    _named("T.reduce_bitxor", "xori", buffer, out, dim, options, clear, real_shape, size)
+    return _named("reduce_bitxor", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce_mode: str = "max_with_index_left",
@@ -194,9 +194,14 @@ def _tile_axis(what: str, source: Any, dim: Any) -> Any:
     return dim % 2 - 2
 
 
+_BITS = {"bitand": "andi", "bitor": "ori", "bitxor": "xori"}
+"""Reductions whose names in the table are HIVM's."""
+
+
 def _reduce_with_clear(buffer: Any, out: Any, reduce_type: str, dim: Any, clear: bool, real_shape: Any) -> Any:
     """Reduce along one axis; a :class:`Call` for buffers that are declared outside of a kernel."""
     mode = reduce_type.removeprefix("reduce_")
+    mode = _BITS.get(mode, mode)
     if isinstance(buffer, Declared):
         return describe("tl.ascend_reduce", (buffer, out), (reduce_type, dim, clear, real_shape),
                         lambda source, target: _reduce(f"T.{reduce_type}", mode, source, target, dim, real_shape, clear))
@@ -231,11 +236,6 @@ def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clea
     if overlap(source, target) in ("same", "partial"):
         raise TileError(f"{what}: the destination {target.describe()} shares elements with the input", code="T112",
                         help="reduce into another buffer")
-    combine = ops.operation(entry.combine)
-    if not clear and ops.computed_in(combine, target.dtype) is None:
-        raise TileError(f"{what}: {combine.name} does not work on {target.dtype}, so the result cannot be combined with the "
-                        "destination", code="T110", notes=_described(source, target),
-                        help=f"reduce with clear=True, or cast first: {combine.name} works on {', '.join(combine.dtypes)}")
     require_vector_memory(what, "the input", source)
     require_vector_memory(what, "the destination", target)
     if size is not None:
