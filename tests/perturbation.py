@@ -37,7 +37,8 @@ _USED: set[str] = set()
 
 
 def disturb(array: Any) -> None:
-    """Change every element by more than a test's tolerance: floats x to 1.25 x + 0.5, integers and truths to not x."""
+    """Change every element by more than a test's tolerance: floats x to 1.25 x + 0.5 (to 0 where that is not finite),
+    integers and truths to not x."""
     if isinstance(array, tuple):
         for part in array:
             disturb(part)
@@ -45,7 +46,8 @@ def disturb(array: Any) -> None:
         np.invert(array, out=array)
     else:
         with np.errstate(all="ignore"):
-            array[...] = (array.astype(np.float32) * np.float32(1.25) + np.float32(0.5)).astype(array.dtype)
+            changed = (array.astype(np.float32) * np.float32(1.25) + np.float32(0.5)).astype(array.dtype)
+        array[...] = np.where(np.isfinite(changed.astype(np.float32)), changed, np.zeros((), array.dtype))
 
 
 def _noted(name: str, run: Callable[..., None], outputs: Callable[..., Any] | None) -> Callable[..., None]:
