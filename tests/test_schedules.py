@@ -64,4 +64,4 @@ def test_unknown_schedules() -> None:
     for name in ("", "latest", "random", "random:", "random:x"):
         with pytest.raises(TileError, match="there is no schedule") as caught:
             policy(name)
-        assert caught.value.code == "T411"
+        assert caught.value.code == "T413"

@@ -68,4 +68,4 @@ def test_another_order_shows_the_wait_that_is_missing(tool, dumped: Path, tmp_pa
         assert tool("sim", file, "--schedule", "late", "--save", tmp_path).code == 0
         a, b = (np.load(tmp_path / f"{name}.npy") for name in "AB")
         assert np.array_equal(b, a + a) == right
-    assert "T411" in tool("sim", dumped, "--schedule", "sometimes").err
+    assert "T413" in tool("sim", dumped, "--schedule", "sometimes").err

@@ -231,3 +231,26 @@ def test_refused(kernel: Any, statement: str, code: str) -> None:
 
 def test_assert_of_what_is_known(lines: Any) -> None:
     assert lines("T.assert_(8 * 16 == 128, 'sizes')", "npuir") == []
+
+
+@pytest.mark.parametrize(("name", "meaning"), [("mul", np.multiply), ("sub", np.subtract), ("div", np.divide)])
+def test_rows_meet_their_block_of_32_bytes(name: str, meaning: Any, rng: np.random.Generator) -> None:
+    import tilelang_npu.language as T
+
+    expand = getattr(T.tile, f"row_expand_{name}_experiment")
+
+    @T.prim_func
+    def main(X: T.Tensor((6, 32), "float32"), Y: T.Tensor((6, 8), "float32"), Z: T.Tensor((6, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((6, 32), "float32")
+            y = T.alloc_ub((6, 8), "float32")
+            T.copy(X, x)
+            T.copy(Y, y)
+            expand(x[:, 8:24], x[:, 8:24], y)
+            T.copy(x, Z)
+
+    x, y = (rng.uniform(1, 2, shape).astype(np.float32) for shape in ((6, 32), (6, 8)))
+    wanted = x.copy()
+    wanted[:, 8:24] = meaning(x[:, 8:24], np.tile(y, (1, 2)))
+    z = tilelang.compile(main, target="ascendc", out_idx=[2], pass_configs={"tl.ascend_auto_sync": True})(x, y)
+    np.testing.assert_array_equal(z, wanted)

@@ -199,7 +199,7 @@ def test_an_array_that_is_longer_than_declared_is_reached_whole() -> None:
         kernel(a, s, np.zeros(8, np.int32))
     np.testing.assert_array_equal(s[:, 0], a.sum(1))
     assert kernel.last_launch is not None
-    with pytest.warns(TileWarning), pytest.raises(TileError, match=r"rows 8\.\.9 of S are never written"):
+    with pytest.warns(TileWarning, match="2 of 10 elements of S were never written"):
         kernel(a, np.zeros((10, 1), np.float32), np.zeros(8, np.int32))
     with pytest.raises(TileError, match="T403"):
         kernel(a, np.zeros((10, 2), np.float32), np.zeros(8, np.int32))

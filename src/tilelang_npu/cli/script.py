@@ -56,7 +56,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None) -> Iterator[
     """Make ``--chip`` the chip of kernels that name none, and ``--schedule`` the order in which kernels run.
 
     Raises:
-        TileError: T701 there is no such chip; T411 there is no such schedule.
+        TileError: T701 there is no such chip; T413 there is no such schedule.
     """
     given = {}
     if chip is not None:

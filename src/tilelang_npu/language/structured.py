@@ -370,11 +370,20 @@ def _row_expand(what: str) -> Callable[..., Any]:
         entry = ops.operation(operation)
         assert isinstance(entry, Elementwise)
         left, rows = as_memory(what, "the first input", src0), as_memory(what, "the second input", src1)
+        block = 32 // rows.dtype.nbytes
+        columns = left.extents[-1]
+        if (what.endswith("_experiment") and left.ndim == 2 and same_shape(rows.extents, (left.extents[0], block))
+                and isinstance(columns, int) and columns % block == 0):
+            target = as_memory(what, "the destination", dst)
+            for start in range(0, columns, block):  # every 32 bytes of a row meet the row's one block
+                part = (slice(None), slice(start, start + block))
+                apply(what, entry, [left[part], rows], target[part])
+            return
         wanted = (left.extents[0], 1)
         squeezed = with_axes(rows, squeezed_axes(rows)).extents
         if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
             raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
-                            help="the second input has one element per row of the first")
+                            help="the second input has one element per row of the first, or (_experiment) 32 bytes")
         from tilelang_npu.frontend.buffers import Buffer
 
         count = left.extents[0]

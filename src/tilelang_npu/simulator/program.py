@@ -132,7 +132,7 @@ class Program:
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; S301, deadlock; T411, no such schedule; T502, an access outside of its
+            TileError: T401 to T405, wrong arguments; S301, deadlock; T413, no such schedule; T502, an access outside of its
                 memory.
         """
         if not 0 < blocks <= MAX_BLOCKS:

@@ -62,7 +62,7 @@ def policy(schedule: str) -> Policy:
             ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
 
     Raises:
-        TileError: T411 there is no such schedule.
+        TileError: T413 there is no such schedule.
     """
     if schedule == "early":
         return _Ranked(lambda one: (one[2] == "land", one[2] == "run"))
@@ -71,7 +71,7 @@ def policy(schedule: str) -> Policy:
     name, _, seed = schedule.partition(":")
     if name == "random" and seed.isdigit():
         return _Random(int(seed))
-    raise TileError(f"there is no schedule {schedule!r}", code="T411", help="use late, early, or random:SEED with a number")
+    raise TileError(f"there is no schedule {schedule!r}", code="T413", help="use late, early, or random:SEED with a number")
 
 
 class _Ranked:
