@@ -306,25 +306,26 @@ class Launch:
         return list(seen.values())
 
     def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
-        """One block of each kind of event streams and of distances between its accesses to what it shares with itself."""
+        """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in."""
         program = self.recorded.program
         records = [program.functions[index].records for index, _ in program.lanes]
         shared = shared_memories(records, places)
         if not shared:
             return self.distinct_blocks
-        chosen: dict[int, NDArray[np.intp]] = {}
+        chosen: dict[int, dict[int, NDArray[np.intp]]] = {}
         kinds: dict[object, BlockRun] = {}
         for run in self.recorded.blocks:
-            where: list[NDArray[np.int64]] = []
+            where: dict[int, list[NDArray[np.int64]]] = {memory: [] for memory in shared}
             for known, stream, offsets in zip(records, run.streams, run.gm, strict=True):
                 picked = chosen.get(id(stream))
                 if picked is None:
                     buffers = [[access.buffer for access in record.accesses if access.offset is None] for record in known]
-                    owners = [places[buffer][0] in shared for event in stream for buffer in buffers[number_of(event)]]
-                    picked = chosen[id(stream)] = np.flatnonzero(owners)
-                where.append(np.asarray(offsets, np.int64)[picked])
-            every = np.concatenate(where)
-            kinds.setdefault((self._key(run), (every - every[:1]).tobytes()), run)
+                    owners = np.array([places[buffer][0] for event in stream for buffer in buffers[number_of(event)]], np.intp)
+                    picked = chosen[id(stream)] = {memory: np.flatnonzero(owners == memory) for memory in shared}
+                for memory, those in picked.items():
+                    where[memory].append(np.asarray(offsets, np.int64)[those])
+            every = [np.concatenate(parts) for parts in where.values()]
+            kinds.setdefault((self._key(run), *((one - one[:1]).tobytes() for one in every)), run)
         return list(kinds.values())
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
