@@ -100,8 +100,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = outcome.get_result()
     seconds = report.duration + _LAST.get(item.nodeid, ("", "", None, 0.0))[3]
     state = _LAST.get(item.nodeid, ("passed", "", None, 0.0))
-    if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+    if report.outcome == "skipped":  # also one that the suite expects to fail: nothing in it has said that it passed
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = f"expected to fail: {report.wasxfail}" if hasattr(report, "wasxfail") else reason
         state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
     elif report.failed and state[0] == "passed":
         error = call.excinfo.value if call.excinfo is not None else AssertionError(str(report.longrepr))

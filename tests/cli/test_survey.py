@@ -59,6 +59,9 @@ def test_wrong(factor):
     assert (a == b).all()
 @pytest.mark.skip(reason="no time")
 def test_skipped(): pass
+
+@pytest.mark.xfail(reason="known")
+def test_expected(): assert False
 def test_refused():
     tilelang.compile(double(10**6), target="ascendc", pass_configs=SYNC)
 """,
@@ -73,6 +76,7 @@ EXPECTED = {
     "b/arguments.py": ("unsupported", "it needs arguments"), "b/broken.py": ("refused", "the process ended with exit code 7"),
     "b/library.py": ("unsupported", "a module for other scripts"),
     "t/test_some.py::test_right": ("passed", ""), "t/test_some.py::test_wrong[3.0]": ("wrong", ""),
+    "t/test_some.py::test_expected": ("unsupported", "expected to fail: known"),
     "t/test_some.py::test_wrong[4.0]": ("wrong", ""), "t/test_some.py::test_skipped": ("unsupported", "no time"),
     "t/test_some.py::test_refused": ("refused", "T104"),
     "t/test_broken.py": ("unsupported", "ModuleNotFoundError"),
@@ -96,7 +100,7 @@ def test_every_outcome(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert cases["a/refused.py"]["line"] == f"a/refused.py:{line}: T.no_such_thing(A)"
     assert cases["t/test_some.py::test_refused"]["line"].startswith("t/test_some.py:")
     printed = capsys.readouterr()
-    assert "18 cases: 4 passed, 4 wrong numbers, 4 refused, 0 timed out, 6 not simulated" in printed.out
+    assert "19 cases: 4 passed, 4 wrong numbers, 4 refused, 0 timed out, 7 not simulated" in printed.out
     reasons = printed.out[printed.out.index("reasons, most frequent first") :]
     assert reasons.index("     2  wrong numbers ") < reasons.index("     1  ")
     assert printed.err == ""
