@@ -346,3 +346,7 @@ def test_an_operator_that_is_not_modelled_is_refused_by_name() -> None:
         torch_npu.npu_grouped_matmul(torch.ones(2))
     with pytest.raises(AttributeError):
         _ = torch_npu.something_else
+
+
+def test_the_exponential_of_one_number_is_a_tensor() -> None:
+    assert torch.exp(torch.tensor(0.0, device="npu")).shape == ()

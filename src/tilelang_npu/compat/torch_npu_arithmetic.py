@@ -72,7 +72,7 @@ def _bmm(left: Any, right: Any) -> Any:
 def _exp(values: Any) -> Any:
     if values.dtype is not torch.float32:
         return torch.exp(values, out=torch.empty_like(values))
-    return torch.from_numpy(np.exp(values.detach().contiguous().numpy()))
+    return torch.from_numpy(np.asarray(np.exp(values.detach().contiguous().numpy())))  # of one number NumPy makes a scalar
 
 
 def _loss(original: Callable[..., Any]) -> Callable[..., Any]:
