@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang_npu import ops
@@ -34,30 +34,37 @@ _SUM = {"float16": "float32"}  # a wider destination that a half-precision sourc
 _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
 
-def reduce_sum(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
+def _along(name: str, doc: str) -> Callable[..., Any]:
+    """The function that reduces along one axis by an entry's name; ``doc`` says what comes of it."""
+
+    def reduce(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
                size: Any = None) -> Any:
-    """Sum along ``dim``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+        return _named(name, buffer, out, dim, options, clear, real_shape, size)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"{doc} along ``dim``. {_ALONG}"
+    return reduce
+
+
+_ALONG = """A further positional argument is ``clear`` (True or False) or a list of real sizes.
 
     ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
-    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is added to what ``out`` holds. In the
-    ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements.
     """
-    return _named("reduce_sum", buffer, out, dim, options, clear, real_shape, size)
 
-
-def reduce_max(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> Any:
-    """Largest element along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_max", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_min(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> Any:
-    """Smallest element along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_min", buffer, out, dim, options, clear, real_shape, size)
+reduce_sum = _along("reduce_sum", "Sum")
+reduce_max = _along("reduce_max", "Largest element")
+reduce_min = _along("reduce_min", "Smallest element")
+reduce_prod = _along("reduce_prod", "Product")
+reduce_any = _along("reduce_any", "1 where any element is not zero, else 0,")
+reduce_all = _along("reduce_all", "1 where no element is zero, else 0,")
+reduce_bitand = _along("reduce_bitand", "Bitwise and")
+reduce_bitor = _along("reduce_bitor", "Bitwise or")
+reduce_bitxor = _along("reduce_bitxor", "Bitwise exclusive or")
 
 
 def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
@@ -91,42 +98,6 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
         raise TileError(f"T.reduce with mode {reduce_mode!r} does not combine with what the destinations hold", code="T145",
                         help="leave clear out")
     reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
-
-
-def reduce_prod(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                size: Any = None) -> Any:
-    """Product along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_prod", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_any(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> Any:
-    """1 where any element along ``dim`` is not zero, else 0; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_any", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_all(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> Any:
-    """1 where no element along ``dim`` is zero, else 0; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_all", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                  size: Any = None) -> Any:
-    """Bitwise and along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_bitand", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                 size: Any = None) -> Any:
-    """Bitwise or along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_bitor", buffer, out, dim, options, clear, real_shape, size)
-
-
-def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-                  size: Any = None) -> Any:
-    """Bitwise exclusive or along ``dim``; arguments as of ``T.reduce_sum``."""
-    return _named("reduce_bitxor", buffer, out, dim, options, clear, real_shape, size)
 
 
 def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce_mode: str = "max_with_index_left",
