@@ -208,12 +208,13 @@ def test_a_gather_beyond_the_end_warns_and_reads_the_last_element() -> None:
             x[wrong]
 
 
-def test_half_precision_products_are_fast_and_right() -> None:
+def test_half_precision_products_are_rounded_once() -> None:
     a, b = torch.randn(3, 100, 200).half(), torch.randn(3, 200, 50).half()
     exact = a.double() @ b.double()
     for result, wanted in ((a @ b, exact), (a[0] @ b[0], exact[0]), (torch.einsum("bmk,bkn->bmn", a, b), exact)):
         assert result.dtype == torch.float16
-        assert (result.double() - wanted).abs().max() <= 2.0**-6  # half of the last place of values below 64
+        place = torch.from_numpy(np.spacing(wanted.abs().half().numpy())).double()
+        assert ((result.double() - wanted).abs() <= place / 2 + 1e-4).all()  # half of the last place, and f32's own rounding
     single = torch.randn(4, 4, requires_grad=True)
     (single @ single).sum().backward()
     assert single.grad is not None

@@ -217,6 +217,21 @@ def _named(made: Callable[..., Any], name: str, found: Elementwise) -> Callable[
     return made
 
 
+def _signature(names: Sequence[str], optional: Sequence[str]) -> inspect.Signature:
+    """Arguments by place or name; the optional ones are None where they are left out."""
+    return inspect.Signature([
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                          default=None if name in optional else inspect.Parameter.empty) for name in names])
+
+
+def _bound(what: str, signature: inspect.Signature, arguments: Sequence[Any],
+           keywords: Mapping[str, Any]) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*arguments, **keywords)
+    except TypeError as wrong:
+        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+
+
 def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., Any]:
     inputs = ["src"] if entry.inputs == 1 else [f"src{position}" for position in range(entry.inputs)]
     if entry.name == "clamp":
@@ -226,16 +241,11 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
     counted = entry.counted and destination_first
     if counted:
         names.append("count")
-    signature = inspect.Signature([
-        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=None if each == "count" else inspect.Parameter.empty) for each in names])
+    signature = _signature(names, ("count",))
 
     def call(*arguments: Any, **keywords: Any) -> None:
         what = f"T.{name}"
-        try:
-            bound = signature.bind(*arguments, **keywords)
-        except TypeError as wrong:
-            raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+        bound = _bound(what, signature, arguments, keywords)
         values = dict(bound.arguments)
         target, count = values.pop("dst"), values.pop("count", None)
         operands = [values[key] for key in inputs]
@@ -256,16 +266,11 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
         names = ["cond", "src0", "src1", "dst"]
     if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
         names.append("tmp" if entry.name in _WITH_TEMPORARY else "size")
-    signature = inspect.Signature([
-        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=None if each in ("tmp", "size") else inspect.Parameter.empty) for each in names])
+    signature = _signature(names, ("tmp", "size"))
 
     def call(*arguments: Any, **keywords: Any) -> None:
         what = f"T.{name}"
-        try:
-            bound = signature.bind(*arguments, **keywords)
-        except TypeError as wrong:
-            raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+        bound = _bound(what, signature, arguments, keywords)
         target, size = bound.arguments["dst"], bound.arguments.get("size")
         if bound.arguments.get("tmp") is not None:
             _check_temporary(what, bound.arguments["tmp"], target)
