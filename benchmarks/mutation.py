@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -66,12 +67,8 @@ def calls_of(script: Path, most_blocks: int) -> list[Call]:
             found.append(Call(self, copies(args), blocks if self.global_sync else min(blocks, most_blocks)))
         return run(self, args, **options)
 
-    Program.run = observed  # type: ignore[method-assign]  # put back below
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            execute(script, [], "__main__")
-    finally:
-        Program.run = run  # type: ignore[method-assign]  # as it was
+    with mock.patch.object(Program, "run", observed), contextlib.redirect_stdout(io.StringIO()):
+        execute(script, [], "__main__")
     return found
 
 

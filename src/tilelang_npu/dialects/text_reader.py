@@ -197,6 +197,7 @@ class TextParser(Parser):
             op_type = self._get_op_by_name(token.text)
             state.dialect_stack.append(op_type.dialect_name())
             upstream = format_of(op_type)
+            # xDSL bounds the class by an op that is declared; one that is not registered is parsed as well
             op: Operation = op_type.parse(self) if upstream is None else upstream.parse(self, op_type)  # type: ignore[type-var]
             state.dialect_stack.pop()
             location = self.parse_optional_location()
