@@ -31,6 +31,7 @@ ALLOWED = {
     "errors": set(),
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
+    "pytest_sanitizer": {"runtime", "simulator"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
 

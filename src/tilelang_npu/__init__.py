@@ -15,7 +15,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tilelang_npu.errors import InternalError, TileError
+from tilelang_npu.errors import InternalError, SanitizerError, TileError
 
 if TYPE_CHECKING:
     from tilelang_npu import language, math
@@ -75,6 +75,7 @@ __all__ = [
     "JITKernel",
     "PassConfigKey",
     "Profiler",
+    "SanitizerError",
     "TensorSupplyType",
     "TileError",
     "TileWarning",

@@ -68,12 +68,27 @@ class TileError(Exception):
         return render(self)
 
 
+class SanitizerError(TileError):
+    """A launch has hazards. It is over: its results are in the arrays.
+
+    Args:
+        message: the reports, as text.
+        findings: the same as data (:class:`tilelang_npu.simulator.causes.Finding`).
+    """
+
+    def __init__(self, message: str, *, code: str, location: Location | None, findings: Sequence[object]) -> None:
+        super().__init__(message, code=code, location=location)
+        self.findings = tuple(findings)
+
+
 class InternalError(Exception):
     """This package broke one of its own rules; please report it with the kernel that shows it."""
 
 
 def render(error: TileError) -> str:
     """The error as text: header, place, the user's line with a caret, notes and help."""
+    if isinstance(error, SanitizerError):  # each report has its own header and lines
+        return error.message
     lines = [f"{'deadlock' if error.code.startswith('S3') else 'error'}[{error.code}]: {error.message}"]
     where = error.location
     if where is not None:

@@ -3,12 +3,13 @@
 Before any of their files is imported, ``import tilelang`` means this package and ``npu`` is a device of torch. With
 ``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test: that is how ``tilelang-npu
 survey`` learns what became of them, and tests that have a line there are not run again.
+
+The options of :mod:`tilelang_npu.pytest_sanitizer` come with it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ import pytest
 
 from tilelang_npu import compat
 from tilelang_npu.compat.outcomes import Case, of_error
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import environment, launches
 
 __all__: list[str] = []
+pytest_plugins = ["tilelang_npu.pytest_sanitizer"]
 
 _LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
 _IMPORTS: dict[str, BaseException] = {}  # the exception of each file that could not be imported, by node
@@ -45,8 +47,8 @@ def pytest_unconfigure() -> None:
 
 
 def _survey() -> tuple[Path, Path] | None:
-    report = os.environ.get("TILELANG_NPU_SURVEY")
-    return (Path(report), Path(os.environ["TILELANG_NPU_SURVEY_ROOT"])) if report else None
+    report = environment.SURVEY.text()
+    return (Path(report), Path(environment.SURVEY_ROOT.text())) if report else None
 
 
 def _write(record: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.writing import write_whole
 
 __all__ = ["existing", "read_text", "write_text"]
 
@@ -40,10 +41,9 @@ def read_text(name: str) -> str:
 
 
 def write_text(name: str | None, text: str) -> None:
-    """Write to a file, or to standard output where none is named; the directory is made."""
+    """Write to a file, whole or not at all, or to standard output where none is named; the directory is made."""
+    ended = text if text.endswith("\n") else text + "\n"
     if name is None or name == "-":
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
-        return
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        sys.stdout.write(ended)
+    else:
+        write_whole(name, ended)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_schedule, chosen, execute
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace"), ("--all-stages", "--sanitize")
+_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace", *VALUED), ("--all-stages", *FLAGS)
 
 
 def add_to(commands: Any) -> None:
@@ -33,7 +34,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
-    parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    add_sanitizer(parser)
     add_schedule(parser)
     parser.set_defaults(command=run, arguments=[])
 
@@ -61,13 +62,13 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
+    session = sanitizer_of(args)
     with chosen(chip=args.chip, schedule=args.schedule):
-        outcome = execute(existing(args.file), args.arguments, "__main__", sanitize=args.sanitize)
+        outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
     sys.stdout.flush()
     for tally in outcome.record.tallies:
         print("\n" + _summary(tally))
-        for hazard in tally.hazards:
-            print("\n" + str(hazard))
+        show(tally.findings)
     names = _file_names(outcome.record)
     if args.mlir is not None:
         _write_mlir(args.mlir, names, args.all_stages)
@@ -76,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     if outcome.complaint:
         sys.stdout.flush()
         print(outcome.complaint, file=sys.stderr)
-    return outcome.code or int(any(tally.hazards for tally in outcome.record.tallies))
+    found = 0 if session is None else conclude(session, args.report, outcome.error)
+    return outcome.code or found
 
 
 def _summary(tally: Tally) -> str:

@@ -20,6 +20,7 @@ from tilelang_npu import compat
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.launches import Record, record
+from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
 
 __all__ = ["Outcome", "add_schedule", "chosen", "execute"]
@@ -79,7 +80,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None) -> Iterator[
 
 
 def execute(
-    path: Path, arguments: Sequence[str], module_name: str, *, sanitize: bool = False,
+    path: Path, arguments: Sequence[str], module_name: str, *, sanitizer: Sanitizer | None = None,
     names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
 ) -> Outcome:
     """Run a script to its end, whatever the end is.
@@ -88,7 +89,7 @@ def execute(
         path: the script.
         arguments: ``sys.argv`` behind the script's name.
         module_name: ``"__main__"``, or another name where the part under ``if __name__ == "__main__"`` is not to run.
-        sanitize: look for hazards in every run of a kernel.
+        sanitizer: looks for hazards in every run of a kernel.
         names: further names that the script sees.
         transform: what to make of the script's syntax tree before it runs.
     """
@@ -96,7 +97,7 @@ def execute(
     old_argv, old_path = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    with record(sanitize=sanitize) as done:
+    with record(sanitizer=sanitizer) as done:
         outcome = Outcome(0, {}, done)
         try:
             if transform is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.cli.files import existing, read_text, write_text
+from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_schedule
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
@@ -41,7 +42,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--chip", metavar="NAME", help="the chip; default: the file's hacc.target, or Ascend910B2")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
-    parser.add_argument("--sanitize", action="store_true", help="look for races and broken flags; exit code 1 if there are any")
+    add_sanitizer(parser)
     add_schedule(parser)
     parser.set_defaults(command=sim)
 
@@ -51,6 +52,7 @@ def sim(args: argparse.Namespace) -> int:
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.simulator import Launch, Program
 
+    session = sanitizer_of(args)
     chip = None if args.chip is None else find_chip(args.chip, None)
     program = Program(parse_module(read_text(args.file), args.file), chip)
     parameters = _parameters(program.entry)
@@ -59,7 +61,12 @@ def sim(args: argparse.Namespace) -> int:
     if blocks is None:
         msg = f"{args.file} does not say how many blocks to launch"
         raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
-    launch = Launch(program.run(values, blocks=blocks, schedule=args.schedule))
+    try:
+        launch = Launch(program.run(values, blocks=blocks, schedule=args.schedule))
+    except TileError as error:
+        if session is not None:
+            conclude(session, args.report, error)
+        raise
     print(launch.summary(program.name))
     if args.save is not None:
         directory = Path(args.save)
@@ -69,10 +76,10 @@ def sim(args: argparse.Namespace) -> int:
                 np.save(directory / f"{parameter.name}.npy", value)
     if args.trace is not None:
         write_text(args.trace, json.dumps(launch.trace()))
-    hazards = launch.hazards if args.sanitize else []
-    for hazard in hazards:
-        print("\n" + str(hazard))
-    return 1 if hazards else 0
+    if session is None:
+        return 0
+    show(session.judge(launch.hazards, program, program.name))
+    return conclude(session, args.report)
 
 
 def _blocks(entry: FuncOp) -> int | None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
+from tilelang_npu.errors import TileError
+
 __all__ = [
-    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "PLATFORM", "SCHEDULE", "VARIABLES", "Variable",
-    "cache_directory",
+    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT",
+    "VARIABLES", "Variable", "cache_directory", "check",
 ]
 
 
@@ -39,8 +42,27 @@ CACHE_DIR = Variable("TILELANG_CACHE_DIR", "directory of the kernel cache")
 DISABLE_CACHE = Variable("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
 CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
 SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
+SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
+SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
+SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, SANITIZE)
+
+_PREFIX = "TILELANG_NPU_"
+
+
+def check() -> None:
+    """Refuse a variable of this package that it does not know.
+
+    Raises:
+        TileError: T721 there is one: most likely a misspelt name, which would change nothing.
+    """
+    known = [variable.name for variable in (*VARIABLES, SURVEY, SURVEY_ROOT)]
+    for name in os.environ:
+        if name.startswith(_PREFIX) and name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise TileError(f"there is no variable {name}", code="T721",
+                            help=f"did you mean {near[0]}?" if near else "`tilelang-npu doctor` lists them")
 
 
 def cache_directory() -> Path:

@@ -48,6 +48,8 @@ class Settings:
         pass_configs: compiler switches.
         verbose: log what is compiled.
         debug_root_path: directory for the kernel's texts.
+        sanitize: look for races, broken flags and results of unwritten bytes in every run, and raise a
+            :class:`SanitizerError` behind one that has some; None asks the environment (``TILELANG_NPU_SANITIZE``).
         at: where ``jit`` or ``compile`` was written.
     """
 
@@ -59,6 +61,7 @@ class Settings:
     pass_configs: PassConfigs = None
     verbose: bool = False
     debug_root_path: str | Path | None = None
+    sanitize: bool | None = None
     at: Location | None = None
 
     def key(self) -> tuple[object, ...]:
@@ -127,12 +130,14 @@ def jit(
     func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+    sanitize: bool | None = ...,
 ) -> Callable[[Callable[P, object]], Factory[P]]: ...
 @overload
 def jit(
     func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+    sanitize: bool | None = ...,
 ) -> Factory[P]: ...
 def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     """Make a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
@@ -142,9 +147,9 @@ def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
 
     Args:
         func: the factory.
-        settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose`` and
-            ``debug_root_path`` of :class:`Settings`; ``target_host`` and ``execution_backend`` are accepted for the sake
-            of existing scripts and change nothing.
+        settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose``,
+            ``debug_root_path`` and ``sanitize`` of :class:`Settings`; ``target_host`` and ``execution_backend`` are accepted
+            for the sake of existing scripts and change nothing.
 
     Raises:
         TileError: T707 an unknown argument, T708 what is decorated makes no kernel. At the factory's call, whatever is
@@ -202,6 +207,9 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
     if backend is not None and backend not in _BACKENDS:
         msg = f"unknown execution_backend {backend!r}"
         raise TileError(msg, code="T707", location=find("execution_backend", at), help=f"one of {', '.join(_BACKENDS)}")
+    if given.get("sanitize") not in (None, True, False):
+        msg = f"sanitize is {given['sanitize']!r}, neither True nor False"
+        raise TileError(msg, code="T707", location=find("sanitize", at), help="write sanitize=True")
     return replace(Settings(at=at), **{name: value for name, value in given.items() if name in fields})
 
 

@@ -48,6 +48,7 @@ class JITKernel:
         config: that configuration.
         ref_latency: milliseconds of the reference on the host, where tuning had one.
         signature: what it is called with.
+        sanitize: look for hazards in every run and raise what is found; None asks ``TILELANG_NPU_SANITIZE``.
     """
 
     def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
@@ -60,6 +61,7 @@ class JITKernel:
         """
         if settings.verbose:
             set_log_level("INFO")
+        environment.check()
         self.prim_func = func
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
         traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
@@ -81,6 +83,7 @@ class JITKernel:
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",
                                    untouched=frozenset(range(count)) - frozenset(self._effects))
+        self.sanitize = settings.sanitize
         self._settings = settings
         self._longer: dict[tuple[tuple[str, int], ...], JITKernel] = {}
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
@@ -140,6 +143,7 @@ class JITKernel:
         Raises:
             TileError: T401 to T407 an argument does not fit (an array may be longer than declared in the npuir dialect),
                 T410 the grid's tiles do not cover a result, and what the machine finds in the run.
+            SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
         from tilelang_npu.simulator import Launch
 
@@ -152,10 +156,19 @@ class JITKernel:
         self.last_launch = launch
         launches.launched(self, launch)
         self._check_written(launch, call)
+        self._check_hazards(launch)
         results = [like_caller(call.values[position], args) for position in self.out_idx]
         if not results:
             return None if self.dialect == "npuir" else []
         return results[0] if len(results) == 1 else results
+
+    def _check_hazards(self, launch: Launch) -> None:
+        """Raise the hazards of a run, where that is asked for and nobody else tells them."""
+        wanted = environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize
+        if wanted and not launches.are_sanitized():
+            from tilelang_npu.runtime.sanitizer import in_process, raise_found
+
+            raise_found(in_process().judge(launch.hazards, launch.recorded.program, self.name, self.prim_func))
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
@@ -168,6 +181,7 @@ class JITKernel:
                         f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the"
                         " kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
             self._longer[key] = JITKernel(self.prim_func, self._settings, lengths)
+        self._longer[key].sanitize = self.sanitize
         return self._longer[key]
 
     def _called_for(self, kernel: JITKernel, args: tuple[Any, ...]) -> Any:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.simulator import Hazard, Launch
+    from tilelang_npu.runtime.sanitizer import Sanitizer
+    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator.causes import Finding
 
-__all__ = ["Record", "Tally", "clock_us", "compiled", "launched", "record"]
+__all__ = ["Record", "Tally", "are_sanitized", "clock_us", "compiled", "launched", "record"]
 
 
 @dataclass(eq=False)
@@ -23,14 +25,14 @@ class Tally:
         last: its last run.
         count: how often it ran.
         total_us: modelled time of all runs.
-        hazards: what the sanitizer found in them, each once.
+        findings: what the sanitizer found in them, each cause once.
     """
 
     kernel: JITKernel
     last: Launch
     count: int = 0
     total_us: float = 0.0
-    hazards: list[Hazard] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -40,12 +42,12 @@ class Record:
     Attributes:
         kernels: kernels that were compiled or taken from the cache, in order, each once.
         tallies: the runs of each kernel, in the order of first runs.
-        sanitize: look for hazards in every run.
+        sanitizer: looks for hazards in every run; None where nobody asked for that.
     """
 
     kernels: list[JITKernel] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
-    sanitize: bool = False
+    sanitizer: Sanitizer | None = None
 
     def milliseconds(self) -> float:
         """Modelled time of all runs together."""
@@ -67,13 +69,13 @@ def clock_us() -> float:
 
 
 @contextmanager
-def record(*, sanitize: bool = False) -> Iterator[Record]:
+def record(*, sanitizer: Sanitizer | None = None) -> Iterator[Record]:
     """Collect the kernels that are compiled and run inside the ``with``.
 
     Args:
-        sanitize: look for races and broken flag protocols in every run.
+        sanitizer: looks for races and broken flag protocols in every run.
     """
-    opened = Record(sanitize=sanitize)
+    opened = Record(sanitizer=sanitizer)
     _OPEN.append(opened)
     try:
         yield opened
@@ -99,6 +101,14 @@ def launched(kernel: JITKernel, launch: Launch) -> None:
         tally.last = launch
         tally.count += 1
         tally.total_us += launch.time_us
-        if opened.sanitize:
-            known = {hazard.key for hazard in tally.hazards}
-            tally.hazards += [hazard for hazard in launch.hazards if hazard.key not in known]
+        if opened.sanitizer is not None:
+            from tilelang_npu.simulator.causes import merged
+
+            found = opened.sanitizer.judge(launch.hazards, launch.recorded.program, kernel.name, kernel.prim_func)
+            tally.findings = merged([*tally.findings, *found])
+
+
+def are_sanitized() -> bool:
+    """Whether somebody looks for hazards in every run and will tell."""
+    return any(opened.sanitizer is not None for opened in _OPEN)
+

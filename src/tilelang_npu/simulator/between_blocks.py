@@ -263,4 +263,5 @@ class _Check:
         record = self._record(run, use)
         before = sum(number_of(event) == record.number for event in run.streams[use.lane][:use.event])
         label = self.recorded.program.core_ids(run.block)[use.lane].label
-        return Site(record.mnemonic, record.location, use.access.pipe, f"{label} of block {run.block}", before, use.access.name)
+        return Site(record.mnemonic, record.location, use.access.pipe, f"{label} of block {run.block}", before, use.access.name,
+                    record.number)

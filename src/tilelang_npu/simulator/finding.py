@@ -15,12 +15,26 @@ _SAID = {
     "flag": ("", "", ("set", "set")),
     "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
 }
+CODES = {
+    "S201": "race inside a core",
+    "S202": "race between the cores of a block",
+    "S203": "race between blocks",
+    "S211": "flag that is set and never waited for",
+    "S212": "event that is set again before it was waited for",
+    "S213": "flag with more sets outstanding than it counts",
+    "S214": "flag that is set or waited for by two pipes in no order",
+    "S221": "result of bytes that nothing wrote",
+}
+"""What a sanitizer finds, by code."""
 _WIDTH = 60
 """Characters of a source line that a report shows at most."""
 
 
 class Site(NamedTuple):
-    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before."""
+    """One of the two ops of a hazard: its name, line, pipe, core and how often it had run before.
+
+    ``number`` is its place among the ops of its core as the program is written, from 0.
+    """
 
     op: str
     location: Location | None
@@ -28,6 +42,7 @@ class Site(NamedTuple):
     core: str
     iteration: int
     operand: str = ""
+    number: int = -1
 
     def __str__(self) -> str:
         return f"{self.op} at {self.location or '?'}, {self.pipe} of {self.core}, iteration {self.iteration}"
@@ -45,9 +60,7 @@ class Hazard:
     """Two accesses without order, or a flag out of balance.
 
     Attributes:
-        code: ``S201`` a race inside a core, ``S202`` between the cores of a block, ``S203`` between blocks; ``S211`` a flag
-            that nobody waits for, ``S212`` one that is set twice, ``S213`` more sets than a flag counts, ``S214`` sets or
-            waits of one flag in no order; ``S221`` bytes that nothing wrote reach a result.
+        code: one of :data:`CODES`.
         kind: read after write, write after read, write after write; ``flag``; or ``unwritten``.
         first: the earlier op as the program is written; of a flag the set; of unwritten bytes the read.
         second: the later one, None where there is none; of unwritten bytes the store that lets them out.
@@ -57,6 +70,8 @@ class Hazard:
         block: the block it was found in.
         buffer: what the bytes belong to, by name; empty where no name is known.
         near: what stands there that nearly orders them.
+        flag: of a flag its name, and whom it is for: the pipe of an event, the core of a flag between cores.
+        barriers: whether the core has barriers of all pipes: one that is missing leaves pairs of several pipes in no order.
     """
 
     code: str
@@ -70,6 +85,8 @@ class Hazard:
     block: int
     buffer: str = ""
     near: str = ""
+    flag: tuple[str, str] = ("", "")
+    barriers: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.overlap import overlap
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
+from tilelang_npu.simulator.work import Barrier
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
 """Pipes whose steps see what earlier steps of the same pipe wrote."""
@@ -118,6 +119,8 @@ class _Walk:
         self.gm = gm
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
         self.shared = shared_memories(records, places)
+        self.barriers = frozenset(core for core, known in enumerate(records)
+                                  if any(record.work == Barrier("ALL") for record in known[:-1]))  # one ends every kernel
 
     def _starts(self, core: int) -> list[int]:
         """Where the GM offsets of each event begin."""
@@ -248,7 +251,7 @@ class _Walk:
         stream, record = self.streams[core], self.records[core][number_of(self.streams[core][number])]
         before = sum(number_of(event) == record.number for event in stream[:number])
         operand = record.accesses[index].name if index >= 0 else ""
-        return Site(record.mnemonic, record.location, pipe, self.cores[core].label, before, operand)
+        return Site(record.mnemonic, record.location, pipe, self.cores[core].label, before, operand, record.number)
 
     def _report(self, kind: Kind, use: _Use, own: int, place: int, other: _Region, region: _Region, index: int) -> None:
         first, second = self.order.steps[use.place], self.order.steps[place]
@@ -273,7 +276,7 @@ class _Walk:
             code, kind, self.site(first.core, first.number, from_pipe, use.access),
             self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
             max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
-            self.cores[second.core].block, access.label, near)
+            self.cores[second.core].block, access.label, near, barriers=second.core in self.barriers)
 
     def _lines(self, core: int, one: int, two: int) -> str:
         """``line 44 and line 36``, for two ops of a core."""
@@ -313,27 +316,31 @@ def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequen
 def _flag_faults(walk: _Walk) -> list[Hazard]:
     order, cores = walk.order, walk.cores
 
-    def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None) -> Hazard:
-        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block)
+    def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None,
+              flag: tuple[str, str] = ("", "")) -> Hazard:
+        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block, flag=flag)
 
     faults = []
     for core, key, place in order.leftover:
         if isinstance(key, tuple) and key[2] >= INTERNAL:
             continue
         setter = order.steps[place]
-        what = f"EVENT_ID{key[2]} for {PIPES[key[1]]}" if isinstance(key, tuple) else f"flag {key} for {cores[core].label}"
-        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], f"{what} is set and never waited for"))
+        flag = (f"EVENT_ID{key[2]}", PIPES[key[1]]) if isinstance(key, tuple) else (f"flag {key}", cores[core].label)
+        what = f"{flag[0]} for {flag[1]} is set and never waited for"
+        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], what, flag=flag))
     for core, key, first, second in order.doubled:
         if key[2] < INTERNAL:
             pipe = PIPES[key[0]]
-            what = f"EVENT_ID{key[2]} for {PIPES[key[1]]} is set again before it was waited for"
-            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe)))
-    for _, flag, place in order.overflowed:
+            flag = (f"EVENT_ID{key[2]}", PIPES[key[1]])
+            what = f"{flag[0]} for {flag[1]} is set again before it was waited for"
+            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe), flag))
+    for core, number, place in order.overflowed:
         setter = order.steps[place]
         faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
-                            f"flag {flag} has more sets outstanding than it can count"))
-    for (core, kind, flag), (first, pipe, second, other) in walk.unordered.items():
+                            f"flag {number} has more sets outstanding than it can count",
+                            flag=(f"flag {number}", cores[core].label)))
+    for (core, kind, number), (first, pipe, second, other) in walk.unordered.items():
         done = "set" if kind == CROSS_SET else "waited for"
-        what = f"flag {flag} is {done} by two pipes in no order: which comes first is open"
-        faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other)))
+        what = f"flag {number} is {done} by two pipes in no order: which comes first is open"
+        faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other), (f"flag {number}", "")))
     return faults

@@ -81,7 +81,8 @@ def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
 
 def _site(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
     before = sum(number_of(event) == record.number for event in run.streams[lane][:place])
-    return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand)
+    return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand,
+                record.number)
 
 
 def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | None:

@@ -1,0 +1,144 @@
+"""Looking for hazards in launches, with what the user lets pass taken out.
+
+A :class:`Sanitizer` is one session: a script under ``run --sanitize``, the tests of a pytest run, or the launches of a process
+whose kernels ask for it (``jit(..., sanitize=True)``, ``TILELANG_NPU_SANITIZE=1``).
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tilelang_npu.errors import SanitizerError, TileError
+from tilelang_npu.runtime.allowances import Allowance, beside
+from tilelang_npu.runtime.log import logger
+from tilelang_npu.simulator.causes import Finding, causes, merged
+
+if TYPE_CHECKING:
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.simulator import Hazard, Program
+
+__all__ = ["Sanitizer", "in_process", "raise_found", "unallowed"]
+
+Lines = dict[str, tuple[int, int]]
+"""First and last line of a kernel in each file that it is written in."""
+
+
+class Sanitizer:
+    """What was found in the launches of a session.
+
+    Args:
+        allowances: what options let pass; comments beside the kernels' lines are read when they run.
+
+    Attributes:
+        findings: each cause once, also those that are let pass, in the order of their lines.
+    """
+
+    def __init__(self, allowances: Sequence[Allowance] = ()) -> None:
+        self.findings: list[Finding] = []
+        self._options = list(allowances)
+        self._comments: dict[Allowance, bool] = {}
+        self._used: set[Allowance] = set()
+        self._read: set[tuple[str, int, int]] = set()
+
+    def judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None = None) -> list[Finding]:
+        """The findings of a launch, those that are let pass marked so.
+
+        Args:
+            hazards: what the launch has.
+            program: what ran.
+            name: the kernel's name.
+            function: what it was made from; None for a file of MLIR.
+
+        Raises:
+            TileError: T414 a comment of the kernel cannot be read or has no reason.
+        """
+        for file, (first, last) in _lines(program, function).items():
+            if (file, first, last) not in self._read:
+                self._read.add((file, first, last))
+                self._comments.update(dict.fromkeys(beside(file, first, last), True))
+        parts: dict[Allowance | None, list[Hazard]] = {}
+        for hazard in hazards:
+            allowance = next((one for one in (*self._comments, *self._options) if one.covers(hazard)), None)
+            parts.setdefault(allowance, []).append(hazard)
+        found: list[Finding] = []
+        for allowance, those in parts.items():
+            made = causes(those, name, program.chip.name)
+            if allowance is not None:
+                self._used.add(allowance)
+                made = [_let_pass(finding, allowance) for finding in made]
+            found += made
+        self.findings = merged([*self.findings, *found])
+        return merged(found)
+
+    @property
+    def seen(self) -> tuple[list[Allowance], set[Allowance]]:
+        """All allowances of this session, and those of them that let something pass."""
+        return [*self._options, *self._comments], self._used
+
+    def idle(self) -> list[TileError]:
+        """An error for each allowance that let nothing pass."""
+        every, used = self.seen
+        return [one.idle() for one in every if one not in used]
+
+
+def unallowed(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that nobody lets pass."""
+    return [finding for finding in findings if finding.allowed is None]
+
+
+def raise_found(findings: Sequence[Finding]) -> None:
+    """Raise the findings of a launch that nobody lets pass; return where there is none.
+
+    Raises:
+        SanitizerError: with the findings.
+    """
+    bad = unallowed(findings)
+    if bad:
+        raise SanitizerError("\n\n".join(map(str, bad)), code=bad[0].code, location=bad[0].location, findings=bad)
+
+
+def _let_pass(finding: Finding, allowance: Allowance) -> Finding:
+    return Finding(finding.hazard, finding.others, finding.kernel, finding.chip, allowance.reason, allowance.at is not None)
+
+
+def _lines(program: Program, function: PrimFunc | None) -> Lines:
+    """Where a kernel is written: its function as a whole, and the lines of its ops elsewhere."""
+    found: Lines = {}
+    for compiled in program.functions:
+        for record in compiled.records:
+            place = record.location
+            if place is not None:
+                first, last = found.get(place.file, (place.line, place.line))
+                found[place.file] = min(first, place.line), max(last, place.line)
+    if function is not None:
+        file, start = function.location.file, function.location.line
+        try:
+            end = start + len(inspect.getsourcelines(function.function)[0]) - 1
+        except OSError:  # typed in: there is no file and so no comment
+            return found
+        first, last = found.get(file, (start, end))
+        found[file] = min(first, start), max(last, end)
+    else:
+        found.update({file: (1, 1 << 30) for file in found if file.endswith(".mlir")})
+    return found
+
+
+class _Process:
+    session: Sanitizer | None = None
+
+
+def in_process() -> Sanitizer:
+    """The session of launches that no command and no test looks after; at the end it says which comments let nothing pass."""
+    if _Process.session is None:
+        _Process.session = Sanitizer()
+        atexit.register(_say_idle)
+    return _Process.session
+
+
+def _say_idle() -> None:
+    if _Process.session is not None:
+        for error in _Process.session.idle():
+            logger.warning("%s", error)

@@ -1,0 +1,176 @@
+"""``sanitize=True``, the variable, the attribute: what is found is raised behind the run, and never twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.errors import SanitizerError, TileError, render
+from tilelang_npu.runtime.allowances import parse
+from tilelang_npu.runtime.launches import record
+from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
+
+N = 64
+X = np.arange(N, dtype=np.float32)
+
+
+def racing(settings: dict[str, Any]) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            T.copy(a, B)
+
+    return tilelang.compile(main, target="ascendc", **settings)
+
+
+def is_raised(kernel: Any) -> bool:
+    result = np.zeros_like(X)
+    error = None
+    try:
+        kernel(X, result)
+    except SanitizerError as caught:
+        error = caught
+    assert (result == X).all(), "the launch is over"
+    assert kernel.last_launch is not None
+    if error is None:
+        return False
+    assert [found.code for found in error.findings] == ["S201"] == [error.code]
+    assert render(error) == str(error) == str(error.findings[0])
+    assert error.location == error.findings[0].hazard.second.location
+    return True
+
+
+@pytest.mark.parametrize(("given", "variable", "raised"), [
+    (None, "", False), (None, "1", True), (None, "off", False), (True, "", True), (True, "0", True), (False, "1", False)])
+def test_who_asks_for_it(given: bool | None, variable: str, raised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_NPU_SANITIZE", variable)
+    assert is_raised(racing({} if given is None else {"sanitize": given})) == raised
+
+
+def test_the_kernel_can_be_told() -> None:
+    kernel = racing({})
+    assert not is_raised(kernel)
+    kernel.sanitize = True
+    assert is_raised(kernel)
+
+
+def test_a_factory() -> None:
+    @tilelang.jit(target="ascendc", out_idx=[-1], sanitize=True)
+    def factory(n: int) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+            with T.Kernel(1, is_npu=True) as (b, _):
+                a = T.alloc_ub((n,), "float32")
+                T.copy(A, a)
+                T.copy(a, B)
+
+        return main
+
+    with pytest.raises(SanitizerError, match="MTE2 -> MTE3"):
+        factory(N)(X)
+
+
+def test_no_hazard_is_no_error() -> None:
+    assert not is_raised(racing({"sanitize": True, "pass_configs": {"tl.ascend_auto_sync": True}}))
+
+
+@pytest.mark.parametrize("value", ["yes", 2, "1"])
+def test_another_value(value: object) -> None:
+    with pytest.raises(TileError, match="neither True nor False") as caught:
+        racing({"sanitize": value})
+    assert caught.value.code == "T707"
+
+
+def test_a_misspelt_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_NPU_SANITISE", "1")
+    with pytest.raises(TileError, match="TILELANG_NPU_SANITISE") as caught:
+        racing({})
+    assert (caught.value.code, caught.value.help) == ("T721", "did you mean TILELANG_NPU_SANITIZE?")
+
+
+def test_who_records_is_told_and_nothing_is_raised() -> None:
+    session = Sanitizer()
+    kernel = racing({"sanitize": True})
+    with record(sanitizer=session) as done:
+        assert not is_raised(kernel)
+        assert not is_raised(kernel)
+    assert [found.code for found in session.findings] == ["S201"]
+    assert done.tallies[0].findings == session.findings
+    assert (session.findings[0].kernel, session.findings[0].chip) == ("main", "Ascend910B2")
+    assert is_raised(kernel)
+
+
+def allowed() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            # tilelang: allow S201 -- this is what the test is about
+            T.copy(a, B)
+            T.copy(a, B)  # tilelang: allow S203 -- nothing of the kind is here
+
+    return tilelang.compile(main, target="ascendc", sanitize=True)
+
+
+def test_a_comment_lets_pass() -> None:
+    session = Sanitizer([parse("S221:elsewhere.py:3=unused")])
+    kernel = allowed()
+    with record(sanitizer=session):
+        assert not is_raised(kernel)
+    passed = [found for found in session.findings if found.allowed]
+    assert {(found.allowed, found.in_source) for found in passed} == {("this is what the test is about", True)}
+    assert [found.hazard.kind for found in unallowed(session.findings)] == ["RAW"]  # the copy behind it is another line
+    idle = session.idle()
+    assert [error.code for error in idle] == ["T415", "T415"]
+    assert [error.location is None for error in idle] == [True, False]
+    assert "S203" in idle[1].message
+
+
+def test_an_option_lets_pass() -> None:
+    line = racing.__code__.co_firstlineno + 6
+    session = Sanitizer([parse(f"S201:{Path(__file__).name}:{line}=known")])
+    with record(sanitizer=session):
+        racing({})(X, np.zeros_like(X))
+    assert unallowed(session.findings) == []
+    assert [(found.allowed, found.in_source) for found in session.findings] == [("known", False)]
+    assert session.idle() == []
+
+
+SCRIPT = """
+import numpy as np, tilelang_npu as tilelang, tilelang_npu.language as T
+
+@T.prim_func
+def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, is_npu=True) as (b, _):
+        a = T.alloc_ub((64,), "float32")
+        T.copy(A, a)
+        {statement}
+
+tilelang.compile(main, target="ascendc", pass_configs={{"tl.ascend_auto_sync": {sync}}})(*np.ones((2, 64), np.float32))
+"""
+
+
+@pytest.mark.parametrize(("statement", "sync", "code", "said"), [
+    ("T.copy(a, B)", False, 1, "race[S201]"), ("T.copy(a, B)", True, 0, ""),
+    ("T.copy(a, B)  # tilelang: allow S201 -- so be it", False, 0, ""),
+    ("T.copy(a, B)  # tilelang: allow S201 -- so be it", True, 0, "nothing is let pass here"),
+    ("T.copy(a, B)  # tilelang: allow S201", False, 1, "error[T414]")])
+def test_a_script_of_its_own(statement: str, sync: bool, code: int, said: str, tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT.format(statement=statement, sync=sync))
+    env = {**os.environ, "TILELANG_NPU_SANITIZE": "1",
+           "PYTHONPATH": os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))}
+    done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr and (said or not done.stderr)
