@@ -1,0 +1,32 @@
+"""The error function of whole arrays, which NumPy has not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_STEP = 1 / 512
+_END = 4.0
+"""From here on the result is 1 in float32: what is missing is less than half of the last place."""
+_NODES = np.arange(0, _END + _STEP, _STEP)
+_VALUES = np.array([math.erf(node) for node in _NODES])
+_SLOPES = 2 / math.sqrt(math.pi) * np.exp(-_NODES**2)
+
+
+def erf(a: Any) -> NDArray[np.float32]:
+    """The error function of float32 numbers, rounded once from a result that is right to 13 digits.
+
+    It is the Taylor series at the nearest of 2049 nodes, up to the fourth power of the distance.
+    """
+    given = np.asarray(a, np.float32)
+    magnitude = np.fmin(np.abs(given), np.float32(_END)).astype(np.float64)
+    nearest = np.rint(magnitude / _STEP).astype(np.int32)
+    distance = magnitude - nearest * _STEP
+    square = distance * distance
+    turn = nearest * _STEP * distance
+    series = 1 - turn + (2 * turn * turn - square) / 3 + turn * (square / 2 - turn * turn / 3)
+    result = _VALUES.take(nearest) + _SLOPES.take(nearest) * distance * series
+    return np.where(np.isnan(given), given, np.copysign(result.astype(np.float32), given))
