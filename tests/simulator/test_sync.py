@@ -240,3 +240,13 @@ def test_what_stands_nearly_right_is_said() -> None:
     (hazard, *_) = launched("\n".join([*lines[:setter], other, lines[setter], *lines[setter + 2:]]), ADD).hazards
     assert hazard.near.startswith("EVENT_ID5 is set at line ")
     assert "race[S201]: UB bytes 0..8191" in str(hazard)
+
+
+def test_two_stores_of_one_pipe_to_the_same_bytes_need_a_barrier() -> None:
+    lines = ADD.splitlines()
+    (store,) = [number for number, line in enumerate(lines) if "hir.store" in line]
+    barrier = "hivm.hir.pipe_barrier[<PIPE_MTE3>]"
+    twice = [*lines[:store + 1], lines[store], *lines[store + 1:]]
+    (hazard,) = launched("\n".join(twice), ADD).hazards
+    assert (hazard.kind, hazard.memory, hazard.missing.split()[0]) == ("WAW", "GM", "pipe_barrier[PIPE_MTE3]")
+    assert launched("\n".join([*twice[:store + 1], barrier, *twice[store + 1:]]), ADD).hazards == []

@@ -84,19 +84,25 @@ class _Memory:
 
 
 def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> frozenset[int]:
-    """Memories in GM that some op writes and another op reads or writes: only there two accesses can be at odds.
+    """Memories in GM that some op writes, unless all that touches them is one pipe that sees its own writes: only there two
+    accesses can be at odds.
 
     Args:
         records: per core what is known of its ops.
         places: the memory that a kernel argument lies in, and where in it.
     """
-    uses: dict[int, set[tuple[bool, int, str]]] = {}
+    uses: dict[int, set[tuple[int, str]]] = {}
+    written: set[int] = set()
     for core, known in enumerate(records):
         for record in known:
             for access in record.accesses:
                 if access.memory == "gm":
-                    uses.setdefault(places[access.buffer][0], set()).add((access.writes, core, access.pipe))
-    return frozenset(memory for memory, those in uses.items() if len(those) > 1 and any(writes for writes, _, _ in those))
+                    memory = places[access.buffer][0]
+                    uses.setdefault(memory, set()).add((core, access.pipe))
+                    if access.writes:
+                        written.add(memory)
+    return frozenset(memory for memory in written
+                     if len(uses[memory]) > 1 or any(PIPES.index(pipe) not in _IN_ORDER for _, pipe in uses[memory]))
 
 
 class _Walk:
