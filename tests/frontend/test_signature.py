@@ -139,6 +139,25 @@ def test_bad_parameters(source: Any, refused: Any, parameters: str, code: str, c
         trace(module.main)
 
 
+def test_an_annotation_whose_name_the_factory_does_not_keep(source: Any, refused: Any) -> None:
+    module = source("""
+        from __future__ import annotations
+        import tilelang_npu.language as T
+
+        def outer(size):
+            def factory():
+                @T.prim_func
+                def main(A: T.Tensor((size,), "float32")):
+                    with T.Kernel(1, is_npu=True) as (cid, vid):
+                        pass
+                return main
+            return factory
+    """)
+    with refused("T151", at='A: T.Tensor((size,), "float32")', message="the annotation of 'A' names 'size', which is not known",
+                 line="def main("):
+        trace(module.outer(8)())
+
+
 def test_a_kernel_without_a_launch(source: Any, refused: Any) -> None:
     module = source("""
         import tilelang_npu.language as T

@@ -99,7 +99,7 @@ def test_inputs_come_from_the_program_or_from_the_caller() -> None:
         return [np.ones((256, 512), np.float32)] * 2
 
     _tuned(CONFIGS[:2], supply_prog=supply)(256, 512)
-    assert seen == [(["A", "B", "C"], CONFIGS[0]), (["A", "B", "C"], CONFIGS[1])]
+    assert seen == [(["A", "B", "C"], CONFIGS[1])]  # the faster one; the other need not run
     given = np.full((256, 512), 3, np.float32)
 
     def reference(a: Any, b: Any) -> Any:
@@ -118,8 +118,77 @@ def test_the_tuner_by_hand_with_an_executor_and_its_log(tmp_path: Path, capfd: p
     assert result.config == {"block_M": 16, "block_N": 256}
     lines = (tmp_path / "autotuner.log").read_text().splitlines()
     assert len(lines) == 3
-    assert "T104" in lines[2]
+    assert ["T104" in line for line in lines] == [True, False, False]
     assert capfd.readouterr().err == ""  # no bar where there is no terminal
+
+
+def _maybe_wrong(M: int, wrong: bool, tile: int) -> Any:
+    @T.prim_func
+    def doubled(A: T.Tensor((M,), "float32"), B: T.Tensor((M,), "float32")):
+        with T.Kernel(M // tile, is_npu=True) as (block, _):
+            a = T.alloc_shared((tile,), "float32")
+            T.copy(A[block * tile], a)
+            T.vmul(a, 3.0 if wrong else 2.0, a)
+            T.copy(a, B[block * tile])
+
+    return doubled
+
+
+def test_the_fastest_is_left_out_where_it_is_wrong_and_slower_ones_are_not_run() -> None:
+    configs = [{"wrong": wrong, "tile": tile} for tile in (1024, 4096, 2048) for wrong in (False, True)]
+    calls = []
+
+    def reference(a: Any) -> Any:
+        calls.append(a.shape)
+        return a * 2
+
+    factory = tilelang.autotune(configs=configs, ref_prog=reference)(tilelang.jit(out_idx=[-1], target="npuir")(_maybe_wrong))
+    kernel = factory(1 << 16)
+    result = factory.last_result
+    times = {tile: time for time, config in result.tried for tile in [config["tile"]] if not config["wrong"]}
+    best = min(times, key=lambda tile: times[tile])
+    assert kernel.config == {"wrong": False, "tile": best}
+    faster = [item.config for item in result.rejected]
+    assert all(config == {"wrong": True, "tile": best} for config in faster)
+    assert len(calls) == 1 + len(faster)
+    assert len(result.tried) == len(configs) - len(faster)
+
+
+def test_a_wrong_one_that_is_fastest_is_found_out() -> None:
+    configs = [{"wrong": True, "tile": 8192}, {"wrong": False, "tile": 64}]
+    factory = tilelang.autotune(configs=configs, ref_prog=lambda a: a * 2)(
+        tilelang.jit(out_idx=[-1], target="npuir")(_maybe_wrong))
+    assert factory(1 << 16).config == configs[1]
+    assert [(item.config, "differ" in item.reason) for item in factory.last_result.rejected] == [(configs[0], True)]
+
+
+def _skipping(M: int, tile: int) -> Any:
+    @T.prim_func
+    def skipping(A: T.Tensor((M,), "float32"), S: T.Tensor((1,), "int32"), B: T.Tensor((M,), "float32")):
+        with T.Kernel(M // tile, is_npu=True) as (block, _):
+            a = T.alloc_shared((tile,), "float32")
+            T.copy(A[block * tile], a)
+            for _ in T.serial(S[0]):
+                T.vadd(a, 1.0, a)
+            T.copy(a, B[block * tile])
+
+    return skipping
+
+
+def test_all_are_run_where_data_decide_the_time() -> None:
+    given = np.zeros(1 << 14, np.float32)
+    calls = []
+
+    def reference(a: Any, turns: Any) -> Any:
+        calls.append(turns)
+        return a + turns
+
+    factory = tilelang.autotune(configs=[{"tile": 1024}, {"tile": 4096}], ref_prog=reference)(
+        tilelang.jit(out_idx=[-1], target="npuir")(_skipping))
+    with tilelang.set_autotune_inputs(given, np.array([5], np.int32)):
+        kernel = factory(1 << 14)
+    assert len(calls) == 2
+    assert kernel.latency == min(time for time, _ in factory.last_result.tried)
 
 
 def test_mistakes_are_named() -> None:

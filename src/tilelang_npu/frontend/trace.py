@@ -22,7 +22,7 @@ from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
 from tilelang_npu.language import tracing
-from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.language.functions import PrimFunc, Unresolved
 from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.language.symbols import Dimension, Sym
 from tilelang_npu.language.types import Tensor, element_type
@@ -158,6 +158,10 @@ def _parameter(function: PrimFunc, found: source.Source, argument: ast.arg) -> P
             return Parameter(name, "tensor", dtype, _shape(name, annotation.shape), location)
         if isinstance(annotation, Unsupported):
             annotation.refuse(location)
+        if isinstance(annotation, Unresolved):
+            msg = f"the annotation of {name!r} names {annotation.name!r}, which is not known where the kernel is defined"
+            raise TileError(msg, code="T151", help="make it a parameter of the factory that holds the kernel: under "
+                            "`from __future__ import annotations` a function keeps only names that its body uses")
         plain = {"int": "int32", "float": "float32", "bool": "bool"}
         spelling = plain.get(annotation.__name__) if isinstance(annotation, type) else annotation
         if not isinstance(spelling, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType, FunctionType
 from typing import Any, overload
 
@@ -97,6 +98,13 @@ def _plain(function: Any, decorator: str) -> FunctionType:
     return function
 
 
+@dataclass(frozen=True)
+class Unresolved:
+    """An annotation in whose text a name is not known where the kernel is defined."""
+
+    name: str
+
+
 def _annotations(function: Any, frame: FrameType) -> dict[str, Any]:
     """The annotations as objects. Under ``from __future__ import annotations`` they are text, and the names in it may be
     locals of the factory that only its frame has; so they are evaluated here, at the decoration."""
@@ -105,6 +113,7 @@ def _annotations(function: Any, frame: FrameType) -> dict[str, Any]:
         if isinstance(value, str) and name != "return":
             try:
                 found[name] = eval(value, frame.f_globals, dict(frame.f_locals))
-            except NameError:
-                found[name] = value
+            except NameError as error:
+                if not value.isidentifier():  # a bare word is the name of an element type
+                    found[name] = Unresolved(str(error.name))
     return found

@@ -1,8 +1,9 @@
 """Choosing a kernel's parameters by modelled time: ``autotune`` above ``jit``, and ``AutoTuner`` below both.
 
-Every configuration is compiled and run once on the machine model. A configuration that does not fit the chip, fails to
-compile, or gives other numbers than the reference is left out, and its reason is kept. The least time wins. Times are
-modelled, so the same configurations always give the same winner, and repeating a run would tell nothing new.
+Every configuration is compiled, and its time told by the machine model. One that does not fit the chip or fails to compile is
+left out, and its reason is kept. The least time wins, if its run gives the numbers of the reference; else it is left out too,
+and the next one runs. Times are modelled, so the same configurations always give the same winner. Where data decide how long
+a kernel takes, every configuration is run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import signal
 import sys
 import threading
@@ -19,7 +21,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import PrimFunc
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["AutoTuner", "AutotuneResult", "Rejected", "Tuned", "autotune", "set_autotune_inputs"]
 
 Config = Mapping[str, Any]
+_Made = TypeVar("_Made")
 Configs = Sequence[Config] | Mapping[str, Sequence[Any]] | Callable[..., Any]
 
 
@@ -58,8 +61,9 @@ class AutotuneResult:
         config: its parameters.
         kernel: its kernel.
         ref_latency: milliseconds that the reference took on the host; None without one.
-        tried: modelled milliseconds of every configuration that ran, best first.
-        rejected: those that did not.
+        tried: modelled milliseconds of every configuration that works as far as is known, best first: of those that are slower
+            than the best, the numbers were not compared.
+        rejected: those that do not.
     """
 
     latency: float
@@ -153,7 +157,7 @@ class AutoTuner:
     def run(
         self, warmup: float = 25, rep: float = 100, timeout: float = 100, executor: Executor | None = None
     ) -> AutotuneResult:
-        """Try every configuration and return the best.
+        """Return the best configuration whose numbers are right.
 
         Args:
             warmup: has a meaning on a device only, like ``rep``: a modelled time does not scatter.
@@ -169,33 +173,21 @@ class AutoTuner:
         waiting: list[Future[JITKernel] | None] = [None] * len(configs)
         if executor is not None:
             waiting = [executor.submit(functools.partial(compile_one, **config)) for config in configs]
-        found: list[tuple[float, int, JITKernel]] = []
-        rejected: list[Rejected] = []
-        reference = _Reference(self.profile)
-        log = _Log(len(configs))
+        search = _Search(self.profile, configs, timeout)
         for number, (config, future) in enumerate(zip(configs, waiting, strict=True)):
-            try:
-                with _at_most(timeout):
-                    kernel = compile_one(**config) if future is None else future.result(timeout)
-                    latency = reference.measure(kernel, config)
-            except Exception as error:  # noqa: BLE001  (whatever stops a configuration is its reason, and tuning goes on)
-                rejected.append(Rejected(dict(config), _reason(error)))
-                log.write(number, f"{dict(config)} left out: {rejected[-1].reason}")
-            else:
-                found.append((latency, number, kernel))
-                log.write(number, f"{dict(config)} takes {latency:.6f} ms")
-        log.close()
-        if not found:
-            notes = [f"{dict(item.config)}: {item.reason}" for item in rejected[:8]]
+            search.add(number, functools.partial(compile_one, **config) if future is None
+                       else functools.partial(future.result, timeout))
+        ranked = search.ranked()
+        if not ranked:
+            notes = [f"{dict(item.config)}: {item.reason}" for item in search.rejected[:8]]
             msg = f"none of {len(configs)} configurations works" if configs else "there is no configuration to try"
             raise TileError(msg, code="T730", location=user_location(), notes=notes,
                             help="smaller tiles, or a parameter set that compiles when it is given by hand")
-        found.sort(key=lambda item: item[:2])
-        latency, number, kernel = found[0]
-        config = dict(configs[number])
-        kernel.update_tuner_result(latency, config, reference.latency)
-        return AutotuneResult(latency, config, kernel, reference.latency,
-                              [(time_, dict(configs[index])) for time_, index, _ in found], rejected)
+        best, config = ranked[0], dict(configs[ranked[0].number])
+        reference = search.reference.latency
+        best.kernel.update_tuner_result(best.latency, config, reference)
+        return AutotuneResult(best.latency, config, best.kernel, reference,
+                              [(one.latency, dict(configs[one.number])) for one in ranked], search.rejected)
 
     def _compiler(self) -> Callable[..., JITKernel]:
         if isinstance(self.fn, Factory):
@@ -206,6 +198,75 @@ class AutoTuner:
     def __call__(self, *args: Any, **kwargs: Any) -> AutotuneResult:
         """The same as :meth:`run`."""
         return self.run(*args, **kwargs)
+
+
+@dataclass
+class _Candidate:
+    """A configuration that compiles: its place in the list, its kernel, and milliseconds as a trace and as a run tell them."""
+
+    number: int
+    kernel: JITKernel
+    foreseen: float | None
+    latency: float = math.inf
+
+
+class _Search:
+    """One tuning: the configurations that compile, and what became of the others."""
+
+    def __init__(self, profile: _Profile, configs: Sequence[Config], timeout: float) -> None:
+        self.reference = _Reference(profile)
+        self.rejected: list[Rejected] = []
+        self._configs, self._timeout = configs, timeout
+        self._candidates: list[_Candidate] = []
+        self._log = _Log(len(configs))
+
+    def _attempt(self, number: int, work: Callable[[], _Made]) -> _Made | None:
+        try:
+            with _at_most(self._timeout):
+                return work()
+        except Exception as error:  # noqa: BLE001  (whatever stops a configuration is its reason, and tuning goes on)
+            config = dict(self._configs[number])
+            self.rejected.append(Rejected(config, _reason(error)))
+            self._log.write(number, f"{config} left out: {self.rejected[-1].reason}")
+            return None
+
+    def add(self, number: int, compiled: Callable[[], JITKernel]) -> None:
+        """Compile a configuration."""
+
+        def made() -> _Candidate:
+            kernel = compiled()
+            traced = kernel.trace()
+            return _Candidate(number, kernel, None if traced is None else traced.time_us / 1000)
+
+        candidate = self._attempt(number, made)
+        if candidate is not None:
+            self._candidates.append(candidate)
+        self._log.show(number)
+
+    def ranked(self) -> list[_Candidate]:
+        """The configurations that work, best first.
+
+        What no trace tells is run; then the fastest that was foreseen, and the next while results are wrong. Once one is
+        right, and took what was foreseen, the slower ones need not run.
+        """
+        working: list[_Candidate] = []
+        trusted = True
+        for one in sorted(self._candidates, key=lambda one: (one.foreseen is not None, one.foreseen, one.number)):
+            if one.foreseen is not None and trusted and any(other.latency <= one.foreseen for other in working):
+                one.latency = one.foreseen
+            else:
+                latency = self._attempt(one.number, functools.partial(self._measured, one))
+                if latency is None:
+                    continue
+                trusted &= one.foreseen in (None, latency)
+                one.latency = latency
+            self._log.write(one.number, f"{dict(self._configs[one.number])} takes {one.latency:.6f} ms")
+            working.append(one)
+        self._log.close()
+        return sorted(working, key=lambda one: (one.latency, one.number))
+
+    def _measured(self, one: _Candidate) -> float:
+        return self.reference.measure(one.kernel, self._configs[one.number])
 
 
 class _Reference:
@@ -269,9 +330,12 @@ class _Log:
             self.file = Path("autotuner.log").open("w", encoding="utf-8")  # noqa: SIM115  (closed when tuning ends)
 
     def write(self, number: int, text: str) -> None:
-        """One configuration is done."""
+        """What became of a configuration."""
         if self.file is not None:
             self.file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {number + 1} of {self.total}: {text}\n")
+
+    def show(self, number: int) -> None:
+        """So far the configurations are compiled and timed."""
         if self.shown:
             print(f"\r\033[Kautotune: {number + 1} of {self.total} configurations", end="", file=sys.stderr)  # noqa: T201
 

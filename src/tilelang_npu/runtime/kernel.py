@@ -170,6 +170,34 @@ class JITKernel:
 
             raise_found(in_process().judge(launch.hazards, launch.recorded.program, self.name, self.prim_func))
 
+    def trace(self, *args: Any) -> Launch | None:
+        """What a launch does and takes, without values: much faster than a run. Nothing is written.
+
+        Args:
+            args: as for a call; without any, arrays as declared, where their sizes are constants.
+
+        Returns:
+            the launch with its times, traffic and hazards, equal to a run's; None where data decide what the kernel does, or
+            where there are no arguments and a size or a number is needed.
+
+        Raises:
+            TileError: as a call, as far as it does not take values to find.
+        """
+        from tilelang_npu.simulator import Launch
+
+        if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):
+            return self._with_lengths(lengths).trace(*args)
+        if args:
+            call = self.signature.bind(args)
+        elif self.signature.symbols or any(parameter.shape is None for parameter in self.params):
+            return None
+        else:
+            call = Call([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
+                         for parameter in self.params], {})
+        numbers = [call.symbols[name] for name in self.signature.symbols]
+        recorded = self.program.trace([*call.values, *numbers], blocks=self._blocks(call))
+        return None if recorded is None else Launch(recorded)
+
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
         key = tuple(lengths.items())

@@ -20,7 +20,6 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
-from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.target import Chip
 
 _NUMBERS = itertools.count(1)
@@ -39,7 +38,7 @@ class CompiledFunction:
         core: ``AIC`` or ``AIV``.
         chip: the chip it runs on.
         parallel: sub-blocks that run it.
-        stepwise: make ``run`` yield its ops instead of running them, for a schedule to run.
+        form: what is made of its ops: code that runs them, or one of the other emitters'.
 
     Attributes:
         records: what is known of each op, by the number in the events.
@@ -49,8 +48,8 @@ class CompiledFunction:
         global_sync: whether it waits for other blocks.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, stepwise: bool = False) -> None:
-        emitter = (StepwiseEmitter if stepwise else Emitter)(function, core, chip, parallel)
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: type[Emitter] = Emitter) -> None:
+        emitter = form(function, core, chip, parallel)
         emitter.emit_block(function.body.block)
         emitter.flush()
         self.function, self.core, self.parallel = function, core, parallel

@@ -23,9 +23,12 @@ from tilelang_npu.simulator.arguments import Bound, bind
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
+from tilelang_npu.simulator.codegen.traced import TracingEmitter
 from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.data_free import decided_by_data
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
@@ -104,9 +107,18 @@ class Program:
     @cached_property
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that a schedule runs."""
-        return tuple(
-            CompiledFunction(function.function, function.core, self.chip, function.parallel, stepwise=True)
-            for function in self.functions)
+        return self._in_form(StepwiseEmitter)
+
+    @cached_property
+    def traced(self) -> tuple[CompiledFunction, ...] | None:
+        """The functions in the form that only tells what they do; None where data decide that."""
+        if any(decided_by_data(function.function) is not None for function in self.functions):
+            return None
+        return self._in_form(TracingEmitter)
+
+    def _in_form(self, form: type[Emitter]) -> tuple[CompiledFunction, ...]:
+        return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel, form=form)
+                     for function in self.functions)
 
     @property
     def cores(self) -> int:
@@ -135,11 +147,7 @@ class Program:
             TileError: T401 to T405, wrong arguments; S301, deadlock; T413, no such schedule; T502, an access outside of its
                 memory.
         """
-        if not 0 < blocks <= MAX_BLOCKS:
-            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
-        if self.global_sync and blocks > self.cores:
-            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "side by side", code="S301", help="launch no more blocks than cores, and loop over the rest inside")
+        self._check_blocks(blocks)
         bound = bind(self.entry, args, blocks, self.workspace)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
@@ -149,6 +157,42 @@ class Program:
                 runs = self._all_at_once(bound, sequence) if self.global_sync else self._one_by_one(bound, sequence)
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace)
+
+    def trace(self, args: Sequence[Any], *, blocks: int) -> Recorded | None:
+        """What all blocks would record, without values: arrays give their sizes and are neither read nor written.
+
+        Args:
+            args: as for ``run``.
+            blocks: number of blocks.
+
+        Returns:
+            the launch, for times, hazards and traffic; None where data decide what the kernel does.
+
+        Raises:
+            TileError: T401 to T406, wrong arguments; S301, more blocks than can wait for each other; T502, an access outside of
+                its memory.
+        """
+        self._check_blocks(blocks)
+        if self.traced is None:
+            return None
+        bound = bind(self.entry, args, blocks, self.workspace)
+        lanes = [_Lane(self, index, sub, bound, blocks, self.traced) for index, sub in self.lanes]
+        interned: dict[Stream, Stream] = {}
+        runs = []
+        with np.errstate(all="ignore"):
+            for block in range(blocks):
+                for lane in lanes:
+                    lane.events, lane.gm = [], []
+                    lane.tell(block)
+                runs.append(_finish(block, lanes, interned))
+        return Recorded(self, bound, tuple(runs), self.workspace)
+
+    def _check_blocks(self, blocks: int) -> None:
+        if not 0 < blocks <= MAX_BLOCKS:
+            raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
+        if self.global_sync and blocks > self.cores:
+            raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
+                            "side by side", code="S301", help="launch no more blocks than cores, and loop over the rest inside")
 
     def _one_by_one(self, bound: Bound, sequence: Sequence[int]) -> list[BlockRun]:
         lanes = [_Lane(self, index, sub, bound, len(sequence)) for index, sub in self.lanes]
@@ -236,6 +280,10 @@ class _Lane:
     def call(self, block: int) -> None:
         """Run a block that waits for nobody."""
         self.start()
+        self.tell(block)
+
+    def tell(self, block: int) -> None:
+        """Run code of a block that leaves memory as it is, or whose memory is ready."""
         try:
             self.run(block, self.events, self.gm, None, _nobody)
         except Exception as error:

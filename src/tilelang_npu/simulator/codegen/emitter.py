@@ -436,6 +436,10 @@ class Emitter:
             self.scope.line(f"gm += ({', '.join(self._gm)},)")
             self._gm = []
 
+    def shown(self, text: str) -> None:
+        """A statement that prints for the kernel's author."""
+        self.line(text)
+
     def finish_op(self) -> None:
         """The lines of an op are complete."""
 

@@ -25,7 +25,7 @@ def _printf(em: Emitter, op: Any) -> None:
         texts.append(em.spelled(em.integer(ssa)) if whole else em.expression(ssa).text)
         widths.append(ssa.type.width.data if isinstance(ssa.type, IntegerType) else 64)
     show = em.constant(_formatter(str(facts_of(op.attributes)["format"]), widths), "printf")
-    em.line(f"{show}({', '.join(texts)})")
+    em.shown(f"{show}({', '.join(texts)})")
 
 
 def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
@@ -56,7 +56,7 @@ def _dump(em: Emitter, op: Any) -> None:
     em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],
               lambda slot: ScalarAccess(store=False))
     show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
-    em.line(f"{show}({em.array(buffer)})")
+    em.shown(f"{show}({em.array(buffer)})")
 
 
 def _dumper(facts: dict[str, Any], element: str) -> Callable[[Any], None]:

@@ -1,0 +1,113 @@
+"""What a trace without values tells of a launch is what a run tells; where data decide, there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from captured import KERNELS, captured
+from simulator import texts
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator import Launch, Program
+
+
+@pytest.mark.parametrize("script", KERNELS, ids=lambda path: path.stem)
+def test_the_trace_is_the_run(script: Path) -> None:
+    for run in captured(script):
+        program: Program = run.launch.recorded.program
+        arguments = [value.copy() if isinstance(value, np.ndarray) else value for value in run.before]
+        traced = program.trace(arguments, blocks=run.launch.blocks)
+        if traced is None:
+            assert script.stem == "attention_gather_vid_free"  # it reads from memory which rows it takes
+            continue
+        assert [(one.streams, one.gm) for one in traced.blocks] == [(one.streams, one.gm) for one in run.launch.recorded.blocks]
+        assert Launch(traced).cycles == run.launch.cycles
+        for array, before in zip(arguments, run.before, strict=True):
+            assert not isinstance(array, np.ndarray) or array.tobytes() == before.tobytes()
+
+
+def _with(lines: str, arguments: str = "%g: memref<64xi32, #hivm.address_space<gm>>") -> Program:
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %a = hivm.hir.pointer_cast(%address) : memref<64xi32, #hivm.address_space<ub>>
+    {lines}"""
+    return Program(parse_module(texts.module(texts.kernel("AIV", [arguments], "    %address = arith.constant 0 : i64" + body))))
+
+
+READ = "%n = memref.load %a[%c0] : memref<64xi32, #hivm.address_space<ub>>"
+INDEX = f"{READ}\n%i = arith.index_cast %n : i32 to index"
+
+
+@pytest.mark.parametrize(("lines", "free"), [
+    (READ + "\nmemref.store %n, %a[%c8] : memref<64xi32, #hivm.address_space<ub>>", True),
+    (INDEX + "\nmemref.store %n, %a[%i] : memref<64xi32, #hivm.address_space<ub>>", False),
+    (INDEX + "\n%v = memref.load %a[%i] : memref<64xi32, #hivm.address_space<ub>>", False),
+    (INDEX + "\nscf.for %k = %c0 to %i step %c1 {\n hivm.hir.pipe_barrier[<PIPE_V>]\n}", False),
+    (INDEX + "\n%t = arith.cmpi slt, %i, %c8 : index\nscf.if %t {\n hivm.hir.pipe_barrier[<PIPE_V>]\n}", False),
+    (INDEX + """
+     %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%x = %i) -> (index) {
+       memref.store %n, %a[%x] : memref<64xi32, #hivm.address_space<ub>>
+       scf.yield %c0 : index
+     }""", False),
+    (INDEX + """
+     %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%x = %c0) -> (index) {
+       memref.store %n, %a[%x] : memref<64xi32, #hivm.address_space<ub>>
+       scf.yield %i : index
+     }""", False),
+    (INDEX + """
+     %l = memref.alloca() : memref<1xindex>
+     memref.store %c0, %l[%c0] : memref<1xindex>
+     %x = memref.load %l[%c0] : memref<1xindex>
+     memref.store %n, %a[%x] : memref<64xi32, #hivm.address_space<ub>>""", True),
+    (INDEX + """
+     %l = memref.alloca() : memref<1xindex>
+     memref.store %i, %l[%c0] : memref<1xindex>
+     %x = memref.load %l[%c0] : memref<1xindex>
+     memref.store %n, %a[%x] : memref<64xi32, #hivm.address_space<ub>>""", False),
+], ids=["stored", "index of a store", "index of a load", "loop", "branch", "carried in", "carried on", "variable",
+        "variable that was read"])
+def test_where_data_decide_there_is_no_trace(lines: str, free: bool) -> None:
+    traced = _with(lines).trace([np.zeros(64, np.int32)], blocks=2)
+    assert (traced is not None) == free
+
+
+def _scaled() -> Any:
+    @tilelang.jit(target="npuir")
+    def made(M: int, tile: int) -> Any:
+        @T.prim_func
+        def scaled(A: T.Tensor((M,), "float32"), B: T.Tensor((M,), "float32")):
+            with T.Kernel(M // tile, is_npu=True) as (block, _):
+                a = T.alloc_shared((tile,), "float32")
+                T.copy(A[block * tile], a)
+                T.vmul(a, 2.0, a)
+                T.printf("block %d\\n", block)
+                T.copy(a, B[block * tile])
+
+        return scaled
+
+    return made(4096, 256)
+
+
+def test_a_kernel_tells_its_time_without_arrays(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = _scaled()
+    traced = kernel.trace()
+    assert capsys.readouterr().out == ""
+    a, b = np.ones(4096, np.float32), np.zeros(4096, np.float32)
+    assert kernel.trace(a, b).time_us == traced.time_us
+    assert not b.any()
+    kernel(a, b)
+    assert kernel.last_launch.time_us == traced.time_us
+    assert traced.hazards == kernel.last_launch.hazards == []
+
+
+def test_a_trace_wants_arrays_that_fit() -> None:
+    with pytest.raises(TileError, match="T403"):
+        _scaled().trace(np.ones(4096, np.float32), np.zeros((2, 2), np.float32))
