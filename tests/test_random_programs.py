@@ -103,7 +103,7 @@ def make(M, N, rows, trips, stages):
 """
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(program=steps(), style=st.sampled_from(["vector", "tile", "parallel"]), rows=st.sampled_from([1, 3, 8]),
        trips=st.integers(1, 4), spare=st.integers(0, 5), columns=st.sampled_from([8, 17, 64, 100]), seed=st.integers(0, 999))
 def test_vector_programs(tmp_path_factory: pytest.TempPathFactory, program: list[Step], style: str, rows: int, trips: int,
@@ -158,7 +158,7 @@ def make(M, N, K, BM, BN, BK, stages):
 """
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(program=st.one_of(st.just([]), steps(count=1, reductions=False)), shape=st.tuples(*[st.integers(1, 70)] * 3),
        tile=st.tuples(*[st.sampled_from([16, 32])] * 3), transposed=st.tuples(st.booleans(), st.booleans()),
        seed=st.integers(0, 999))
@@ -216,7 +216,7 @@ def make(trips, stages):
 """
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(program=st.one_of(st.just([]), steps(count=1, reductions=False)), trips=st.integers(1, 5), twice=st.booleans(),
        seed=st.integers(0, 999))
 def test_values_that_pass_between_the_cores_in_a_loop(tmp_path_factory: pytest.TempPathFactory, program: list[Step],

@@ -30,7 +30,7 @@ ALLOCATION = st.tuples(st.integers(1, 4).map(lambda n: 32 * n), st.integers(0, 6
 PROBLEM = st.lists(ALLOCATION, min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=PROBLEM)
 def test_what_is_alive_together_does_not_overlap(problem: list[tuple[int, int, int]]) -> None:
     lives = _lives(problem)
@@ -58,7 +58,7 @@ def _first_fit(lives: tuple[Life, ...]) -> int:
     return max(start + life.nbytes for start, life in taken)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(problem=PROBLEM.filter(lambda p: len(p) <= 5))
 def test_what_fits_in_some_order_is_nearly_always_found(problem: list[tuple[int, int, int]]) -> None:
     lives = _lives(problem)
