@@ -22,6 +22,8 @@ from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
 from tilelang_npu.target import Chip
 
+Form = Callable[[FuncOp, str, Chip, int], Emitter]
+"""What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
 _NUMBERS = itertools.count(1)
 _VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
 """A line of generated code that makes an array over a memory."""
@@ -48,7 +50,7 @@ class CompiledFunction:
         global_sync: whether it waits for other blocks.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: type[Emitter] = Emitter) -> None:
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = Emitter) -> None:
         emitter = form(function, core, chip, parallel)
         emitter.emit_block(function.body.block)
         emitter.flush()

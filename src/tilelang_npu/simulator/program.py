@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.simulator.codegen.traced import TracingEmitter
-from tilelang_npu.simulator.compiled import CompiledFunction, functions_of
+from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
+from tilelang_npu.simulator.compiled import CompiledFunction, Form, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.data_free import decided_by_data
@@ -116,7 +117,7 @@ class Program:
             return None
         return self._in_form(TracingEmitter)
 
-    def _in_form(self, form: type[Emitter]) -> tuple[CompiledFunction, ...]:
+    def _in_form(self, form: Form) -> tuple[CompiledFunction, ...]:
         return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel, form=form)
                      for function in self.functions)
 
@@ -134,7 +135,7 @@ class Program:
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
-            schedule: str | None = None) -> Recorded:
+            schedule: str | None = None, observer: Observer | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -142,19 +143,25 @@ class Program:
             blocks: number of blocks.
             order: the order in which blocks run, or the seed of a random one.
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
+            observer: sees every op that writes before and behind it.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; S301, deadlock; T413, no such schedule; T502, an access outside of its
-                memory.
+            TileError: T401 to T405, wrong arguments; S301, deadlock; T413, no such schedule, or one with an observer; T502, an
+                access outside of its memory.
         """
         self._check_blocks(blocks)
+        if schedule is not None and observer is not None:
+            raise TileError(f"numbers are watched in the program's own order, not in {schedule!r}", code="T413",
+                            help="ask for one of the two")
         bound = bind(self.entry, args, blocks, self.workspace)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule))
             else:
-                runs = self._all_at_once(bound, sequence) if self.global_sync else self._one_by_one(bound, sequence)
+                functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
+                run = self._all_at_once if self.global_sync else self._one_by_one
+                runs = run(bound, sequence, functions)
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace)
 
@@ -194,8 +201,8 @@ class Program:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
                             "side by side", code="S301", help="launch no more blocks than cores, and loop over the rest inside")
 
-    def _one_by_one(self, bound: Bound, sequence: Sequence[int]) -> list[BlockRun]:
-        lanes = [_Lane(self, index, sub, bound, len(sequence)) for index, sub in self.lanes]
+    def _one_by_one(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction]) -> list[BlockRun]:
+        lanes = [_Lane(self, index, sub, bound, len(sequence), functions) for index, sub in self.lanes]
         runs = []
         interned: dict[Stream, Stream] = {}
         for block in sequence:
@@ -206,8 +213,9 @@ class Program:
             runs.append(_finish(block, lanes, interned))
         return runs
 
-    def _all_at_once(self, bound: Bound, sequence: Sequence[int]) -> list[BlockRun]:
-        table = {block: [_Lane(self, index, sub, bound, len(sequence)) for index, sub in self.lanes] for block in sequence}
+    def _all_at_once(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction]) -> list[BlockRun]:
+        table = {block: [_Lane(self, index, sub, bound, len(sequence), functions) for index, sub in self.lanes]
+                 for block in sequence}
         _together([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}

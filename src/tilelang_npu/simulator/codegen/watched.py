@@ -1,0 +1,64 @@
+"""Code that runs its ops and shows every one that touches numbers to an observer, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.target import Chip
+
+
+class Observer(Protocol):
+    """What the generated code calls around an op that writes numbers."""
+
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
+               writes: Sequence[NDArray[Any]]) -> object:
+        """The op is about to run; what is returned comes back afterwards."""
+
+    def after(self, kept: object) -> None:
+        """It has run."""
+
+
+class WatchingEmitter(Emitter):
+    """As ``Emitter``, with an observer.
+
+    Args:
+        observer: who is called.
+        function, core, chip, parallel: as for ``Emitter``.
+    """
+
+    _watched = ""
+
+    def __init__(self, observer: Observer, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        super().__init__(function, core, chip, parallel)
+        self._observer = self.constant(observer, "watch")
+
+    def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
+               work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
+        """Record the op and call the observer ahead of it; ops that write no numbers are of no interest."""
+        self.finish_op()
+        made = super().record(op, pipe, operands, work)
+        if any(operand.writes and operand.name != "temp_buffer" for operand in operands):
+            reads, writes = (self._views(operands, writes=writes) for writes in (False, True))
+            given = f"{self.constant(op, 'op')}, {self.constant(made, 'record')}"
+            self._watched = self.fresh("w")
+            self.scope.line(f"{self._watched} = {self._observer}.before(bid, sid, {given}, ({reads}), ({writes}))", op)
+        return made
+
+    def _views(self, operands: Sequence[Operand], *, writes: bool) -> str:
+        chosen = [operand for operand in operands if (operand.writes if writes else operand.reads)]
+        return "".join(f"{self.array(operand.buffer)}, " for operand in chosen if operand.name != "temp_buffer")
+
+    def finish_op(self) -> None:
+        """Call the observer behind the op."""
+        if self._watched:
+            self.scope.line(f"{self._observer}.after({self._watched})", self.current)
+            self._watched = ""
+
