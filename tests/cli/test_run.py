@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilelang_npu.cli.run import own_arguments
@@ -168,3 +169,59 @@ def test_a_script_keeps_its_own_future_statements(tmp_path: Path) -> None:
     file.write_text("def outer(n):\n    def inner():\n        def f(x: [n] * n): ...\n        return f\n    return inner\n"
                     "assert outer(2)().__annotations__ == {'x': [2, 2]}\n")
     assert execute(file, [], "__main__", transform=lambda tree: tree).code == 0
+
+
+SOFTMAX = '''
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def softmax(M, N):
+    @T.prim_func
+    def softmax(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
+        with T.Kernel(M, is_npu=True) as (row, _):
+            a = T.alloc_shared((1, N), "float16")
+            total = T.alloc_shared((1, 1), "float16")
+            T.copy(A[row, 0], a)
+            T.vexp(a, a)
+            T.reduce(a, total, dims=1, reduce_mode="sum")
+            T.vdiv(a, total, a)
+            T.copy(a, B[row, 0])
+    return softmax
+
+x = np.zeros((8, 64), np.float16)
+for row in (3, 6):
+    x[row, 5] = 20
+    softmax(8, 64)(x)
+'''
+
+
+def test_numbers_tell_the_line_once_for_all_launches(tool, tmp_path: Path) -> None:
+    path = tmp_path / "softmax.py"
+    path.write_text(SOFTMAX)
+    done = tool("run", path, "--numbers")
+    assert done.code == 0, done.err
+    assert done.out.count("numbers[") == 2
+    told = done.out[done.out.index("numbers["):]
+    assert told == (
+        "numbers[S402]: a finite number becomes infinite: 1 of 64 elements of a\n"
+        f"  {path}:14  T.vexp(a, a)\n"
+        "  first at [0, 5] in block 3, AIV0: src0 = 20.0 gives inf\n\n"
+        "numbers[S401]: NaN is born: 1 of 64 elements of a\n"
+        f"  {path}:16  T.vdiv(a, total, a)\n"
+        "  first at [0, 5] in block 3, AIV0: src0 = inf, src1 = inf gives nan\n")
+    assert "numbers[" not in tool("run", path).out
+    assert "T413" in tool("run", path, "--numbers", "--schedule", "late").err
+
+
+def test_numbers_of_an_mlir_file(tool, tmp_path: Path) -> None:
+    path = tmp_path / "softmax.py"
+    path.write_text(SOFTMAX)
+    assert tool("run", path, "--mlir", tmp_path).code == 0
+    x = np.zeros((8, 64), np.float16)
+    x[2, 1] = 20
+    np.savez(tmp_path / "in.npz", arr_0=x, arr_1=np.zeros_like(x))
+    done = tool("sim", tmp_path / "softmax.mlir", "--npz", tmp_path / "in.npz", "--numbers")
+    assert done.code == 0, done.err
+    assert ["block 2" in line for line in done.out.splitlines() if "first at" in line] == [True, True]

@@ -23,7 +23,7 @@ from tilelang_npu.runtime.launches import Record, record
 from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
 
-__all__ = ["Outcome", "add_schedule", "chosen", "execute"]
+__all__ = ["Outcome", "add_numbers", "add_schedule", "chosen", "execute"]
 
 
 @dataclass
@@ -52,14 +52,23 @@ def add_schedule(parser: argparse.ArgumentParser) -> None:
                         " a kernel that lacks one may then give wrong numbers")
 
 
+def add_numbers(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--numbers``."""
+    parser.add_argument("--numbers", action="store_true",
+                        help="tell where NaN and infinities are born, what conversions lose, and sums in half precision that"
+                        " swallow what is added; the exit code stays as it is")
+
+
 @contextlib.contextmanager
-def chosen(*, chip: str | None = None, schedule: str | None = None) -> Iterator[None]:
-    """Make ``--chip`` the chip of kernels that name none, and ``--schedule`` the order in which kernels run.
+def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: bool = False) -> Iterator[None]:
+    """Make ``--chip`` the chip of kernels that name none, ``--schedule`` the order in which kernels run; watch ``--numbers``.
 
     Raises:
-        TileError: T701 there is no such chip; T413 there is no such schedule.
+        TileError: T701 there is no such chip; T413 there is no such schedule, or numbers are to be watched in it.
     """
     given = {}
+    if numbers:
+        given[environment.NUMBERS.name] = "1"
     if chip is not None:
         given[environment.CHIP.name] = find_chip(chip, None).name
     if schedule is not None:

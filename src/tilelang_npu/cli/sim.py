@@ -12,7 +12,7 @@ import numpy as np
 
 from tilelang_npu.cli.files import existing, read_text, write_text
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import add_schedule
+from tilelang_npu.cli.script import add_numbers, add_schedule
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.runtime.targets import find_chip
@@ -44,13 +44,14 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
     add_sanitizer(parser)
     add_schedule(parser)
+    add_numbers(parser)
     parser.set_defaults(command=sim)
 
 
 def sim(args: argparse.Namespace) -> int:
     """Run the file."""
     from tilelang_npu.dialects.text import parse_module
-    from tilelang_npu.simulator import Launch, Program
+    from tilelang_npu.simulator import Launch, Numbers, Program
 
     session = sanitizer_of(args)
     chip = None if args.chip is None else find_chip(args.chip, None)
@@ -62,12 +63,16 @@ def sim(args: argparse.Namespace) -> int:
         msg = f"{args.file} does not say how many blocks to launch"
         raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
     try:
-        launch = Launch(program.run(values, blocks=blocks, schedule=args.schedule))
+        watch = Numbers() if args.numbers else None
+        recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch)
+        launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
     except TileError as error:
         if session is not None:
             conclude(session, args.report, error)
         raise
     print(launch.summary(program.name))
+    for number in launch.numbers:
+        print(f"\n{number}")
     if args.save is not None:
         directory = Path(args.save)
         directory.mkdir(parents=True, exist_ok=True)

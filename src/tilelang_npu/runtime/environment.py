@@ -14,8 +14,8 @@ from pathlib import Path
 from tilelang_npu.errors import TileError
 
 __all__ = [
-    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY", "SURVEY_ROOT",
-    "VARIABLES", "Variable", "cache_directory", "check",
+    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY",
+    "SURVEY_ROOT", "VARIABLES", "Variable", "cache_directory", "check",
 ]
 
 
@@ -42,11 +42,12 @@ CACHE_DIR = Variable("TILELANG_CACHE_DIR", "directory of the kernel cache")
 DISABLE_CACHE = Variable("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
 CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
 SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
+NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
 SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
 SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, SANITIZE)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE)
 
 _PREFIX = "TILELANG_NPU_"
 

@@ -145,14 +145,16 @@ class JITKernel:
                 T410 the grid's tiles do not cover a result, and what the machine finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
-        from tilelang_npu.simulator import Launch
+        from tilelang_npu.simulator import Launch, Numbers
 
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
         numbers = [call.symbols[name] for name in self.signature.symbols]
         schedule = environment.SCHEDULE.text() or None
-        launch = Launch(self.program.run([*call.values, *numbers], blocks=self._blocks(call), schedule=schedule))
+        watch = Numbers() if environment.NUMBERS.is_on() else None
+        recorded = self.program.run([*call.values, *numbers], blocks=self._blocks(call), schedule=schedule, observer=watch)
+        launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
         self.last_launch = launch
         launches.launched(self, launch)
         self._check_written(launch, call)

@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tilelang_npu.runtime.log import logger
+
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.sanitizer import Sanitizer
     from tilelang_npu.simulator import Launch
     from tilelang_npu.simulator.causes import Finding
+    from tilelang_npu.simulator.numbers import NumberFinding
 
 __all__ = ["Record", "Tally", "are_sanitized", "clock_us", "compiled", "launched", "record"]
 
@@ -26,6 +29,7 @@ class Tally:
         count: how often it ran.
         total_us: modelled time of all runs.
         findings: what the sanitizer found in them, each cause once.
+        numbers: what was seen of the numbers, each line and kind from the first run that shows it.
     """
 
     kernel: JITKernel
@@ -33,6 +37,7 @@ class Tally:
     count: int = 0
     total_us: float = 0.0
     findings: list[Finding] = field(default_factory=list)
+    numbers: dict[object, NumberFinding] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -93,6 +98,9 @@ def compiled(kernel: JITKernel) -> None:
 def launched(kernel: JITKernel, launch: Launch) -> None:
     """Tell the open records about a run. A record keeps the last run of a kernel; a run's events take memory."""
     _Clock.now += launch.time_us
+    if not _OPEN:
+        for number in launch.numbers:
+            logger.warning("%s: %s", kernel.name, number)
     for opened in _OPEN:
         tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
         if tally is None:
@@ -101,6 +109,8 @@ def launched(kernel: JITKernel, launch: Launch) -> None:
         tally.last = launch
         tally.count += 1
         tally.total_us += launch.time_us
+        for number in launch.numbers:
+            tally.numbers.setdefault(number.key, number)
         if opened.sanitizer is not None:
             from tilelang_npu.simulator.causes import merged
 

@@ -18,6 +18,7 @@ from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import Stream, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
+from tilelang_npu.simulator.numbers import NumberFinding
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import PIPES, Expansion
@@ -63,13 +64,15 @@ class Launch:
     Args:
         recorded: the finished launch.
         hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
+        numbers: what was seen of the numbers, where somebody watched them.
 
     Attributes:
         sample: kinds of blocks that were timed, and how many there are.
     """
 
-    def __init__(self, recorded: Recorded, *, hazards: bool = False) -> None:
+    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = ()) -> None:
         self.recorded = recorded
+        self.numbers = list(numbers)
         self.chip: Chip = recorded.program.chip
         self.blocks = len(recorded.blocks)
         self.name = recorded.program.name

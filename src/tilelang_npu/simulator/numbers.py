@@ -58,6 +58,11 @@ class NumberFinding:
     elements: int = 0
     of: int = 0
 
+    @property
+    def key(self) -> object:
+        """Equal for the same line and kind in another run."""
+        return self.code, self.op, self.location, self.core[:3]
+
     def __str__(self) -> str:
         name = f" of {self.buffer}" if self.buffer else ""
         text = self.location.source().strip() if self.location is not None else ""
@@ -110,13 +115,13 @@ class Numbers:
 
     def _tell(self, code: str, core: CoreId, record: OpRecord, reads: Sequence[Array], written: Array,
               where: NDArray[np.bool_], label: str) -> None:
-        key = code, record.core, record.name, record.location or record.number
+        key = code, record.name, record.location or record.number, record.core
         found = self._found.get(key)
         if found is None:
             index = tuple(int(number) for number in np.argwhere(where)[0])
             sources = [access.name for access in record.accesses if access.reads and access.name != "temp_buffer"]
-            given = [f"{name} = {array[index]}" for name, array in zip(_numbered(sources), reads, strict=True)
-                     if array.shape == written.shape]
+            given = [f"{name} = {np.broadcast_to(array, written.shape)[index]}"
+                     for name, array in zip(_numbered(sources), reads, strict=True) if _spreads(array, written)]
             said = f"{', '.join(given) or record.name} gives {written[index]}"
             found = self._found[key] = NumberFinding(
                 code, record.name, record.location, core.label, label, core.block, index, said)
@@ -127,6 +132,11 @@ class Numbers:
 def _numbered(names: Sequence[str]) -> list[str]:
     """Names, with numbers where one stands for several."""
     return [f"{name}{names[:place].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
+
+
+def _spreads(array: Array, other: Array) -> bool:
+    """Whether each element of ``other`` has one of ``array`` that it comes from."""
+    return array.ndim == other.ndim and all(have in (1, size) for have, size in zip(array.shape, other.shape, strict=True))
 
 
 def _same(array: Array, other: Array) -> bool:
