@@ -1,12 +1,13 @@
 """Give ``mmadL1`` the two events that keep its loads of L0A and L0B off the halves that are still being multiplied.
 
-The macro loads one half while it multiplies the other. Events 0 and 1 of M -> MTE1 say that a half is free: they are
+The macro loads one half while it multiplies the other. Two events of M -> MTE1 say that a half is free: they are
 set in front of the first macro of a function, passed on by each, and waited for behind the last (hivm.md 3.5). The
 macro also takes the iteration it is in, for the parity of the halves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -19,8 +20,8 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu.dialects import hivm
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.insert_sync import iteration
-
-HALVES = (0, 1)
+from tilelang_npu.transforms.sync.event_ids import l0_halves
+from tilelang_npu.transforms.sync.own_flags import flags_by_name
 
 
 def _holds(op: Operation) -> bool:
@@ -32,22 +33,23 @@ def _guard(function: func.FuncOp) -> None:
     emit = Emitter(entry)
     holders = [op for op in entry.ops if _holds(op)]
     macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op)]
-    for number in HALVES:
+    halves = l0_halves(flags_by_name(function))
+    for number in halves:
         with emit.before(holders[0]):
             emit.insert(hivm.SetFlagOp("M", "MTE1", number))
-    for number in reversed(HALVES):
+    for number in reversed(halves):
         with emit.after(holders[-1]):
             emit.insert(hivm.WaitFlagOp("M", "MTE1", number))
     for macro in macros:
-        _pass_on(emit, macro)
+        _pass_on(emit, macro, halves)
 
 
-def _pass_on(emit: Emitter, macro: hivm.MmadL1Op) -> None:
+def _pass_on(emit: Emitter, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
     loop = macro.parent_op()
     with emit.before(macro):
         unused = emit.constant(-1, i64)
         counter = emit.as_i64(iteration(emit, loop)) if isinstance(loop, scf.ForOp) else unused
-        halves = [emit.constant(number, i64) for number in HALVES]
+        halves = [emit.constant(number, i64) for number in numbers]
         made = emit.insert(hivm.MmadL1Op(
             macro.a, macro.b, macro.c, macro.init_condition, macro.real_m, macro.real_k, macro.real_n,
             bias=macro.per_channel_bias, a_transpose=macro.a_transpose is not None,

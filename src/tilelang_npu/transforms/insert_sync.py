@@ -4,7 +4,8 @@ For each block, each pair of accesses that can touch a common byte (one of them 
 must be done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet
 themselves only every N iterations. Demands are met by events set right behind the producer and waited for right in
 front of the consumer, reduced to those that nothing else implies. Events that cross iterations are set once in front
-of their loop and waited for once behind it, so that a loop may run any number of times, none included.
+of their loop and waited for once behind it, so that a loop may run any number of times, none included. Flags that the
+author wrote keep their numbers to themselves, and what they order is not ordered twice.
 
 Runs after planning.
 """
@@ -25,6 +26,7 @@ from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
 from tilelang_npu.transforms.sync.items import BlockItems, build
+from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.sync.solve import solve
 
 
@@ -43,6 +45,7 @@ class _Writer:
     def __init__(self, function: func.FuncOp):
         self.function = function
         self.emit = Emitter(function.body.block)
+        self.flags = flags_by_name(function)
         self.solved: list[tuple[BlockItems, Order]] = []
 
     def collect(self, body: BlockItems) -> None:
@@ -50,12 +53,12 @@ class _Writer:
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        self.solved.append((body, solve(body)))
+        self.solved.append((body, solve(body, own_events(body, self.flags))))
 
     def write(self) -> None:
         macros = any(isinstance(op, hivm.MmadL1Op) for op in self.function.walk())
         events = [Placed(event, body) for body, order in self.solved for event in order.events]
-        for placed in allocate(events, macros=macros):
+        for placed in allocate(events, self.flags, macros=macros):
             order = next(order for body, order in self.solved if body is placed.body)
             order.events = [event for event in order.events if event is not placed.event]
             order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason))

@@ -8,14 +8,16 @@ out, the events of that pair stop taking turns, and what is still too much becom
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tilelang_npu.transforms.sync.cover import Event
 from tilelang_npu.transforms.sync.items import BlockItems
 
 EVENT_IDS = 8  # hivm.md 6.3, step 7
-PING_PONG = ("M", "MTE1", 2)  # guard-l0 keeps ids 0 and 1 of M -> MTE1
+PING_PONG = ("M", "MTE1")  # guard-l0 keeps two ids of M -> MTE1
+Name = tuple[tuple[str, str], int]
+"""From pipe, to pipe, and the number of an event."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,37 @@ class Placed:
         return 2 * items[event.set_after].last + 1, 2 * items[event.wait_before].first
 
 
-def allocate(events: Sequence[Placed], *, macros: bool) -> list[Placed]:
-    """Give every event its ids; returns those that found none."""
+def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
+    """Numbers of a pair of pipes that nobody uses, lowest first."""
+    return [number for number in range(EVENT_IDS) if ((source, target), number) not in used]
+
+
+def l0_halves(used: Container[Name]) -> list[int]:
+    """The ids that guard-l0 keeps: the two lowest that nobody uses."""
+    return free_numbers(used, *PING_PONG)[:2]
+
+
+def allocate(events: Sequence[Placed], used: Container[Name] = (), *, macros: bool) -> list[Placed]:
+    """Give every event its ids; returns those that found none.
+
+    Args:
+        events: the events.
+        used: names that the author's own flags have.
+        macros: whether there are multiplications that guard-l0 will give two ids.
+    """
     pairs: dict[tuple[str, str], list[Placed]] = defaultdict(list)
     for placed in events:
         pairs[placed.event.source, placed.event.target].append(placed)
     left: list[Placed] = []
     for (source, target), group in sorted(pairs.items()):
-        first = PING_PONG[2] if macros and (source, target) == PING_PONG[:2] else 0
-        failed = colour(group, range(first, EVENT_IDS))
+        free = free_numbers(used, source, target)
+        if macros and (source, target) == PING_PONG:
+            free = free[2:]
+        failed = colour(group, free)
         if failed:
             for placed in group:
                 _stop_alternating(placed.event)
-            failed = colour(group, range(first, EVENT_IDS))
+            failed = colour(group, free)
         left += failed
     return left
 

@@ -7,7 +7,7 @@ barrier is taken out again if the rest still covers every demand (transitive red
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Order
@@ -72,12 +72,13 @@ def _alternates_here(body: BlockItems, touch: Touch) -> bool:
     return parent is not None and parent() is body.block
 
 
-def solve(body: BlockItems) -> Order:
-    """Events and barriers for one block (not for the blocks nested in it)."""
+def solve(body: BlockItems, own: Sequence[Event] = ()) -> Order:
+    """Events and barriers for one block (not for the blocks nested in it), beside the author's own."""
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
     order = Order(count, inner, user)
+    order.given.extend(own)
     asked: list[Demand] = []
     for demand in demands(body):
         asked.append(demand)
