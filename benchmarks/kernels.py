@@ -26,19 +26,19 @@ class Case:
     """A kernel under measurement.
 
     Attributes:
-        kernel: compiles it.
-        inputs: makes its inputs.
+        kernel: compiles it for a size: rows and columns of the matrices, positions of a sequence.
+        inputs: makes its inputs of that size.
         by_hand: the same in NumPy, tile by tile.
     """
 
-    kernel: Callable[[], Any]
-    inputs: Callable[[np.random.Generator], tuple[Array, ...]]
+    kernel: Callable[[int], Any]
+    inputs: Callable[[np.random.Generator, int], tuple[Array, ...]]
     by_hand: Callable[..., Array]
 
 
-def gemm() -> Any:
-    """1024 x 1024 x 1024 in fp16, tiles of 128 x 128 x 64."""
-    M, N, K, tile_M, tile_N, tile_K = 1024, 1024, 1024, 128, 128, 64
+def gemm(size: int) -> Any:
+    """size x size x size in fp16, tiles of 128 x 128 x 64."""
+    M, N, K, tile_M, tile_N, tile_K = size, size, size, 128, 128, 64
     columns = N // tile_N
 
     @T.prim_func
@@ -56,24 +56,65 @@ def gemm() -> Any:
     return tilelang.compile(gemm, out_idx=[-1], target="npuir")
 
 
-def gemm_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
-    return rng.standard_normal((1024, 1024)).astype(np.float16), rng.standard_normal((1024, 1024)).astype(np.float16)
+def gemm_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return tuple(rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
 
 
 def gemm_by_hand(a: Array, b: Array) -> Array:
-    c = np.empty((1024, 1024), np.float16)
-    for i in range(0, 1024, 128):
-        for j in range(0, 1024, 128):
+    size = len(a)
+    c = np.empty((size, size), np.float16)
+    for i in range(0, size, 128):
+        for j in range(0, size, 128):
             tile = np.zeros((128, 128), np.float32)
-            for k in range(0, 1024, 64):
+            for k in range(0, size, 64):
                 tile += a[i : i + 128, k : k + 64].astype(np.float32) @ b[k : k + 64, j : j + 128].astype(np.float32)
             c[i : i + 128, j : j + 128] = tile
     return c
 
 
-def softmax() -> Any:
-    """1024 x 1024 in fp32, 8 rows at a time on each Vector core."""
-    M, N, rows = 1024, 1024, 8
+def linear(size: int) -> Any:
+    """x @ w + bias of size x size in fp16: the product on the Cube cores, the sum on the Vector cores."""
+    M, N, K, tile_M, tile_N, tile_K = size, size, size, 64, 128, 64
+    columns = N // tile_N
+
+    @T.prim_func
+    def linear(X: T.Tensor((M, K), "float16"), W: T.Tensor((K, N), "float16"), B: T.Tensor((1, N), "float32"),
+               Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // tile_M * columns, is_npu=True) as (block, _):
+            x = T.alloc_shared((tile_M, tile_K), "float16")
+            w = T.alloc_shared((tile_K, tile_N), "float16")
+            y = T.alloc_fragment((tile_M, tile_N), "float32")
+            bias = T.alloc_shared((1, tile_N), "float32")
+            T.copy(B[0, block % columns * tile_N], bias)
+            for k in T.Pipelined(K // tile_K, num_stages=2):
+                T.copy(X[block // columns * tile_M, k * tile_K], x)
+                T.copy(W[k * tile_K, block % columns * tile_N], w)
+                T.gemm(x, w, y, initC=(k == 0))
+            T.vadd(y, bias, y)
+            T.copy(y, Y[block // columns * tile_M, block % columns * tile_N])
+
+    return tilelang.compile(linear, out_idx=[-1], target="npuir")
+
+
+def linear_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return (*gemm_inputs(rng, size), rng.standard_normal((1, size)).astype(np.float32))
+
+
+def linear_by_hand(x: Array, w: Array, bias: Array) -> Array:
+    size = len(x)
+    y = np.empty((size, size), np.float32)
+    for i in range(0, size, 64):
+        for j in range(0, size, 128):
+            tile = np.zeros((64, 128), np.float32)
+            for k in range(0, size, 64):
+                tile += x[i : i + 64, k : k + 64].astype(np.float32) @ w[k : k + 64, j : j + 128].astype(np.float32)
+            y[i : i + 64, j : j + 128] = tile + bias[:, j : j + 128]
+    return y
+
+
+def softmax(size: int) -> Any:
+    """size x size in fp32, on each Vector core as many rows at a time as have 8192 elements."""
+    M, N, rows = size, size, 8192 // size
 
     @T.prim_func
     def softmax(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
@@ -92,26 +133,28 @@ def softmax() -> Any:
     return tilelang.compile(softmax, out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
 
 
-def softmax_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
-    return (rng.standard_normal((1024, 1024)).astype(np.float32),)
+def softmax_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return (rng.standard_normal((size, size)).astype(np.float32),)
 
 
 def softmax_by_hand(x: Array) -> Array:
     y = np.empty_like(x)
-    for i in range(0, 1024, 8):
-        tile = x[i : i + 8].copy()
+    rows = 8192 // len(x)
+    for i in range(0, len(x), rows):
+        tile = x[i : i + rows].copy()
         tile -= tile.max(axis=1, keepdims=True)
         np.exp(tile, out=tile)
         tile /= tile.sum(axis=1, keepdims=True)
-        y[i : i + 8] = tile
+        y[i : i + rows] = tile
     return y
 
 
-HEADS, SEQUENCE, DIM, TILE = 2, 1024, 64, 64
+HEADS, DIM, TILE = 2, 64, 64
 
 
-def flash() -> Any:
-    """Attention with an online softmax: 2 heads, 1024 positions, 64 wide, tiles of 64 x 64."""
+def flash(size: int) -> Any:
+    """Attention with an online softmax: 2 heads, size positions, 64 wide, tiles of 64 x 64."""
+    SEQUENCE = size
     scale = DIM**-0.5
     tiles = SEQUENCE // TILE
 
@@ -176,20 +219,21 @@ def flash() -> Any:
     return tilelang.compile(flash, out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
 
 
-def flash_inputs(rng: np.random.Generator) -> tuple[Array, ...]:
-    return tuple(rng.standard_normal((HEADS * SEQUENCE, DIM)).astype(np.float16) for _ in range(3))
+def flash_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return tuple(rng.standard_normal((HEADS * size, DIM)).astype(np.float16) for _ in range(3))
 
 
 def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
     out = np.empty_like(q)
+    size = len(q) // HEADS
     scale = np.float32(DIM**-0.5)
-    for row in range(0, HEADS * SEQUENCE, TILE):
-        first = row // SEQUENCE * SEQUENCE
+    for row in range(0, HEADS * size, TILE):
+        first = row // size * size
         rows = q[row : row + TILE].astype(np.float32)
         largest = np.full((TILE, 1), -(2.0**30), np.float32)
         total = np.zeros((TILE, 1), np.float32)
         result = np.zeros((TILE, DIM), np.float32)
-        for column in range(first, first + SEQUENCE, TILE):
+        for column in range(first, first + size, TILE):
             s = rows @ k[column : column + TILE].astype(np.float32).T * scale
             new = np.maximum(largest, s.max(axis=1, keepdims=True))
             s = np.exp(s - new)
@@ -203,6 +247,7 @@ def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
 
 CASES = {
     "gemm": Case(gemm, gemm_inputs, gemm_by_hand),
+    "linear": Case(linear, linear_inputs, linear_by_hand),
     "softmax": Case(softmax, softmax_inputs, softmax_by_hand),
     "flash": Case(flash, flash_inputs, flash_by_hand),
 }

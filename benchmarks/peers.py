@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,11 +17,18 @@ Work = Callable[..., Callable[[], object]]
 
 @dataclass(frozen=True)
 class Peer:
-    """One interpreter: takes the inputs, gives what is timed; None with the reason where it is not installed."""
+    """One interpreter: takes the inputs, gives what is timed; None with the reason where it is not installed.
+
+    Attributes:
+        finds_races: whether it can look for races.
+        races: the same while it does.
+    """
 
     name: str
     work: Work | None = None
     missing: str = ""
+    finds_races: bool = False
+    races: Work | None = None
 
 
 def of(benchmark: str) -> Iterator[Peer]:
@@ -30,7 +38,9 @@ def of(benchmark: str) -> Iterator[Peer]:
         if benchmark in works:
             absent = [package for package in needs if find_spec(package) is None]
             if absent:
-                yield Peer(name, missing=f"{', '.join(absent)} not installed")
+                yield Peer(name, missing=f"{', '.join(absent)} not installed", finds_races=works is PALLAS)
+            elif works is PALLAS:
+                yield Peer(name, works[benchmark], finds_races=True, races=partial(works[benchmark], detect_races=True))
             else:
                 yield Peer(name, works[benchmark])
 
@@ -78,7 +88,7 @@ def triton_softmax(x: Array) -> Callable[[], object]:
     return lambda: kernel[(1024,)](source, out, 1024)
 
 
-def pallas_gemm(a: Array, b: Array) -> Callable[[], object]:
+def pallas_gemm(a: Array, b: Array, *, detect_races: bool = False) -> Callable[[], object]:
     """128 x 128 x 64 tiles, fp32 accumulation in the output block."""
     import jax
     import jax.numpy as jnp
@@ -98,13 +108,13 @@ def pallas_gemm(a: Array, b: Array) -> Callable[[], object]:
         in_specs=[pl.BlockSpec((128, 64), lambda i, j, k: (i, k)), pl.BlockSpec((64, 128), lambda i, j, k: (k, j))],
         out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
         out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
-        interpret=pltpu.InterpretParams(),
+        interpret=pltpu.InterpretParams(detect_races=detect_races),
     )
     left, right = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
     return lambda: jax.block_until_ready(call(left, right))
 
 
-def pallas_softmax(x: Array) -> Callable[[], object]:
+def pallas_softmax(x: Array, *, detect_races: bool = False) -> Callable[[], object]:
     """8 rows per block."""
     import jax
     import jax.numpy as jnp
@@ -121,7 +131,7 @@ def pallas_softmax(x: Array) -> Callable[[], object]:
         in_specs=[pl.BlockSpec((8, 1024), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((8, 1024), lambda i: (i, 0)),
         out_shape=jax.ShapeDtypeStruct((1024, 1024), jnp.float32),
-        interpret=pltpu.InterpretParams(),
+        interpret=pltpu.InterpretParams(detect_races=detect_races),
     )
     source = jnp.asarray(x)
     return lambda: jax.block_until_ready(call(source))

@@ -1,10 +1,11 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,softmax,flash,import,compile] [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,import,compile] [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
-interpreter and Pallas' TPU interpreter are measured where they are installed.
+interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
+without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas.
 """
 
 from __future__ import annotations
@@ -28,12 +29,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import kernels
 import peers
 
-BENCHMARKS = ("gemm", "softmax", "flash", "import", "compile")
+BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "import", "compile")
+SIZES = (1024, 4096)
+"""Sizes at which the sanitizer is measured; all else is measured at the first."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; ``ratio`` is to NumPy in the same benchmark, 0 where there is nothing to compare with."""
+    """One line of the table.
+
+    Attributes:
+        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; 0 where there is nothing to compare with.
+    """
 
     benchmark: str
     subject: str
@@ -56,11 +63,11 @@ def median(work: Callable[[], object], repeat: int) -> float:
 def compared(name: str, repeat: int) -> Iterator[Row]:
     """A kernel of ours, of NumPy, and of the peers that are installed."""
     case = kernels.CASES[name]
-    inputs = case.inputs(np.random.default_rng(0))
+    inputs = case.inputs(np.random.default_rng(0), SIZES[0])
     with threadpool_limits(1, "blas"):
         floor = median(lambda: case.by_hand(*inputs), repeat)
         yield Row(name, "NumPy by hand", floor, 1.0)
-        kernel = case.kernel()
+        kernel = case.kernel(SIZES[0])
         np.testing.assert_allclose(
             np.asarray(kernel(*inputs), np.float32), np.asarray(case.by_hand(*inputs), np.float32), rtol=2e-2, atol=2e-2
         )
@@ -87,6 +94,45 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
                 yield Row(name, peer.name, theirs, theirs / floor)
 
 
+def sanitizing(repeat: int) -> Iterator[Row]:
+    """What the sanitizer adds to a run that is timed, as ``sanitize=True`` does it."""
+    for name, case in kernels.CASES.items():
+        for size in SIZES:
+            inputs = case.inputs(np.random.default_rng(0), size)
+            kernel = case.kernel(size)
+            with threadpool_limits(1, "blas"):
+                yield from _pair(f"{name} {size}", *(_called(kernel, inputs, sanitize=on) for on in (False, True)),
+                                 repeat if size == SIZES[0] else max(2, repeat // 2))
+        for peer in peers.of(name):
+            if peer.finds_races and peer.work is None:
+                yield Row("sanitize", f"{name}, {peer.name}", float("nan"), note=peer.missing)
+            elif peer.work is not None and peer.races is not None:
+                inputs = case.inputs(np.random.default_rng(0), SIZES[0])
+                yield from _pair(f"{name}, {peer.name}", peer.work(*inputs), peer.races(*inputs), max(1, repeat // 2))
+
+
+def _called(kernel: Any, inputs: tuple[Any, ...], *, sanitize: bool) -> Callable[[], object]:
+    def call() -> object:
+        kernel.sanitize = sanitize
+        return kernel(*inputs)
+
+    return call
+
+
+def _pair(name: str, plain: Callable[[], object], sanitized: Callable[[], object], repeat: int) -> Iterator[Row]:
+    """Both in turn, so that what else the machine does falls on both alike; of each the least."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(repeat + 1):
+        for work, kept in zip((plain, sanitized), times, strict=True):
+            start = time.perf_counter()
+            work()
+            if number:
+                kept.append((time.perf_counter() - start) * 1000)
+    without, beside = map(min, times)
+    yield Row("sanitize", name, without, 1.0)
+    yield Row("sanitize", "  and races", beside, beside / without)
+
+
 def importing(repeat: int) -> Iterator[Row]:
     """What ``import tilelang_npu`` costs above ``import numpy``, each the least of several fresh interpreters."""
 
@@ -109,7 +155,7 @@ def compiling(repeat: int) -> Iterator[Row]:
     from tilelang_npu.runtime import cache
 
     def once() -> object:
-        return kernels.CASES["gemm"].kernel().program
+        return kernels.CASES["gemm"].kernel(SIZES[0]).program
 
     tilelang_npu.disable_cache()
 
@@ -125,7 +171,9 @@ def compiling(repeat: int) -> Iterator[Row]:
 def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
     """All lines, as they are measured."""
     for name in chosen:
-        if name == "import":
+        if name == "sanitize":
+            yield from sanitizing(repeat)
+        elif name == "import":
             yield from importing(repeat)
         elif name == "compile":
             yield from compiling(repeat)
@@ -144,11 +192,11 @@ def main() -> int:
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     done = []
-    print(f"{'benchmark':<10} {'subject':<28} {'ms':>10} {'x NumPy':>9}  note")
+    print(f"{'benchmark':<10} {'subject':<34} {'ms':>10} {'ratio':>9}  note")
     for row in rows(chosen, args.repeat):
         done.append(row)
         ratio = f"{row.ratio:9.2f}" if row.ratio else " " * 9
-        print(f"{row.benchmark:<10} {row.subject:<28} {row.milliseconds:10.2f} {ratio}  {row.note}".rstrip(), flush=True)
+        print(f"{row.benchmark:<10} {row.subject:<34} {row.milliseconds:10.2f} {ratio}  {row.note}".rstrip(), flush=True)
     if args.json:
         Path(args.json).write_text(json.dumps([asdict(row) for row in done], indent=1) + "\n", encoding="utf-8")
     return 0

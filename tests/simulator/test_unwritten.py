@@ -97,3 +97,19 @@ def test_an_accumulator_that_is_never_cleared() -> None:
 
     (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
     assert (hazard.code, hazard.memory, hazard.buffer) == ("S221", "L0C", "c")
+
+
+def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((N,), "float32"), Y: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            count = T.alloc_ub((8,), "int32")
+            x = T.alloc_ub((N,), "float32")
+            T.copy(X, x)
+            if count[0] > 0:
+                T.tile.add(x, x, x)
+            T.copy(x, Y)
+
+    (hazard,) = _launch(main, np.ones(N, np.float32), np.zeros(N, np.float32)).hazards
+    assert (hazard.code, hazard.second) == ("S221", None)
+    assert hazard.missing == "which ops the block runs, or where, depends on them"

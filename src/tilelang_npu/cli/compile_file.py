@@ -16,7 +16,7 @@ from tilelang_npu.errors import TileError
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["add_to", "compile_file"]
+__all__ = ["add_to", "compile_file", "named", "parted"]
 
 
 def add_to(commands: Any) -> None:
@@ -43,7 +43,7 @@ def compile_file(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    file, name = _parted(args.file)
+    file, name = parted(args.file)
     path = existing(file)
     with contextlib.redirect_stdout(sys.stderr):
         outcome = execute(path, [], "__main__" if name is None else path.stem)
@@ -51,7 +51,7 @@ def _print(args: argparse.Namespace) -> int:
         print(outcome.complaint, file=sys.stderr)
     if outcome.code and name is not None:
         return outcome.code
-    kernels = outcome.record.kernels if name is None else [_named(outcome, name, file)]
+    kernels = outcome.record.kernels if name is None else [named(outcome, name, file)]
     if not kernels and outcome.code:
         return outcome.code
     if not kernels:
@@ -62,15 +62,20 @@ def _print(args: argparse.Namespace) -> int:
     return outcome.code  # a script that failed after it compiled something is read for what it compiled
 
 
-def _parted(spec: str) -> tuple[str, str | None]:
-    """File and kernel; a colon inside a path that exists is the path's."""
+def parted(spec: str) -> tuple[str, str | None]:
+    """The file and the kernel that ``FILE[:KERNEL]`` names; a colon inside a path that exists is the path's."""
     file, colon, name = spec.rpartition(":")
     if not colon or Path(spec).exists() or not name.isidentifier():
         return spec, None
     return file, name
 
 
-def _named(outcome: Outcome, name: str, file: str) -> JITKernel:
+def named(outcome: Outcome, name: str, file: str) -> JITKernel:
+    """The kernel of that name at a script's top level.
+
+    Raises:
+        TileError: T803 there is none.
+    """
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime import factory
     from tilelang_npu.runtime.kernel import JITKernel

@@ -60,16 +60,17 @@ def show(findings: Sequence[Finding]) -> None:
             print(f"\nallowed[{finding.code}]: {finding.location or finding.hazard.first.op}: {finding.allowed}")
 
 
-def conclude(session: Sanitizer, report: str | None, ended: BaseException | None = None) -> int:
+def conclude(session: Sanitizer, report: str | None, ended: BaseException | Sequence[TileError] | None = None) -> int:
     """What comes at the end of a session: allowances that let nothing pass, the report, and the exit code.
 
     Args:
         session: the session.
         report: the file to write, or None.
-        ended: what the run ended with; it is in the report too, and what would have come behind it is not judged.
+        ended: what the run ended with, or errors beside the findings; they are in the report too, and as something may not have
+            been reached, allowances are not judged.
     """
-    errors = [ended] if isinstance(ended, TileError) else []
-    idle = session.idle() if ended is None else []
+    errors = [ended] if isinstance(ended, TileError) else list(ended) if isinstance(ended, Sequence) else []
+    idle = [] if ended else session.idle()
     if report is not None:
         write_findings(report, session.findings, [*errors, *idle])
     sys.stdout.flush()

@@ -19,6 +19,7 @@ from typing import Any
 from tilelang_npu import compat
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.checking import Checker
 from tilelang_npu.runtime.launches import Record, record
 from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
@@ -90,6 +91,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: boo
 
 def execute(
     path: Path, arguments: Sequence[str], module_name: str, *, sanitizer: Sanitizer | None = None,
+    checker: Checker | None = None,
     names: Mapping[str, object] | None = None, transform: Callable[[ast.AST], ast.AST] | None = None,
 ) -> Outcome:
     """Run a script to its end, whatever the end is.
@@ -99,6 +101,7 @@ def execute(
         arguments: ``sys.argv`` behind the script's name.
         module_name: ``"__main__"``, or another name where the part under ``if __name__ == "__main__"`` is not to run.
         sanitizer: looks for hazards in every run of a kernel.
+        checker: looks at kernels in place of running them.
         names: further names that the script sees.
         transform: what to make of the script's syntax tree before it runs.
     """
@@ -106,13 +109,13 @@ def execute(
     old_argv, old_path = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    with record(sanitizer=sanitizer) as done:
+    with record(sanitizer=sanitizer, checker=checker) as done:
         outcome = Outcome(0, {}, done)
         try:
             if transform is None:
                 outcome.names = runpy.run_path(str(path), dict(names or {}), module_name)
             else:
-                _run_tree(transform(ast.parse(path.read_bytes(), str(path))), path, module_name, names or {})
+                outcome.names = _run_tree(transform(ast.parse(path.read_bytes(), str(path))), path, module_name, names or {})
         except SystemExit as end:
             outcome.error = end
             outcome.code, outcome.complaint = _exit_code(end.code)
@@ -129,8 +132,8 @@ def execute(
     return outcome
 
 
-def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, object]) -> None:
-    """Run a syntax tree as the module of that name."""
+def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, object]) -> dict[str, Any]:
+    """Run a syntax tree as the module of that name, and give its names."""
     assert isinstance(tree, ast.Module)
     module = types.ModuleType(module_name)
     vars(module).update(names, __file__=str(path), __builtins__=__builtins__)
@@ -140,6 +143,7 @@ def _run_tree(tree: ast.AST, path: Path, module_name: str, names: Mapping[str, o
     finally:
         if before is not None:
             sys.modules[module_name] = before
+    return dict(vars(module))
 
 
 def _exit_code(code: object) -> tuple[int, str]:

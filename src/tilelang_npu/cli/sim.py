@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.tensors import Array
     from tilelang_npu.simulator.arguments import Parameter
 
-__all__ = ["add_to", "sim"]
+__all__ = ["add_to", "blocks_of", "parameters_of", "sim"]
 
 
 def add_to(commands: Any) -> None:
@@ -56,12 +56,9 @@ def sim(args: argparse.Namespace) -> int:
     session = sanitizer_of(args)
     chip = None if args.chip is None else find_chip(args.chip, None)
     program = Program(parse_module(read_text(args.file), args.file), chip)
-    parameters = _parameters(program.entry)
+    parameters = parameters_of(program.entry)
     values = _values(args, parameters)
-    blocks = args.blocks or _blocks(program.entry)
-    if blocks is None:
-        msg = f"{args.file} does not say how many blocks to launch"
-        raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
+    blocks = args.blocks or blocks_of(program.entry, args.file)
     try:
         watch = Numbers() if args.numbers else None
         recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch)
@@ -87,14 +84,22 @@ def sim(args: argparse.Namespace) -> int:
     return conclude(session, args.report)
 
 
-def _blocks(entry: FuncOp) -> int | None:
+def blocks_of(entry: FuncOp, file: str) -> int:
+    """How many blocks a kernel says to launch.
+
+    Raises:
+        TileError: T807 it does not.
+    """
     from xdsl.dialects.builtin import IntegerAttr
 
     blocks = entry.attributes.get("hacc.block_dim")
-    return blocks.value.data if isinstance(blocks, IntegerAttr) else None
+    if isinstance(blocks, IntegerAttr):
+        return blocks.value.data
+    msg = f"{file} does not say how many blocks to launch"
+    raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
 
 
-def _parameters(entry: FuncOp) -> list[Parameter]:
+def parameters_of(entry: FuncOp) -> list[Parameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
     from tilelang_npu.simulator.arguments import GRID, parameters
 

@@ -145,24 +145,31 @@ class JITKernel:
                 T410 the grid's tiles do not cover a result, and what the machine finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
-        from tilelang_npu.simulator import Launch, Numbers
-
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
-        numbers = [call.symbols[name] for name in self.signature.symbols]
+        checker = launches.checker()
+        if checker is None:
+            self._run(call)
+        else:
+            self.last_launch = checker.look_at(self, call)
+        results = [like_caller(call.values[position], args) for position in self.out_idx]
+        if not results:
+            return None if self.dialect == "npuir" else []
+        return results[0] if len(results) == 1 else results
+
+    def _run(self, call: Call) -> None:
+        """Run a call, and look at what came of it."""
+        from tilelang_npu.simulator import Launch, Numbers
+
         schedule = environment.SCHEDULE.text() or None
         watch = Numbers() if environment.NUMBERS.is_on() else None
-        recorded = self.program.run([*call.values, *numbers], blocks=self._blocks(call), schedule=schedule, observer=watch)
+        recorded = self.program.run(self.machine_arguments(call), blocks=self.blocks(call), schedule=schedule, observer=watch)
         launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
         self.last_launch = launch
         launches.launched(self, launch)
         self._check_written(launch, call)
         self._check_hazards(launch)
-        results = [like_caller(call.values[position], args) for position in self.out_idx]
-        if not results:
-            return None if self.dialect == "npuir" else []
-        return results[0] if len(results) == 1 else results
 
     def _check_hazards(self, launch: Launch) -> None:
         """Raise the hazards of a run, where that is asked for and nobody else tells them."""
@@ -196,9 +203,9 @@ class JITKernel:
         else:
             call = Call([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
                          for parameter in self.params], {})
-        numbers = [call.symbols[name] for name in self.signature.symbols]
-        recorded = self.program.trace([*call.values, *numbers], blocks=self._blocks(call))
-        return None if recorded is None else Launch(recorded)
+        if not self.program.data_free:
+            return None
+        return Launch(self.program.trace(self.machine_arguments(call), blocks=self.blocks(call)))
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
@@ -220,7 +227,11 @@ class JITKernel:
         finally:
             kernel.last_launch = self.last_launch
 
-    def _blocks(self, call: Call) -> int:
+    def machine_arguments(self, call: Call) -> list[Any]:
+        """What the compiled function takes: the values of a call, and those of the symbolic dimensions behind them."""
+        return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
+
+    def blocks(self, call: Call) -> int:
         """How many blocks a run launches.
 
         Raises:

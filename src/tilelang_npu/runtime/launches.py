@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from tilelang_npu.runtime.log import logger
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.checking import Checker
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.sanitizer import Sanitizer
     from tilelang_npu.simulator import Launch
     from tilelang_npu.simulator.causes import Finding
     from tilelang_npu.simulator.numbers import NumberFinding
 
-__all__ = ["Record", "Tally", "are_sanitized", "clock_us", "compiled", "launched", "record"]
+__all__ = ["Record", "Tally", "are_sanitized", "checker", "clock_us", "compiled", "launched", "record"]
 
 
 @dataclass(eq=False)
@@ -48,11 +49,13 @@ class Record:
         kernels: kernels that were compiled or taken from the cache, in order, each once.
         tallies: the runs of each kernel, in the order of first runs.
         sanitizer: looks for hazards in every run; None where nobody asked for that.
+        checker: looks at kernels in place of running them; None where they run.
     """
 
     kernels: list[JITKernel] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
     sanitizer: Sanitizer | None = None
+    checker: Checker | None = None
 
     def milliseconds(self) -> float:
         """Modelled time of all runs together."""
@@ -74,13 +77,14 @@ def clock_us() -> float:
 
 
 @contextmanager
-def record(*, sanitizer: Sanitizer | None = None) -> Iterator[Record]:
+def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None) -> Iterator[Record]:
     """Collect the kernels that are compiled and run inside the ``with``.
 
     Args:
         sanitizer: looks for races and broken flag protocols in every run.
+        checker: looks at kernels in place of running them.
     """
-    opened = Record(sanitizer=sanitizer)
+    opened = Record(sanitizer=sanitizer, checker=checker)
     _OPEN.append(opened)
     try:
         yield opened
@@ -122,3 +126,8 @@ def are_sanitized() -> bool:
     """Whether somebody looks for hazards in every run and will tell."""
     return any(opened.sanitizer is not None for opened in _OPEN)
 
+
+
+def checker() -> Checker | None:
+    """Who looks at kernels in place of running them; None where they run."""
+    return next((opened.checker for opened in reversed(_OPEN) if opened.checker is not None), None)

@@ -10,6 +10,7 @@ import atexit
 import inspect
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from tilelang_npu.errors import SanitizerError, TileError
 from tilelang_npu.runtime.allowances import Allowance, beside
@@ -41,7 +42,7 @@ class Sanitizer:
         self._options = list(allowances)
         self._comments: dict[Allowance, bool] = {}
         self._used: set[Allowance] = set()
-        self._read: set[tuple[str, int, int]] = set()
+        self._programs: WeakSet[Program] = WeakSet()
 
     def judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None = None) -> list[Finding]:
         """The findings of a launch, those that are let pass marked so.
@@ -55,10 +56,10 @@ class Sanitizer:
         Raises:
             TileError: T414 a comment of the kernel cannot be read or has no reason.
         """
-        for file, (first, last) in _lines(program, function).items():
-            if (file, first, last) not in self._read:
-                self._read.add((file, first, last))
+        if program not in self._programs:
+            for file, (first, last) in _lines(program, function).items():
                 self._comments.update(dict.fromkeys(beside(file, first, last), True))
+            self._programs.add(program)
         parts: dict[Allowance | None, list[Hazard]] = {}
         for hazard in hazards:
             allowance = next((one for one in (*self._comments, *self._options) if one.covers(hazard)), None)

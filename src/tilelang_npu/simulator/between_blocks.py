@@ -96,6 +96,7 @@ class _Check:
         self.memory = memory
         self.records = [recorded.program.functions[index].records for index, _ in recorded.program.lanes]
         self.found: dict[object, Hazard] = {}
+        self._runs = {run.block: run for run in recorded.blocks}
         self._replayed: dict[int, Sequence[NDArray[Any] | None]] = {}
         self._places: dict[int, list[tuple[int, int, Access, Footprint]]] = {}
         accesses = [access for records in self.records for record in records for access in record.accesses
@@ -138,21 +139,25 @@ class _Check:
 
     def _may_meet(self) -> bool:
         """Whether the stretches of memory that two blocks touch, from first to last byte, overlap."""
-        spans = []
-        for run in self.recorded.blocks:
-            lows, highs = [], []
-            for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
-                listed = self._listed(lane, stream)
-                if listed:
-                    starts = np.asarray(offsets, np.int64)[[where for where, _, _, _ in listed]]
-                    starts += [self.memory.delta[access.buffer] for _, _, access, _ in listed]
-                    self.grain = gcd(self.grain, int(np.gcd.reduce(starts)))
-                    lows.append(int(starts.min()))
-                    highs.append(int((starts + [shape.end for _, _, _, shape in listed]).max()))
-            if lows:
-                spans.append((min(lows), max(highs)))
-        spans.sort()
-        return any(start < end for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        alike: dict[tuple[int, int], list[int]] = {}  # by lane and stream, the blocks that did just that
+        for place, run in enumerate(self.recorded.blocks):
+            for lane, stream in enumerate(run.streams):
+                alike.setdefault((lane, id(stream)), []).append(place)
+        lows = np.full(len(self.recorded.blocks), self.memory.size, np.int64)
+        highs = np.zeros_like(lows)
+        for (lane, _), places in alike.items():
+            runs = [self.recorded.blocks[place] for place in places]
+            listed = self._listed(lane, runs[0].streams[lane])
+            if listed:
+                picked = [where for where, _, _, _ in listed]
+                starts = np.array([run.gm[lane] for run in runs], np.int64)[:, picked]
+                starts += [self.memory.delta[access.buffer] for _, _, access, _ in listed]
+                self.grain = gcd(self.grain, int(np.gcd.reduce(starts, axis=None)))
+                lows[places] = np.minimum(lows[places], starts.min(axis=1))
+                highs[places] = np.maximum(highs[places], (starts + [shape.end for _, _, _, shape in listed]).max(axis=1))
+        touched = np.flatnonzero(lows < highs)
+        order = touched[np.argsort(lows[touched], kind="stable")]
+        return bool((lows[order[1:]] < np.maximum.accumulate(highs[order])[:-1]).any())
 
     def _marked(self) -> list[Hazard]:
         """Mark each written byte with its block, then look whose marks others meet."""
@@ -190,6 +195,7 @@ class _Check:
             seen[...] = run.block
             return
         blocks = {run.block, *np.unique(seen[others]).tolist()} - {_SEVERAL}
+        self.recorded.replay.settle(blocks)
         if all(self._leaves(block, use, others) for block in blocks):
             seen[...] = np.where(others, _SEVERAL, run.block)
         else:
@@ -246,14 +252,16 @@ class _Check:
         if after is None:
             if len(self._replayed) == REPLAYED:
                 self._replayed.clear()
-            arrays = self.recorded.program.again(self.recorded.bound, block, len(self.recorded.blocks))
-            after = [array if number in self.memory.delta else None for number, array in enumerate(arrays)]
+            again = self.recorded.replay.after(self._runs[block])
+            if again is None:
+                return True  # not decided: the replay says so
+            after = [array if number in self.memory.delta else None for number, array in enumerate(again.arrays)]
             self._replayed[block] = after
         grain, shape = self.grain, use.shape
         sizes, strides = (*shape.sizes, shape.element // grain, grain), (*shape.strides, grain, 1)
         offset = use.offset - self.memory.delta[use.access.buffer]
         one, two = (np.ndarray(sizes, np.uint8, arrays[use.access.buffer], offset, strides)
-                    for arrays in (after, self.recorded.bound.arrays))
+                    for arrays in (after, self.recorded.replay.arrays))
         return bool(np.array_equal(one[where], two[where]))
 
     def _record(self, run: BlockRun, use: _Use) -> OpRecord:

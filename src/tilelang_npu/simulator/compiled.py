@@ -7,6 +7,7 @@ import linecache
 import re
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -20,6 +21,8 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
+from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
+from tilelang_npu.simulator.data_uses import DataUses
 from tilelang_npu.target import Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
@@ -114,6 +117,20 @@ class CompiledFunction:
                              notes=(str(error),), help="check the data that it takes positions from")
         return TileError(f"the operands of {name} do not fit each other {where}", code="T502", location=location,
                          notes=(str(error),), help="the sizes of source and destination must agree")
+
+
+class TracedFunction(CompiledFunction):
+    """A device function that computes nothing.
+
+    Attributes:
+        witness: stands in for the numbers that it reads from memory.
+        data: what depends on them.
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        self.witness = Witness()
+        self.data = DataUses(function)
+        super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.witness, self.data))
 
 
 def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:

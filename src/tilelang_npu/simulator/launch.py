@@ -74,7 +74,7 @@ class Launch:
         self.recorded = recorded
         self.numbers = list(numbers)
         self.chip: Chip = recorded.program.chip
-        self.blocks = len(recorded.blocks)
+        self.blocks = recorded.count
         self.name = recorded.program.name
         costs = CostModel(self.chip)
         self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]

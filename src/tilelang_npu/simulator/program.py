@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +24,22 @@ from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
-from tilelang_npu.simulator.codegen.traced import TracingEmitter
 from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
-from tilelang_npu.simulator.compiled import CompiledFunction, Form, functions_of
+from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
-from tilelang_npu.simulator.data_free import decided_by_data
-from tilelang_npu.simulator.events import Stream
+from tilelang_npu.simulator.events import Bounded, Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
+from tilelang_npu.simulator.replay import Replay
 from tilelang_npu.simulator.steps import Expansion
 from tilelang_npu.target import Chip
 from tilelang_npu.target import chip as find_chip
 
 WORKSPACE_BYTES = 32768
 """Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
+BLOCK_EVENTS = 5_000_000
+"""Ops of a core's work on one block at which a trace gives up: where data end a loop, it may never end without them."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"
 MIX_1_1 = 31
@@ -74,6 +75,22 @@ class Recorded:
     bound: Bound
     blocks: tuple[BlockRun, ...]
     workspace_bytes: int
+    count: int
+    """Blocks of the launch; a trace of many may hold but some of them."""
+    traced: bool = False
+    """Whether nothing was computed."""
+
+    @cached_property
+    def replay(self) -> Replay:
+        """Further runs of single blocks."""
+        return Replay(self)
+
+
+class Again(NamedTuple):
+    """What a further run of a block left: the arrays, and per core its events and GM offsets."""
+
+    arrays: tuple[NDArray[Any] | None, ...]
+    recorded: list[tuple[list[Any], list[int]]]
 
 
 class Program:
@@ -106,16 +123,26 @@ class Program:
         self.workspace = WORKSPACE_BYTES if asked is None else asked
 
     @cached_property
+    def written(self) -> frozenset[int]:
+        """The arguments that some op writes."""
+        return frozenset(access.buffer for function in self.functions for record in function.records
+                         for access in record.accesses if access.memory == "gm" and access.writes)
+
+    @cached_property
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that a schedule runs."""
         return self._in_form(StepwiseEmitter)
 
     @cached_property
-    def traced(self) -> tuple[CompiledFunction, ...] | None:
-        """The functions in the form that only tells what they do; None where data decide that."""
-        if any(decided_by_data(function.function) is not None for function in self.functions):
-            return None
-        return self._in_form(TracingEmitter)
+    def traced(self) -> tuple[TracedFunction, ...]:
+        """The functions in the form that only tells what they do."""
+        return tuple(TracedFunction(function.function, function.core, self.chip, function.parallel)
+                     for function in self.functions)
+
+    @property
+    def data_free(self) -> bool:
+        """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
+        return not any(function.data.uses for function in self.traced)
 
     def _in_form(self, form: Form) -> tuple[CompiledFunction, ...]:
         return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel, form=form)
@@ -163,36 +190,44 @@ class Program:
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, functions)
         runs.sort(key=lambda run: run.block)
-        return Recorded(self, bound, tuple(runs), self.workspace)
+        return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
-    def trace(self, args: Sequence[Any], *, blocks: int) -> Recorded | None:
-        """What all blocks would record, without values: arrays give their sizes and are neither read nor written.
+    def trace(self, args: Sequence[Any], *, blocks: int, value: int | None = None, most: int | None = None) -> Recorded:
+        """What blocks would record, without values: nothing is computed and nothing written.
 
         Args:
-            args: as for ``run``.
+            args: as for ``run``; arrays give their sizes, and the numbers that the scalar unit reads from them.
             blocks: number of blocks.
+            value: what stands in for every number that is read from memory; None takes it from the arrays, 0 on chip.
+            most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
 
         Returns:
-            the launch, for times, hazards and traffic; None where data decide what the kernel does.
+            the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
 
         Raises:
             TileError: T401 to T406, wrong arguments; S301, more blocks than can wait for each other; T502, an access outside of
-                its memory.
+                its memory; T511, a block comes to no end.
         """
         self._check_blocks(blocks)
-        if self.traced is None:
-            return None
         bound = bind(self.entry, args, blocks, self.workspace)
-        lanes = [_Lane(self, index, sub, bound, blocks, self.traced) for index, sub in self.lanes]
+        for function in self.traced:
+            function.witness.value = value
+        lanes = [_Lane(self, index, sub, bound, blocks, self.traced, poison=0) for index, sub in self.lanes]
+        for lane in lanes:
+            lane.start()
         interned: dict[Stream, Stream] = {}
-        runs = []
+        runs: list[BlockRun] = []
+        chosen = list(range(blocks))
         with np.errstate(all="ignore"):
-            for block in range(blocks):
+            while chosen:
+                block = chosen.pop(0)
                 for lane in lanes:
-                    lane.events, lane.gm = [], []
+                    lane.events, lane.gm = Bounded(BLOCK_EVENTS), []
                     lane.tell(block)
                 runs.append(_finish(block, lanes, interned))
-        return Recorded(self, bound, tuple(runs), self.workspace)
+                if most is not None and len(runs) == 1:
+                    chosen = _sample(blocks, most // max(1, sum(map(len, runs[0].streams))))
+        return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
 
     def _check_blocks(self, blocks: int) -> None:
         if not 0 < blocks <= MAX_BLOCKS:
@@ -221,7 +256,8 @@ class Program:
         interned: dict[Stream, Stream] = {}
         return [_finish(block, lanes, interned) for block, lanes in table.items()]
 
-    def again(self, bound: Bound, block: int, blocks: int, *, poison: int = POISON) -> tuple[NDArray[Any] | None, ...]:
+    def again(self, bound: Bound, block: int, blocks: int, *, poison: int = POISON,
+              spans: Mapping[int, tuple[int, int]] | None = None) -> Again:
         """What the arrays of a launch hold after one block has run once more; the arrays themselves stay as they are.
 
         Args:
@@ -229,12 +265,15 @@ class Program:
             block: the block.
             blocks: how many the launch has.
             poison: the byte that fills on-chip memory at first.
+            spans: bytes of the written arrays that the block is known to access, first and behind the last; the others are 0
+                in what it runs on. None takes all.
         """
-        arrays = tuple(None if array is None else array.copy() for array in bound.arrays)
+        arrays = tuple(array if array is None or number not in self.written else _part(array, spans, number)
+                       for number, array in enumerate(bound.arrays))
         lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks, poison=poison) for index, sub in self.lanes]
         with one_blas_thread(), np.errstate(all="ignore"):
             _together(lanes, [block], self)
-        return arrays
+        return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
 
     def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy) -> list[BlockRun]:
         """As many blocks at a time as the chip has cores, op by op in the policy's order."""
@@ -326,6 +365,25 @@ def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) 
         stream = tuple(lane.events)
         streams.append(interned.setdefault(stream, stream))
     return BlockRun(block, tuple(streams), tuple(array("q", lane.gm) for lane in lanes))
+
+
+def _part(array: NDArray[Any], spans: Mapping[int, tuple[int, int]] | None, number: int) -> NDArray[Any]:
+    """A copy of an array, or of the part that counts."""
+    if spans is None:
+        return array.copy()
+    made = np.zeros_like(array)  # memory that is not touched costs nothing
+    first, end = spans.get(number, (0, 0))
+    made[first:end] = array[first:end]
+    return made
+
+
+def _sample(blocks: int, most: int) -> list[int]:
+    """The blocks behind the first one to trace: all, or as many as are affordable, ends first and the rest spread evenly."""
+    if blocks <= most + 1:
+        return list(range(1, blocks))
+    ends = {1, 2, blocks - 2, blocks - 1}
+    spread = {round(place) for place in np.linspace(1, blocks - 1, max(most, 2))}
+    return sorted(block for block in ends | spread if 0 < block < blocks)
 
 
 def _nobody(flag: int, group: str) -> None:

@@ -87,12 +87,20 @@ def _site(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRe
 
 def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | None:
     """The suspect with the store of the first byte that depends on it; None where no byte does."""
-    program, bound = recorded.program, recorded.bound
-    first, second = (program.again(bound, run.block, len(recorded.blocks), poison=poison) for poison in (POISON, OTHER))
-    for buffer, (one, two) in enumerate(zip(first, second, strict=True)):
-        if one is None or two is None or bound.parameters[buffer].role == "workspace":
+    bound = recorded.bound
+    first, second = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
+    if first is None or second is None:
+        return None  # not decided: the replay says so
+    if first.recorded != second.recorded:
+        what = "which ops the block runs, or where, depends on them"
+        return Hazard(suspect.code, suspect.kind, suspect.first, None, suspect.memory, suspect.start, suspect.end, what,
+                      run.block, suspect.buffer)
+    spans = recorded.replay.spans(run)
+    for buffer, (one, two) in enumerate(zip(first.arrays, second.arrays, strict=True)):
+        if one is None or two is None or bound.parameters[buffer].role == "workspace" or buffer not in spans:
             continue
-        differ = np.flatnonzero(one != two)
+        start, end = spans[buffer]
+        differ = start + np.flatnonzero(one[start:end] != two[start:end])
         if differ.size:
             byte = int(differ[0])
             store, label = _writer(recorded, run, buffer, byte)

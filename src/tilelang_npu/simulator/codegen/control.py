@@ -117,7 +117,7 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
     scopes = [_branch(em, op, block, carried) for block in branches]
     for number, scope in enumerate(scopes):
         if scope.lines or number == 0:
-            outer.line("else:" if number else f"if {condition.text}:", op)
+            outer.line("else:" if number else f"if {em.decided(op, condition.text)}:", op)
             if not scope.lines:
                 scope.line("pass")
             scope.close()
@@ -169,7 +169,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     test = em.expression(condition.operands[0])
     _assign(em, results, condition.operands[1:], op)
     em.flush()
-    em.line(f"if not {test.text}: break", op)
+    em.line(f"if not {em.decided(op, test.text)}: break", op)
     for one, arg in zip(results, after.args, strict=True):
         em.values[arg] = one.value(scope)
     em.emit_block(after)

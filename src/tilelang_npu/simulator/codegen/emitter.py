@@ -443,6 +443,14 @@ class Emitter:
     def finish_op(self) -> None:
         """The lines of an op are complete."""
 
+    def read(self, name: str, element: str) -> None:
+        """Set a variable to the number in an array of one element."""
+        self.line(f"{name} = {element}.item()")
+
+    def decided(self, op: Operation, condition: str) -> str:
+        """The condition of a branch or an open loop, as it is written."""
+        return condition
+
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
         """Set a flag between cores."""
         self.line(f"set_flag({self.spelled(flag)}, {group!r})", op)

@@ -253,7 +253,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
         place = _element(em, op, em.buffer(op.memref), op.indices)
         em.record(op, "S", [Operand(place, reads=True, writes=False, pipe="S", name="memref")],
                   lambda slot: ScalarAccess(store=False))
-        em.line(f"{name} = {em.array(place)}.item()")
+        em.read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
         em.values[result] = Expr(name, em.scope)
     elif bounds(kind) != (None, None) or str(kind) == "index":

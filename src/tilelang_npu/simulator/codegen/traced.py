@@ -1,23 +1,66 @@
-"""Code that only tells what its ops are: which run, in which order, on which bytes. No array is read or written.
+"""Code that only tells what its ops are: which run, in which order, on which bytes. Nothing is computed and nothing written.
 
-What it takes from memory is whatever lies there, so that it is of use only where data decide nothing (``data_free``).
+Every view is still made, so that an access beyond the end of its memory is found. Numbers that the scalar unit reads from a
+tensor or a buffer are not known: a :class:`Witness` stands in for them, and notes which ways branches went that depend on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.target import Chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.data_uses import DataUses
+
+
+class Witness:
+    """Stands in for numbers that the kernel reads.
+
+    Attributes:
+        value: what is read, wherever it is read; None gives what the arrays hold.
+        ways: by op how its condition came out.
+    """
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+        self.ways: dict[int, set[bool]] = {}
+
+    def read(self, element: Any) -> Any:
+        """A number that the scalar unit reads, from an array of one element."""
+        if self.value is None:
+            return element.item()
+        return np.asarray(self.value).astype(element.dtype).item()
+
+    def way(self, number: int, condition: Any) -> bool:
+        """Note how a condition comes out."""
+        self.ways.setdefault(number, set()).add(bool(condition))
+        return bool(condition)
 
 
 class TracingEmitter(Emitter):
-    """As ``Emitter``, for code that leaves out what its ops do."""
+    """As ``Emitter``, for code that leaves out what its ops do.
+
+    Args:
+        witness: what the generated code asks for numbers.
+        data: what depends on them.
+        function, core, chip, parallel: as for ``Emitter``.
+    """
 
     _inside = False
+
+    def __init__(self, witness: Witness, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        super().__init__(function, core, chip, parallel)
+        self._witness = self.constant(witness, "witness")
+        self._branches = data.branches
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
@@ -30,6 +73,14 @@ class TracingEmitter(Emitter):
         """A statement of the scalar unit; those of an op are left out."""
         if not self._inside:
             super().line(text, op)
+
+    def read(self, name: str, element: str) -> None:
+        """Ask the witness for a number."""
+        self.line(f"{name} = {self._witness}.read({element})")
+
+    def decided(self, op: Operation, condition: str) -> str:
+        """Note how the condition of a branch comes out that depends on data."""
+        return f"{self._witness}.way({self._branches[op]}, {condition})" if op in self._branches else condition
 
     def shown(self, text: str) -> None:
         """There are no values to print."""

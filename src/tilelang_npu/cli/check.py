@@ -1,0 +1,183 @@
+"""``check``: the sanitizer's rules on kernels that do not run."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.cli.compile_file import named, parted
+from tilelang_npu.cli.files import existing, read_text
+from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
+from tilelang_npu.cli.script import chosen, execute
+from tilelang_npu.cli.sim import blocks_of, parameters_of
+from tilelang_npu.errors import TileError, render
+from tilelang_npu.runtime.checking import SIZE, Checker, Look
+from tilelang_npu.runtime.sanitizer import Sanitizer
+from tilelang_npu.runtime.targets import find_chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.arguments import Parameter
+
+__all__ = ["add_to", "check"]
+
+_FLAT = 1 << 22
+"""Elements of a tensor of which an .mlir file says but that it is flat: more than a kernel of assumed sizes reaches."""
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "check", help="look for races, broken flags, hangs and bad accesses without running anything",
+        description="With KERNEL, the script is imported, and KERNEL is a kernel or a @T.prim_func at its top level. Without,"
+                    " the script runs as __main__, each launch of a kernel is checked in place of being run, and so computes"
+                    " nothing; the script's assertions are left out, and what it prints goes to standard error. An .mlir file"
+                    " is checked as it is. Exit code 1 if something is found.",
+    )
+    parser.add_argument("file", metavar="FILE[:KERNEL]")
+    parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
+                        help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
+    parser.add_argument("--blocks", metavar="N", type=int, help="blocks of an .mlir file's launch; default: its hacc.block_dim")
+    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
+    add_sanitizer(parser, always=True)
+    parser.set_defaults(command=check)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check the kernels."""
+    session = sanitizer_of(args, always=True)
+    assert session is not None
+    sizes = dict(map(_size, args.size))
+    if args.file.endswith(".mlir") or args.file == "-":
+        return _text(args, session, sizes)
+    if args.blocks is not None:
+        raise TileError("--blocks is for .mlir files", code="T417", help="a script's kernels say how many blocks they launch")
+    with chosen(chip=args.chip):
+        return _script(args, Checker(session, sizes))
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not name.isidentifier() or not value.lstrip("-").isdigit():
+        raise TileError(f"cannot read the size {text!r}", code="T418", help="write it as M=128")
+    return name, int(value)
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------
+
+
+def _script(args: argparse.Namespace, checker: Checker) -> int:
+    file, name = parted(args.file)
+    path = existing(file)
+    with contextlib.redirect_stdout(sys.stderr):
+        outcome = execute(path, [], "__main__" if name is None else path.stem, checker=checker, transform=_without_assertions)
+    ended = outcome.error if isinstance(outcome.error, TileError) else None
+    if outcome.complaint:
+        print(outcome.complaint, file=sys.stderr)
+        if checker.looks and ended is None:
+            print("note: launches compute nothing here; what is behind this line was not checked", file=sys.stderr)
+    idle: list[TileError] = []
+    if not outcome.code:
+        kernels = outcome.record.kernels if name is None else [named(outcome, name, file)]
+        for kernel in kernels:
+            if not checker.has_seen(kernel):
+                checker.look_alone(kernel)
+        if not kernels:
+            raise TileError(f"{file} compiles no kernel", code="T803",
+                            help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
+        idle = checker.idle()
+    return max(outcome.code, _told(checker.looks, checker.session, args.report, [*([ended] if ended else []), *idle], idle))
+
+
+class _WithoutAssertions(ast.NodeTransformer):
+    """Leaves out what compares results: there are none."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        if isinstance(node.value, ast.Call):
+            called = node.value.func
+            name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+            if name.startswith("assert"):
+                return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+def _without_assertions(tree: ast.AST) -> ast.AST:
+    made: ast.AST = _WithoutAssertions().visit(tree)
+    return made
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -> int:
+    from tilelang_npu.dialects.text import parse_module
+    from tilelang_npu.simulator import Program
+    from tilelang_npu.simulator.static_check import check as check_program
+
+    try:
+        chip = None if args.chip is None else find_chip(args.chip, None)
+        program = Program(parse_module(read_text(args.file), args.file), chip)
+        used: dict[str, int] = {}
+        values = [_value(parameter, sizes, used) for parameter in parameters_of(program.entry)]
+        blocks = args.blocks or blocks_of(program.entry, args.file)
+        done = check_program(program, values, blocks)
+    except TileError as error:
+        conclude(session, args.report, error)
+        raise
+    findings = session.judge(done.hazards, program, program.name)
+    idle = [TileError(f"{program.name} has no dimension or number {name}", code="T418", help=f"remove --size {name}")
+            for name in sizes if name not in used]
+    said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
+    return _told([Look(program.name, program.chip.name, blocks, said, done, findings)], session, args.report, idle, idle)
+
+
+def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int]) -> Any:
+    """An argument: zeros, whose open dimensions are called ``NAME_AXIS``."""
+
+    def open_size(name: str, otherwise: int) -> int:
+        used[name] = sizes.get(name, otherwise)
+        return used[name]
+
+    if parameter.shape is None:
+        return parameter.element.numpy.type(open_size(parameter.name, SIZE))
+    assumed = _FLAT if len(parameter.shape) == 1 else SIZE
+    shape = [open_size(f"{parameter.name}_{axis}", assumed) if size < 0 else size for axis, size in enumerate(parameter.shape)]
+    return np.zeros(shape, parameter.element.numpy)
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def _told(looks: Sequence[Look], session: Sanitizer, report: str | None, errors: list[TileError], idle: list[TileError]) -> int:
+    """Print what was found, write the report; the exit code."""
+    for number, look in enumerate(looks):
+        print(("\n" if number else "") + _head(look))
+        show(look.findings)
+        for error in look.done.errors:
+            print(f"\n{render(error)}")
+    sys.stdout.flush()
+    for error in idle:
+        print(f"\n{render(error)}", file=sys.stderr)
+    every = [*errors, *(error for look in looks for error in look.done.errors)]
+    return max(conclude(session, report, every), int(bool(every)))
+
+
+def _head(look: Look) -> str:
+    found = sum(finding.allowed is None for finding in look.findings) + len(look.done.errors)
+    plural = "s" if look.blocks != 1 else ""
+    lines = [f"{f'{look.kernel}  {look.blocks} block{plural}':<48}  {look.chip}"]
+    if look.sizes:
+        lines.append(f"  sizes     {look.sizes}")
+    lines.append(f"  checked   in {look.done.milliseconds:.0f} ms: {found or 'nothing'} found")
+    lines += [f"  open      {note}" for note in look.done.notes]
+    return "\n".join(lines)
+
+

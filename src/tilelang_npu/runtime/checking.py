@@ -1,0 +1,118 @@
+"""Looking at kernels in place of running them: what ``tilelang-npu check`` does to each launch of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime import launches
+from tilelang_npu.runtime.sanitizer import Sanitizer
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.binding import Call
+    from tilelang_npu.runtime.kernel import JITKernel
+    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator.causes import Finding
+    from tilelang_npu.simulator.static_check import Checked
+
+__all__ = ["SIZE", "Checker", "Look"]
+
+SIZE = 256
+"""A symbolic dimension that no call and no option gives a value."""
+NUMBER = 1
+"""A number among the arguments that no call and no option gives."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One kernel at one set of sizes.
+
+    Attributes:
+        kernel: its name.
+        chip: the chip it is compiled for.
+        blocks: blocks of the launch.
+        sizes: values of symbolic dimensions and numbers, with a word beside those that were assumed.
+        done: what was found.
+        findings: the same by cause, with what is let pass marked.
+    """
+
+    kernel: str
+    chip: str
+    blocks: int
+    sizes: str
+    done: Checked
+    findings: list[Finding]
+
+
+class Checker:
+    """Checks kernels.
+
+    Args:
+        session: judges the hazards.
+        sizes: values of symbolic dimensions and of numbers among the arguments, by name.
+
+    Attributes:
+        looks: every kernel at every set of sizes, in the order of first calls.
+    """
+
+    def __init__(self, session: Sanitizer, sizes: Mapping[str, int]) -> None:
+        self.session = session
+        self.looks: list[Look] = []
+        self._sizes = sizes
+        self._used: set[str] = set()
+        self._known: dict[object, tuple[JITKernel, Launch | None]] = {}
+
+    def look_at(self, kernel: JITKernel, call: Call, assumed: str = "") -> Launch | None:
+        """Check a launch, once for each set of sizes; the trace that has its times, None where it came to an error.
+
+        Args:
+            kernel: the kernel.
+            call: its arguments.
+            assumed: what to say of the sizes in place of their values.
+        """
+        from tilelang_npu.simulator.static_check import check
+
+        numbers = {parameter.name: value.item() for parameter, value in zip(kernel.params, call.values, strict=True)
+                   if parameter.shape is None}
+        values = {**call.symbols, **numbers}
+        key = id(kernel), tuple(values.items())
+        if key not in self._known:
+            blocks = kernel.blocks(call)
+            done = check(kernel.program, kernel.machine_arguments(call), blocks)
+            findings = self.session.judge(done.hazards, kernel.program, kernel.name, kernel.prim_func)
+            sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())
+            self.looks.append(Look(kernel.name, kernel.chip.name, blocks, sizes, done, findings))
+            self._known[key] = kernel, done.launch
+        launch = self._known[key][1]
+        if launch is not None:
+            launches.launched(kernel, launch)
+        return launch
+
+    def look_alone(self, kernel: JITKernel) -> None:
+        """Check a kernel that nobody calls: its sizes are given by name, or assumed."""
+        said: list[str] = []
+
+        def size(name: str, otherwise: int) -> int:
+            self._used.add(name)
+            value = self._sizes.get(name, otherwise)
+            said.append(f"{name}={value}" + ("" if name in self._sizes else " (assumed)"))
+            return value
+
+        symbols = {name: size(name, SIZE) for name in kernel.signature.symbols}
+        values: list[Any] = [parameter.dtype.numpy.type(size(parameter.name, NUMBER)) if shape is None
+                             else np.zeros(shape, parameter.dtype.numpy) for parameter, shape in kernel.input_shapes(symbols)]
+        self.look_at(kernel, kernel.signature.bind(values), ", ".join(said))
+
+    def has_seen(self, kernel: JITKernel) -> bool:
+        """Whether a kernel was checked."""
+        return any(kernel is other for other, _ in self._known.values())
+
+    def idle(self) -> list[TileError]:
+        """An error for each size that no kernel asked for."""
+        return [TileError(f"no kernel that was checked by itself has a dimension or number {name}", code="T418",
+                          help=f"remove --size {name}; a script's own calls have their own sizes")
+                for name in self._sizes if name not in self._used]

@@ -1,0 +1,165 @@
+"""What data decide in a kernel: which way a branch goes, how often a loop runs, where an op reads or writes.
+
+Where they decide nothing, a kernel's ops, times and hazards are known without running it on numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
+from tilelang_npu.simulator.codegen.emitter import EFFECT, op_name
+
+_STORAGE = ("memref.alloca", "memref.alloc")
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something that depends on data.
+
+    Attributes:
+        what: ``branch``, ``trips``, ``place``, ``flag``, or ``extent`` for a number that an op takes.
+        location: the kernel's line.
+        number: of a branch its key in :attr:`Witness.ways`.
+    """
+
+    what: str
+    location: Location | None
+    number: int = -1
+
+
+class DataUses:
+    """What depends on data in a device function.
+
+    Args:
+        function: the function.
+
+    Attributes:
+        uses: what depends on data, in program order, each once.
+        compared: constants that numbers from memory meet in arithmetic and comparisons.
+        branches: branches and open loops that depend on data, each with its number.
+    """
+
+    def __init__(self, function: FuncOp) -> None:
+        unknown = _unknown(function)
+        self.uses = list(dict.fromkeys(_uses(function, unknown)))
+        self.compared = sorted(set(_compared(function, unknown)))
+        self.branches = {op: number for number, op in enumerate(function.walk()) if _condition(op) in unknown}
+
+
+def _condition(op: Operation) -> SSAValue | None:
+    """What decides where a branch or an open loop goes."""
+    if isinstance(op, scf.IfOp):
+        return op.cond
+    if isinstance(op, scf.WhileOp):
+        last = op.before_region.block.last_op
+        return last.operands[0] if last is not None else None
+    return None
+
+
+def _is_storage(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and op_name(value.owner) in _STORAGE
+
+
+def _unknown(function: FuncOp) -> set[SSAValue]:
+    """The scalars that depend on what is in memory: what is read, what follows from it, and what is chosen by it."""
+    found: set[SSAValue] = set()
+    before = -1
+    while len(found) != before:  # values go round in loops and through the core's own storage
+        before = len(found)
+        for op in function.walk():
+            name = op_name(op)
+            if name == "memref.load" and (not _is_storage(op.operands[0]) or op.operands[0] in found):
+                found.update(op.results)
+            elif name == "memref.store" and _is_storage(op.operands[1]):
+                if op.operands[0] in found or _inside_unknown(op, found):
+                    found.add(op.operands[1])
+            elif op.regions:
+                _through_regions(op, found)
+            elif name in EFFECT and name not in ("memref.load", "memref.store"):
+                if op.results and not _is_storage(op.results[0]):
+                    found.update(op.results)  # a number that an op makes
+            elif name != "memref.load" and any(operand in found and not _is_storage(operand) for operand in op.operands):
+                found.update(op.results)
+    return found
+
+
+def _inside_unknown(op: Operation, found: set[SSAValue]) -> bool:
+    parent = op.parent_op()
+    while parent is not None:
+        if _condition(parent) in found:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def _through_regions(op: Operation, found: set[SSAValue]) -> None:
+    """Values that loops and branches hand on."""
+
+    def hand(sources: Sequence[SSAValue], targets: Sequence[SSAValue], *, chosen: bool = False) -> None:
+        found.update(target for source, target in zip(sources, targets, strict=False) if chosen or source in found)
+
+    def ends(block: Block) -> Sequence[SSAValue]:
+        return block.last_op.operands if block.last_op is not None else ()
+
+    if isinstance(op, scf.ForOp):
+        body = op.body.block
+        chosen = any(bound in found for bound in (op.lb, op.ub, op.step))
+        if chosen:
+            found.add(body.args[0])
+        for sources in (op.iter_args, ends(body)):
+            hand(sources, body.args[1:])
+            hand(sources, op.results, chosen=chosen)
+    elif isinstance(op, scf.WhileOp):
+        first, second = op.before_region.block, op.after_region.block
+        chosen = _condition(op) in found
+        for sources in (op.arguments, ends(second)):
+            hand(sources, first.args)
+        hand(ends(first)[1:], second.args)
+        hand(ends(first)[1:], op.results, chosen=chosen)
+    else:
+        for region in op.regions:
+            if region.blocks:
+                hand(ends(region.block), op.results, chosen=_condition(op) in found)
+
+
+def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[Use]:
+    for number, op in enumerate(function.walk()):
+        name = op_name(op)
+        if isinstance(op, scf.ForOp) and any(bound in unknown for bound in (op.lb, op.ub, op.step)):
+            yield Use("trips", location_of(op))
+        elif _condition(op) in unknown:
+            yield Use("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)
+        elif name in ("memref.subview", "memref.reinterpret_cast", "memref.view"):
+            if any(operand in unknown for operand in op.operands[1:]):
+                yield Use("place", _used_at(op))
+        elif name in ("memref.load", "memref.store"):
+            first = 1 if name == "memref.load" else 2
+            if any(operand in unknown for operand in op.operands[first:]):
+                yield Use("place", location_of(op))
+        elif name in EFFECT and any(operand in unknown and not isinstance(operand.type, AnyFloat) for operand in op.operands):
+            flag = name.startswith(("hivm.hir.set_flag", "hivm.hir.wait_flag", "hivm.hir.sync_block"))
+            yield Use("flag" if flag else "extent", location_of(op))
+
+
+def _used_at(op: Operation) -> Location | None:
+    """The line that uses a view: views themselves stand where the compiler put them."""
+    user = next(iter(op.results[0].uses), None)
+    return (location_of(user.operation) if user is not None else None) or location_of(op)
+
+
+def _compared(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
+    """Constants that unknown numbers meet in arithmetic and comparisons."""
+    for op in function.walk():
+        if op_name(op).startswith("arith.") and any(operand in unknown for operand in op.operands):
+            for operand in op.operands:
+                source = operand.owner
+                if isinstance(source, arith.ConstantOp) and isinstance(source.value, IntegerAttr):
+                    yield source.value.value.data

@@ -1,0 +1,109 @@
+"""Blocks that run once more, on copies, where a verdict depends on values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.events import footprint, number_of
+from tilelang_npu.simulator.memory import POISON, as_bytes
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.arguments import Bound, Parameter
+    from tilelang_npu.simulator.program import Again, BlockRun, Recorded
+
+Arrays = Sequence[NDArray[Any] | None]
+
+
+class Replay:
+    """Further runs of single blocks of a launch.
+
+    A launch that computed has left its values in its arrays. One that was only traced has none: there the blocks run on
+    made-up numbers, the same in every process.
+
+    Args:
+        recorded: the launch.
+
+    Attributes:
+        failed: what kept blocks from running on made-up numbers; what depends on them is not decided.
+    """
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        self._settled: set[int] = set()
+        self.failed: list[TileError] = []
+
+    @cached_property
+    def _bound(self) -> Bound:
+        bound = self._recorded.bound
+        if not self._recorded.traced:
+            return bound
+        rng = np.random.default_rng(0)
+        return replace(bound, arrays=tuple(None if array is None else _made_up(array, parameter, rng)
+                                           for array, parameter in zip(bound.arrays, bound.parameters, strict=True)))
+
+    @property
+    def arrays(self) -> Arrays:
+        """What the arrays hold before a block runs again."""
+        return self._bound.arrays
+
+    def settle(self, blocks: Iterable[int]) -> None:
+        """Make sure that what these blocks leave is in the arrays."""
+        if self._recorded.traced:
+            for block in sorted(set(blocks) - self._settled):
+                self._settled.add(block)
+                after = self._run(block, POISON, None)
+                if after is not None:
+                    self._bound = replace(self._bound, arrays=after.arrays)
+
+    def after(self, run: BlockRun, *, poison: int = POISON) -> Again | None:
+        """What copies of the arrays hold when a block has run on them; None if it cannot run on made-up numbers.
+
+        Args:
+            run: the block's run; only the bytes that it accessed are copied.
+            poison: the byte that fills on-chip memory at first.
+        """
+        return self._run(run.block, poison, self.spans(run))
+
+    def spans(self, run: BlockRun) -> dict[int, tuple[int, int]]:
+        """Of each argument that a block accesses the first byte, and the one behind the last."""
+        found: dict[int, tuple[int, int]] = {}
+        program = self._recorded.program
+        for (index, _), stream, offsets in zip(program.lanes, run.streams, run.gm, strict=True):
+            records, place = program.functions[index].records, 0
+            for event in stream:
+                for access in records[number_of(event)].accesses:
+                    if access.memory == "gm":
+                        where = footprint(access, event, offsets[place])
+                        place += 1
+                        if not where.empty:
+                            first, end = found.get(access.buffer, (where.offset, where.end))
+                            found[access.buffer] = min(first, where.offset), max(end, where.end)
+        return found
+
+    def _run(self, block: int, poison: int, spans: dict[int, tuple[int, int]] | None) -> Again | None:
+        recorded = self._recorded
+        try:
+            return recorded.program.again(self._bound, block, recorded.count, poison=poison, spans=spans)
+        except TileError as error:
+            if not recorded.traced:
+                raise
+            self.failed.append(error)
+            return None
+
+
+def _made_up(array: NDArray[Any], parameter: Parameter, rng: np.random.Generator) -> NDArray[Any]:
+    """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise."""
+    if parameter.role != "user":
+        return array.copy()
+    element = parameter.element
+    count = array.size // element.nbytes
+    if element.is_float:
+        return as_bytes(rng.standard_normal(count, np.float32).astype(element.numpy))
+    return array.copy() if array.any() else as_bytes(rng.integers(0, 2, count).astype(element.numpy))

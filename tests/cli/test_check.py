@@ -1,0 +1,117 @@
+"""``check``: what it prints, its exit codes, and that it says of every example what a run with the sanitizer says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+SCRIPT = """
+import numpy as np, tilelang, tilelang.language as T
+
+def made(sync, rows, name="twice"):
+    M = T.symbolic("M")
+
+    @T.prim_func
+    def twice(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32"), n: T.int32):
+        with T.Kernel(T.ceildiv(M, 8), is_npu=True) as (block, _):
+            a = T.alloc_ub((rows, 64), "float32")
+            T.copy(A[block * 8, 0], a)
+            T.tile.add(a, a, a)
+            T.copy(a, B[block * 8, 0])
+
+    return tilelang.compile(twice, target="ascendc", pass_configs={"tl.ascend_auto_sync": sync})
+
+right, wrong = made(True, 8), made(False, 8)
+if __name__ == "__main__":
+    a, b = np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32)
+    right(a, b, 3)
+    print("ran", b.sum())
+    assert (b == 2).all()
+    np.testing.assert_allclose(b, 2)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_launches_are_checked_and_compute_nothing(tool, script: Path) -> None:
+    done = tool("check", script)
+    assert done.code == 1  # of the one that nobody calls
+    assert "ran 0.0" in done.err
+    heads = re.findall(r"(twice  \d+ blocks).*\n  sizes     (.*)\n  checked   in \d+ ms: (.*) found", done.out)
+    assert heads == [("twice  4 blocks", "M=32, n=3", "nothing"), ("twice  32 blocks", "M=256 (assumed), n=1 (assumed)", "2")]
+    assert done.out.count("race[S201]") == 2
+
+
+def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:
+    done = tool("check", f"{script}:right", "--size", "M=100", "--size", "n=5")
+    assert (done.code, done.err) == (0, "")
+    assert "M=100, n=5" in done.out and "nothing found" in done.out
+    report = tmp_path / "r.sarif"
+    assert tool("check", f"{script}:wrong", "--report", report).code == 1
+    assert {one["ruleId"] for one in json.loads(report.read_text())["runs"][0]["results"]} == {"S201"}
+    line = SCRIPT[:SCRIPT.index("T.tile.add")].count("\n") + 1
+    done = tool("check", f"{script}:wrong", "--allow", f"S201:script.py:{line}=on purpose")
+    assert done.code == 0 and done.out.count("allowed[S201]") == 2  # it stands on both sides
+    done = tool("check", f"{script}:right", "--allow", f"S201:script.py:{line}=on purpose")
+    assert done.code == 1 and "error[T415]" in done.err
+
+
+def test_a_size_that_nobody_asks_for(tool, script: Path) -> None:
+    done = tool("check", f"{script}:right", "--size", "K=100")
+    assert done.code == 1 and "error[T418]" in done.err and "nothing found" in done.out
+    assert "error[T418]" in tool("check", script, "--size", "M=x").err
+    assert "error[T417]" in tool("check", script, "--blocks", 3).err
+
+
+def test_a_text(tool, script: Path, tmp_path: Path) -> None:
+    for name, code in (("right", 0), ("wrong", 1)):
+        text = tmp_path / f"{name}.mlir"
+        assert tool("compile", f"{script}:{name}", "-o", text).code == 0
+        assert "error[T807]" in tool("check", text).err
+        done = tool("check", text, "--blocks", 8, "--size", "A_0=4096", "--size", "B_0=4096", "--size", "n=1", "--size", "M=64")
+        assert done.code == code, done.err
+        assert "  sizes     A_0=4096, B_0=4096, n=1, M=64\n" in done.out
+        assert tool("check", text, "--blocks", 32).code == code
+        assert ("race[S201]" in done.out) == bool(code)
+    done = tool("check", text, "--blocks", 8, "--size", "C_0=64", "--size", "A_0=256")
+    assert "error[T418]" in done.err and "error[T502]" in done.out
+
+
+def test_a_mistake_is_an_error_as_in_a_run(tool, script: Path, tmp_path: Path) -> None:
+    script.write_text(SCRIPT.replace("made(True, 8)", "made(True, 1024)"))
+    report = tmp_path / "r.json"
+    done = tool("check", script, "--report", report)
+    assert done.code == 1 and "error[T104]" in done.err
+    assert [error["code"] for error in json.loads(report.read_text())["errors"]] == ["T104"]
+
+
+def test_a_script_that_wants_results_says_so(tool, script: Path) -> None:
+    script.write_text(SCRIPT.replace("assert (b == 2).all()", "if b[0, 0] != 2: raise ValueError('wrong')"))
+    done = tool("check", script)
+    assert done.code == 1 and "ValueError: wrong" in done.err
+    assert "what is behind this line was not checked" in done.err
+
+
+def test_no_kernel(tool, tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    assert "error[T803]" in tool("check", tmp_path / "empty.py").err
+    assert "error[T801]" in tool("check", tmp_path / "none.py").err
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples(tool, example: Path) -> None:
+    done = tool("check", example)
+    assert done.code == 0, done.out + done.err
+    assert all(int(ms) < 20_000 for ms in re.findall(r"in (\d+) ms: nothing found", done.out))
+    assert "open" not in done.out

@@ -1,0 +1,259 @@
+"""The check without data: what it finds, what it leaves open and says so, and that it never computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.simulator.program import Program
+from tilelang_npu.simulator.static_check import Checked, check
+
+N = 64
+AUTO = {"tl.ascend_auto_sync": True}
+
+
+def checked(function: Any, *arrays: np.ndarray[Any, Any], **settings: Any) -> Checked:
+    """The check of a kernel with arrays whose values do not count."""
+    kernel = tilelang.compile(function, target="ascendc", **settings)
+    call = kernel.signature.bind(arrays)
+    before = [array.copy() for array in arrays]
+    done = check(kernel.program, kernel.machine_arguments(call), kernel.blocks(call))
+    assert all(np.array_equal(one, other) for one, other in zip(before, arrays, strict=True)), "nothing is computed"
+    return done
+
+
+def doubled(*, sync: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            T.tile.add(a, a, a)
+            T.copy(a, B)
+
+    return main
+
+
+A, B = np.ones(N, np.float32), np.zeros(N, np.float32)
+
+
+def test_a_race_and_its_absence() -> None:
+    assert [hazard.missing.split(" between")[0] for hazard in checked(doubled(sync=False), A, B).hazards] == [
+        "an event MTE2 -> V", "an event MTE2 -> V", "an event V -> MTE3"]
+    done = checked(doubled(sync=True), A, B, pass_configs=AUTO)
+    assert (done.hazards, done.errors, done.notes) == ([], [], [])
+    assert done.launch is not None and done.launch.time_us > 1
+    assert done.milliseconds > 0
+
+
+def test_flags() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            T.set_flag("mte2", "mte3", 0)
+            T.set_flag("mte2", "mte3", 0)
+            T.wait_flag("mte2", "mte3", 0)
+            T.copy(a, B)
+
+    assert {hazard.code for hazard in checked(main, A, B).hazards} == {"S211", "S212"}
+
+
+def test_a_hang() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            for _i in T.serial(2):
+                T.wait_flag("mte2", "mte3", 0)
+            T.set_flag("mte2", "mte3", 0)
+            T.copy(a, B)
+
+    (error,) = checked(main, A, B).errors
+    assert error.code == "S301"
+
+
+def test_bytes_beyond_the_end() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(4, is_npu=True) as (b, _):
+            for i in T.serial(N // 4 + 1):
+                B[b * (N // 4) + i] = A[i]
+
+    done = checked(main, A, B)
+    assert [error.code for error in done.errors] == ["T502"]
+    assert done.errors[0].location.file == __file__ and done.notes == []
+
+
+# -- between blocks: values decide -------------------------------------------------------------------------------------
+
+
+def stored(*, by_block: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(4, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            T.tile.add(a, a, T.Cast("float32", b) if by_block else 1.0)
+            T.copy(a, B)
+
+    return main
+
+
+@pytest.mark.parametrize(("by_block", "codes"), [(False, []), (True, ["S203"])])
+def test_blocks_that_write_the_same_bytes(by_block: bool, codes: list[str]) -> None:
+    done = checked(stored(by_block=by_block), np.zeros(N, np.float32), B, pass_configs=AUTO)
+    assert [hazard.code for hazard in done.hazards] == codes
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_bytes_that_nothing_wrote(whole: bool) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A[0:N if whole else N // 2], a[0:N if whole else N // 2])
+            T.tile.add(a, a, a)
+            T.copy(a, B)
+
+    assert [hazard.code for hazard in checked(main, A, B, pass_configs=AUTO).hazards] == ([] if whole else ["S221"])
+
+
+# -- data decides ------------------------------------------------------------------------------------------------------
+
+COUNTS = np.zeros(8, np.int32)
+
+
+def branching(*, both: bool) -> Any:
+    """Where the number is 3, the wait is missing."""
+
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            T.copy(A, a)
+            T.set_flag("mte2", "mte3", 0)
+            if K[0] == 3:
+                if both:
+                    T.wait_flag("mte2", "mte3", 0)
+            else:
+                T.wait_flag("mte2", "mte3", 0)
+            T.copy(a, B)
+
+    return main
+
+
+@pytest.mark.parametrize(("both", "codes"), [(True, set()), (False, {"S201", "S211"})])
+def test_both_ways_of_a_branch_are_looked_at(both: bool, codes: set[str]) -> None:
+    done = checked(branching(both=both), COUNTS, A, B)
+    assert {hazard.code for hazard in done.hazards} == codes
+    (note,) = done.notes
+    assert "which way the branch goes depends on data; checked both ways" in note
+    assert note.startswith(__file__)
+
+
+def test_a_loop_whose_end_is_data() -> None:
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            for _i in T.serial(K[b]):
+                T.copy(A, a)
+                T.set_flag("mte2", "mte3", 0)
+                T.wait_flag("mte2", "mte3", 0)
+                T.copy(a, B)
+
+    done = checked(main, COUNTS, A, B)
+    assert {(hazard.code, hazard.kind) for hazard in done.hazards} == {
+        ("S201", "WAR"), ("S201", "WAW")}  # of two iterations
+    assert any("how often the loop runs depends on data" in note for note in done.notes)
+
+
+def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            while K[0] < 3:
+                T.copy(A, a)
+                T.barrier_all()
+                T.copy(a, B)
+                T.barrier_all()
+
+    monkeypatch.setattr("tilelang_npu.simulator.program.BLOCK_EVENTS", 1000)
+    done = checked(main, COUNTS, A, B)
+    assert (done.hazards, done.errors) == ([], [])
+    assert any("comes to no end" in note for note in done.notes)
+    assert any("how often the loop runs depends on data" in note for note in done.notes)
+
+
+def test_a_place_that_is_data() -> None:
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((2, N), "float32"), B: T.Tensor((8, N), "float32")):
+        with T.Kernel(8, is_npu=True) as (b, _):
+            a = T.alloc_ub((1, N), "float32")
+            T.copy(A[K[b], 0], a)
+            T.copy(a, B[b, 0])
+
+    done = checked(main, COUNTS, np.ones((2, N), np.float32), np.zeros((8, N), np.float32), pass_configs=AUTO)
+    assert (done.hazards, done.errors) == ([], [])
+    assert any("the place of an access depends on data" in note for note in done.notes)
+
+
+def test_numbers_that_go_through_the_cores_own_storage() -> None:
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            count = T.alloc_var("int32", init=0)
+            for i in T.serial(4):
+                if K[i] > 0:
+                    count = count + 1
+            T.copy(A, a)
+            if count < 2:
+                T.barrier_all()
+            T.copy(a, B)
+
+    done = checked(main, COUNTS, A, B)
+    assert [hazard.code for hazard in done.hazards] == ["S201"]
+    assert sum("depends on data; checked both ways" in note for note in done.notes) == 2
+
+
+# -- large launches ----------------------------------------------------------------------------------------------------
+
+
+def test_of_many_blocks_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((200, N), "float32"), B: T.Tensor((200, N), "float32")):
+        with T.Kernel(200, is_npu=True) as (b, _):
+            a = T.alloc_ub((1, N), "float32")
+            T.copy(A[b, 0], a)
+            if b == 199:
+                T.tile.add(a, a, a)
+            T.barrier_all()
+            T.copy(a, B[b, 0])
+
+    arrays = np.ones((200, N), np.float32), np.zeros((200, N), np.float32)
+    assert checked(main, *arrays).notes == []
+    monkeypatch.setattr("tilelang_npu.simulator.static_check.EVENTS", 100)
+    done = checked(main, *arrays)
+    assert len(done.notes) == 1 and done.notes[0].endswith("of 200 blocks were looked at")
+    assert [hazard.block for hazard in done.hazards] == [199, 199]
+
+
+def test_a_trace_is_what_a_run_records(rng: np.random.Generator) -> None:
+    """Op for op, place for place."""
+    kernel = tilelang.compile(stored(by_block=True), target="ascendc", pass_configs=AUTO)
+    arrays = [rng.standard_normal(N).astype(np.float32) for _ in range(2)]
+    program: Program = kernel.program
+    blocks = kernel.blocks(kernel.signature.bind(arrays))
+    run, trace = program.run(arrays, blocks=blocks), program.trace(arrays, blocks=blocks)
+    assert [one.streams for one in run.blocks] == [one.streams for one in trace.blocks]
+    assert [[list(part) for part in one.gm] for one in run.blocks] == [[list(part) for part in one.gm] for one in trace.blocks]
+    assert (run.count, trace.count, run.traced, trace.traced) == (blocks, blocks, False, True)
