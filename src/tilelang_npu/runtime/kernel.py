@@ -267,7 +267,7 @@ class JITKernel:
             if effect.writes and not effect.reads:
                 returned = position in self.out_idx
                 if not (returned and is_complete(call.values[position])):
-                    check_written(self.params[position], effect, ~launch.writes(position), returned, depth=3)
+                    check_written(self.params[position], effect, ~launch.writes(position), returned, depth=4)
         self._covered.add(sizes)
 
     def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:

@@ -11,7 +11,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
@@ -596,8 +595,3 @@ def bounds(kind: Attribute) -> tuple[int | None, int | None]:
         half = 1 << (kind.width.data - 1)
         return (0, 2 * half - 1) if kind.signedness.data is Signedness.UNSIGNED else (-half, half - 1)
     return None, None
-
-
-def space(kind: Attribute) -> str | None:
-    """The address space of a memref type."""
-    return hivm.space_of(kind)

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, Inte
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
@@ -21,7 +22,6 @@ from tilelang_npu.simulator.codegen.emitter import (
     effect,
     element_of,
     pure,
-    space,
     unsupported,
 )
 from tilelang_npu.simulator.codegen.scalars import is_truth
@@ -179,7 +179,7 @@ def _rank(em: Emitter, op: memref.RankOp) -> Value:
 def _pointer_cast(em: Emitter, op: Any) -> Value:
     kind = _type(op)
     element = element_of(kind)
-    memory = space(kind)
+    memory = space_of(kind)
     if memory is None or memory == "gm" or memory not in em.chip.memory:
         raise unsupported(op, f"its memory is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
@@ -205,7 +205,7 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
 @effect("memref.alloc", "memref.alloca")
 def _alloc(em: Emitter, op: Operation) -> None:
     kind = _type(op)
-    memory = space(kind)
+    memory = space_of(kind)
     if memory is not None:
         raise TileError(
             f"a buffer in {memory} has no address: the simulator runs the planned form", code="T501",
