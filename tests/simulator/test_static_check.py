@@ -206,6 +206,24 @@ def test_a_place_that_is_data() -> None:
     assert any("the place of an access depends on data" in note for note in done.notes)
 
 
+@pytest.mark.parametrize("rows", [[0, 0], [3, 4], [4, 4]], ids=["not given", "apart", "alike"])
+def test_where_blocks_write_is_data(rows: list[int]) -> None:
+    """Numbers that the call gives decide; made-up ones do not."""
+
+    @T.prim_func
+    def main(K: T.Tensor((2,), "int32"), A: T.Tensor((2, N), "float32"), B: T.Tensor((8, N), "float32")):
+        with T.Kernel(2, is_npu=True) as (b, _):
+            a = T.alloc_ub((1, N), "float32")
+            T.copy(A[b, 0], a)
+            T.copy(a, B[K[b], 0])
+
+    arrays = np.array(rows, np.int32), np.zeros((2, N), np.float32), np.zeros((8, N), np.float32)
+    done = checked(main, *arrays, pass_configs=AUTO)
+    assert [hazard.code for hazard in done.hazards] == (["S203"] if rows == [4, 4] else [])
+    said = any("whether blocks meet in B depends on data; not decided" in note for note in done.notes)
+    assert said == (rows == [0, 0])
+
+
 def test_numbers_that_go_through_the_cores_own_storage() -> None:
     @T.prim_func
     def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):

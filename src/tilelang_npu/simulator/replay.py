@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.events import footprint, number_of
 from tilelang_npu.simulator.memory import POISON, as_bytes
+from tilelang_npu.simulator.work import ScalarAccess
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.arguments import Bound, Parameter
@@ -45,8 +46,12 @@ class Replay:
         if not self._recorded.traced:
             return bound
         rng = np.random.default_rng(0)
-        return replace(bound, arrays=tuple(None if array is None else _made_up(array, parameter, rng)
-                                           for array, parameter in zip(bound.arrays, bound.parameters, strict=True)))
+        single = {access.buffer for function in self._recorded.program.functions for record in function.records
+                  if isinstance(record.work, ScalarAccess) and not record.work.store
+                  for access in record.accesses if access.memory == "gm"}
+        return replace(bound, arrays=tuple(
+            None if array is None else _made_up(array, parameter, rng, keep=number in single)
+            for number, (array, parameter) in enumerate(zip(bound.arrays, bound.parameters, strict=True))))
 
     @property
     def arrays(self) -> Arrays:
@@ -98,9 +103,15 @@ class Replay:
             return None
 
 
-def _made_up(array: NDArray[Any], parameter: Parameter, rng: np.random.Generator) -> NDArray[Any]:
-    """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise."""
-    if parameter.role != "user":
+def _made_up(array: NDArray[Any], parameter: Parameter, rng: np.random.Generator, *, keep: bool) -> NDArray[Any]:
+    """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise.
+
+    Args:
+        array, parameter: what the launch has.
+        rng: the generator.
+        keep: single numbers are read from it, which were those of the array in the trace.
+    """
+    if parameter.role != "user" or keep:
         return array.copy()
     element = parameter.element
     count = array.size // element.nbytes

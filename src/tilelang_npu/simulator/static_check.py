@@ -16,18 +16,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.data_uses import Use
+from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.launch import Launch
 from tilelang_npu.simulator.program import Program
 
 VALUES = (0, 1, 2)
 """Numbers that stand in for data, beside those that the kernel compares it with."""
-MOST_VALUES = 12
-"""How many numbers are tried at most."""
+MOST_VALUES = 9
+"""How many further numbers are tried at most."""
 EVENTS = 300_000
 """Ops of the blocks that are looked at; of a launch of more only some blocks are."""
+EVENTS_AGAIN = 30_000
+"""The same where a number stands in for data."""
 GREATEST = 4096
 """Numbers beyond it are not tried: a loop may run as often."""
 _SAID = {"branch": "which way the branch goes", "trips": "how often the loop runs", "place": "the place of an access",
@@ -69,30 +74,57 @@ def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
     done = Checked()
     known: dict[object, Hazard] = {}
     uses = list(dict.fromkeys(use for function in program.traced for use in function.data.uses))
-    tried: list[int | None] = [None, *(_values(program) if uses else ())]
     for function in program.traced:
         function.witness.ways.clear()
-    for value in tried:
+    chosen = {use.location for use in uses if use.what == "place"}
+    given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
+    seen: set[tuple[Stream, ...]] = set()
+    tried: list[int] = []
+    for value in _values(program, uses):
+        if value is not None:
+            tried.append(value)
         try:
-            launch = Launch(program.trace(args, blocks=blocks, value=value, most=EVENTS))
+            recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN)
+            kinds = {run.streams for run in recorded.blocks}
+            if kinds <= seen:  # the same ops: only places in tensors differ
+                continue
+            seen |= kinds
+            launch = Launch(recorded)
         except TileError as error:
             _note_error(done, error, value, uses)
             continue
         done.launch = done.launch or launch
         for hazard in launch.hazards:
-            known.setdefault(hazard.key, hazard)
+            if hazard.code == "S203" and (value is not None or not given) and _places(hazard) & chosen:
+                name = hazard.buffer or "a tensor"
+                done.notes.append(f"{_line(hazard.first.location)}: whether blocks meet in {name} depends on data; not decided")
+            else:
+                known.setdefault(hazard.key, hazard)
         done.notes += [f"not decided, because the blocks do not run on made-up numbers: {error.message}"
                        for error in launch.recorded.replay.failed]
     done.hazards = list(known.values())
-    done.notes += [*_undecided(program), *_left_out(done.launch)]
+    done.notes += [*_undecided(program, tried), *_left_out(done.launch)]
     done.notes = list(dict.fromkeys(done.notes))
     done.milliseconds = (time.perf_counter() - started) * 1000
     return done
 
 
-def _values(program: Program) -> list[int]:
+def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | None]:
+    """What to read in place of data: first what the arrays hold; further numbers as long as a branch went but one way."""
+    yield None
+    if not uses:
+        return
+    if all(use.what in ("place", "extent") for use in uses):
+        yield from VALUES[1:]
+        return
+    yield from VALUES
     near = [number + step for function in program.traced for number in function.data.compared for step in (0, 1, -1)]
-    return list(dict.fromkeys(number for number in (*VALUES, *near) if 0 <= number <= GREATEST))[:MOST_VALUES]
+    more = [number for number in dict.fromkeys(near) if 0 <= number <= GREATEST and number not in VALUES]
+    for number in more[:MOST_VALUES]:
+        if all(len(function.witness.ways.get(use.number, ())) == 2
+               for function in program.traced for use in function.data.uses if use.number >= 0):
+            return
+        yield number
 
 
 def _note_error(done: Checked, error: TileError, value: int | None, uses: Sequence[Use]) -> None:
@@ -108,9 +140,9 @@ def _note_error(done: Checked, error: TileError, value: int | None, uses: Sequen
         done.errors.append(error)
 
 
-def _undecided(program: Program) -> Iterator[str]:
+def _undecided(program: Program, tried: Sequence[int]) -> Iterator[str]:
     """What depends on data, and what was tried."""
-    values = ", ".join(map(str, _values(program)))
+    values = ", ".join(map(str, tried))
     for function in program.traced:
         for use in function.data.uses:
             where = _line(use.location)
@@ -127,6 +159,10 @@ def _undecided(program: Program) -> Iterator[str]:
 def _left_out(launch: Launch | None) -> Iterator[str]:
     if launch is not None and len(launch.recorded.blocks) < launch.recorded.count:
         yield f"{len(launch.recorded.blocks)} of {launch.recorded.count} blocks were looked at"
+
+
+def _places(hazard: Hazard) -> set[Location | None]:
+    return {site.location for site in (hazard.first, hazard.second) if site is not None}
 
 
 def _line(location: Location | None) -> str:
