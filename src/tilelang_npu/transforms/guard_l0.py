@@ -20,7 +20,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu.dialects import hivm
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.insert_sync import iteration
-from tilelang_npu.transforms.sync.event_ids import l0_halves
+from tilelang_npu.transforms.sync.event_ids import free_numbers
 from tilelang_npu.transforms.sync.own_flags import flags_by_name
 
 
@@ -33,7 +33,7 @@ def _guard(function: func.FuncOp) -> None:
     emit = Emitter(entry)
     holders = [op for op in entry.ops if _holds(op)]
     macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op)]
-    halves = l0_halves(flags_by_name(function))
+    halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):
             emit.insert(hivm.SetFlagOp("M", "MTE1", number))

@@ -56,9 +56,8 @@ class _Writer:
         self.solved.append((body, solve(body, own_events(body, self.flags))))
 
     def write(self) -> None:
-        macros = any(isinstance(op, hivm.MmadL1Op) for op in self.function.walk())
         events = [Placed(event, body) for body, order in self.solved for event in order.events]
-        for placed in allocate(events, self.flags, macros=macros):
+        for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
             order.events = [event for event in order.events if event is not placed.event]
             order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason))

@@ -15,7 +15,6 @@ from tilelang_npu.transforms.sync.cover import Event
 from tilelang_npu.transforms.sync.items import BlockItems
 
 EVENT_IDS = 8  # hivm.md 6.3, step 7
-PING_PONG = ("M", "MTE1")  # guard-l0 keeps two ids of M -> MTE1
 Name = tuple[tuple[str, str], int]
 """From pipe, to pipe, and the number of an event."""
 
@@ -41,18 +40,12 @@ def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
     return [number for number in range(EVENT_IDS) if ((source, target), number) not in used]
 
 
-def l0_halves(used: Container[Name]) -> list[int]:
-    """The ids that guard-l0 keeps: the two lowest that nobody uses."""
-    return free_numbers(used, *PING_PONG)[:2]
-
-
-def allocate(events: Sequence[Placed], used: Container[Name] = (), *, macros: bool) -> list[Placed]:
+def allocate(events: Sequence[Placed], used: Container[Name] = ()) -> list[Placed]:
     """Give every event its ids; returns those that found none.
 
     Args:
         events: the events.
-        used: names that the author's own flags have.
-        macros: whether there are multiplications that guard-l0 will give two ids.
+        used: names that are taken: by the author's own flags, and by those that guard L0.
     """
     pairs: dict[tuple[str, str], list[Placed]] = defaultdict(list)
     for placed in events:
@@ -60,8 +53,6 @@ def allocate(events: Sequence[Placed], used: Container[Name] = (), *, macros: bo
     left: list[Placed] = []
     for (source, target), group in sorted(pairs.items()):
         free = free_numbers(used, source, target)
-        if macros and (source, target) == PING_PONG:
-            free = free[2:]
         failed = colour(group, free)
         if failed:
             for placed in group:
