@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.factory import Settings
+    from tilelang_npu.runtime.memory_report import MemoryReport
+    from tilelang_npu.runtime.sync_report import SyncReport
     from tilelang_npu.simulator import Launch, Program
 
 __all__ = ["JITKernel"]
@@ -306,6 +308,26 @@ class JITKernel:
     def stages(self) -> list[str]:
         """Names of the stages, in order: ``tile`` as traced, each pass by its name, ``hivm-auto``, ``hivm``."""
         return self._lowering.stages()
+
+    def sync_report(self, *args: Any) -> SyncReport:
+        """Every wait and barrier: the two lines and the bytes that it keeps apart, and how long it holds its pipe.
+
+        Args:
+            args: as for a call; without any, the times are those of the last launch, of a trace, or of a run on made-up inputs.
+
+        Raises:
+            TileError: what the call raises.
+        """
+        from tilelang_npu.runtime.sync_report import sync_report
+
+        launch = self.trace(*args) if args or self.last_launch is None else self.last_launch
+        return sync_report(self.name, self._lowering.traced.module, self._lowering.decisions(), launch or self.profile(*args))
+
+    def memory_report(self) -> MemoryReport:
+        """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""
+        from tilelang_npu.runtime.memory_report import memory_report
+
+        return memory_report(self.name, self.chip.name, self._lowering.layouts())
 
     def get_kernel_source(self) -> str:
         """The HIVM text that runs; the same as ``mlir()``."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tilelang_npu.frontend import Traced
     from tilelang_npu.target import Chip
+    from tilelang_npu.transforms.plan_memory import Layout
+    from tilelang_npu.transforms.sync.decision import Decision
 
 __all__ = ["FINAL", "Lowering"]
 
@@ -78,6 +80,14 @@ class Lowering:
             raise TileError(msg, code="T710", notes=["the stages are " + ", ".join(self.stages())],
                             help=f"did you mean {near[0]!r}?" if near else "kernel.stages() lists them")
         return self._between[stage]
+
+    def decisions(self) -> list[Decision]:
+        """The waits that passes inserted, between the cores first."""
+        return pipeline.decisions(self._between, self.options)
+
+    def layouts(self) -> list[Layout]:
+        """Where the kernel's buffers are put, memory by memory."""
+        return pipeline.layouts(self._between, self.options)
 
     @cached_property
     def _between(self) -> dict[str, ModuleOp]:

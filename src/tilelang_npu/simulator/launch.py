@@ -243,6 +243,20 @@ class Launch:
                     row[pipe] += cycles * group.count
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
+    @cached_property
+    def held_us(self) -> dict[tuple[int, int], float]:
+        """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
+
+        The keys are the number of the function among the program's and of the op among its records.
+        """
+        total: dict[tuple[int, int], float] = defaultdict(float)
+        for group in self.groups:
+            lanes = self._lanes(group)
+            for (core, number), cycles in group.timing.held.items():
+                total[lanes[core][0], number] += cycles * group.count / lanes.count(lanes[core])
+        sharers = Counter(index for index, _ in self.recorded.program.lanes)
+        return {key: self.chip.microseconds(cycles) / self.blocks / sharers[key[0]] for key, cycles in total.items()}
+
     def _lanes(self, group: Group) -> list[tuple[int, int]]:
         lanes = list(self.recorded.program.lanes)
         return lanes * (len(group.timing.busy) // len(lanes))

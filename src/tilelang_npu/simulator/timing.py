@@ -10,6 +10,7 @@ left to this core (``traffic``).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -59,6 +60,7 @@ class BlockTiming:
         busy: per core the cycles that each pipe has work in flight.
         stalled: cycles that GM transfers took longer than on an idle chip, per core and pipe.
         moving: cycles that GM transfers are in flight, over all cores and pipes.
+        held: cycles that waits and barriers held their pipes, by core and the number of the op.
         slices: for the trace, where asked for.
     """
 
@@ -67,6 +69,7 @@ class BlockTiming:
     busy: list[list[float]]
     stalled: list[list[float]]
     moving: float
+    held: dict[tuple[int, int], float] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
 
 
@@ -107,6 +110,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
     clocks = [_Clock() for _ in cores]
     fired: dict[int, float] = {}
     slices: list[Slice] = []
+    held: dict[tuple[int, int], float] = defaultdict(float)
     scalars = [[record.scalars for record in one] for one in records]
     for place, (core, step, number, first, partners) in enumerate(order.steps):
         clock = clocks[core]
@@ -118,7 +122,9 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
         clock.issue += spent
         clock.busy[SCALAR] += spent
         if pipe == ALL:
-            clock.issue = max(clock.issue, *clock.done, *clock.free) + sync.barrier
+            before = clock.issue
+            clock.issue = max(before, *clock.done, *clock.free) + sync.barrier
+            held[core, number_of(streams[core][number])] += clock.issue - before  # type: ignore[arg-type]  # a stream's event
             continue
         starts = clock.starts[pipe]
         if len(starts) >= ahead and starts[-ahead] > clock.issue:
@@ -166,7 +172,9 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
             released = max(fired[partner] for partner in partners)
             if trace and released > start:
                 clock.reason[pipe] = _reason(order, records, streams, place, partners, kind)
-            start = max(start, released)
+            if released > start:
+                held[core, number_of(streams[core][number])] += released - start  # type: ignore[arg-type]  # as above
+                start = released
             clock.free[pipe] = start
             if start > clock.done[pipe]:
                 clock.done[pipe] = start
@@ -174,6 +182,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
                 clock.issue = start
         elif kind == BARRIER:
             clock.free[pipe] = max(start, clock.done[pipe]) + sync.barrier
+            held[core, number_of(streams[core][number])] += clock.free[pipe] - start  # type: ignore[arg-type]  # as above
             if trace:
                 clock.reason[pipe] = f"pipe_barrier[{PIPES[pipe]}]"
             if pipe == SCALAR:
@@ -183,7 +192,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
         starts.append(start)
     ends = [max(clock.issue, *clock.done, *clock.free) for clock in clocks]
     return BlockTiming(max(ends, default=0.0), ends, [clock.busy for clock in clocks], [clock.stalled for clock in clocks],
-                       sum(clock.moving for clock in clocks), slices)
+                       sum(clock.moving for clock in clocks), dict(held), slices)
 
 
 def _shared(cost: Cost, pace: Pace) -> float:

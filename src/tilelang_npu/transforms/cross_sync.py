@@ -27,6 +27,7 @@ from tilelang_npu.transforms.cores import core_of
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.sync.cover import Event, Order
+from tilelang_npu.transforms.sync.decision import Decision, event_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, colour
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.solve import solve_between
@@ -62,7 +63,12 @@ class _Writer:
             return False
         return self.arguments or isinstance(getattr(root, "owner", None), memref_ext.AllocWorkspaceOp)
 
-    def write(self, flags: Sequence[int]) -> None:
+    def number(self, flags: Sequence[int]) -> None:
+        """Give the hand-overs their flags.
+
+        Raises:
+            TileError: T241 there are not enough.
+        """
         placed = [Placed(event, body) for body, order in self.solved for event in order.events]
         for one in placed:
             one.event.slots = 1  # flags count: one number serves all iterations
@@ -71,9 +77,15 @@ class _Writer:
             first = failed[0].body.items[failed[0].event.set_after].op
             raise refuse(first, f"the hand-overs between Cube and Vector need more than the {len(flags)} flags that there are",
                          "T241", help="hand over fewer buffers, or larger ones")
+
+    def write(self) -> None:
         for body, order in self.solved:
             for event in order.events:
                 self._flag(body, event)
+
+    def decisions(self) -> list[Decision]:
+        """What is inserted, block by block, inner ones first."""
+        return [event_decision(body, event) for body, order in self.solved for event in order.events]
 
     def _flag(self, body: BlockItems, event: Event) -> None:
         emit, ffts = self.emit, self.function.body.block.args[0]
@@ -114,7 +126,16 @@ class CrossSync(ModulePass):
     exclusive: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for writer in self._solved(op):
+            writer.write()
+
+    def decisions(self, module: ModuleOp) -> list[Decision]:
+        """What the pass would insert into a module, and why; the module stays as it is."""
+        return [decision for writer in self._solved(module) for decision in writer.decisions()]
+
+    def _solved(self, op: ModuleOp) -> list[_Writer]:
         flags = chips.chip(self.chip).sync.user_flag_ids
+        writers = []
         for function in op.walk():
             if isinstance(function, func.FuncOp) and is_mixed(function):
                 by_hand = [inner for inner in function.walk() if isinstance(inner, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp))]
@@ -123,7 +144,9 @@ class CrossSync(ModulePass):
                                  help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
                 writer = _Writer(function, arguments=self.arguments and not by_hand)
                 writer.collect(build(function.body.block, core=core_of))
-                writer.write(_left_over(flags, by_hand))
+                writer.number(_left_over(flags, by_hand))
+                writers.append(writer)
+        return writers
 
 
 def is_mixed(function: func.FuncOp) -> bool:

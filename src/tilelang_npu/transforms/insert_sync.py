@@ -12,6 +12,7 @@ Runs after planning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -24,6 +25,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
+from tilelang_npu.transforms.sync.decision import Decision, event_decision, fence_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
@@ -55,14 +57,23 @@ class _Writer:
                 self.collect(nested)
         self.solved.append((body, solve(body, own_events(body, self.flags))))
 
-    def write(self) -> None:
+    def number(self) -> None:
+        """Give the events their numbers; those that find none become barriers."""
         events = [Placed(event, body) for body, order in self.solved for event in order.events]
         for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
             order.events = [event for event in order.events if event is not placed.event]
             order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason))
+
+    def write(self) -> None:
         for body, order in self.solved:
             self._block(body, order)
+
+    def decisions(self) -> Iterator[Decision]:
+        """What is inserted, block by block, inner ones first."""
+        for body, order in self.solved:
+            yield from (event_decision(body, event) for event in order.events)
+            yield from (fence_decision(body, fence) for fence in order.fences if not fence.user)
 
     def _block(self, body: BlockItems, order: Order) -> None:
         gaps: dict[int, _Gap] = {}
@@ -150,6 +161,23 @@ def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
     return turn.owner
 
 
+def _solved(function: func.FuncOp) -> _Writer:
+    writer = _Writer(function)
+    writer.collect(build(function.body.block))
+    writer.number()
+    return writer
+
+
+def _kernels(module: ModuleOp) -> list[func.FuncOp]:
+    return [op for op in module.walk()
+            if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+
+
+def decisions(module: ModuleOp) -> list[Decision]:
+    """What the pass would insert into a module, and why; the module stays as it is."""
+    return [decision for function in _kernels(module) for decision in _solved(function).decisions()]
+
+
 @dataclass(frozen=True)
 class InsertSync(ModulePass):
     """The pass; see the module's text."""
@@ -157,11 +185,8 @@ class InsertSync(ModulePass):
     name = "insert-sync"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in list(op.walk()):
-            if isinstance(function, func.FuncOp) and function.body.blocks and "hacc.entry" in function.attributes:
-                writer = _Writer(function)
-                writer.collect(build(function.body.block))
-                writer.write()
+        for function in _kernels(op):
+            _solved(function).write()
 
 
-__all__ = ["InsertSync", "iteration", "iteration_modulo"]
+__all__ = ["InsertSync", "decisions", "iteration", "iteration_modulo"]

@@ -17,6 +17,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.target import Chip
+from tilelang_npu.transforms import insert_sync
 from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
@@ -33,10 +34,11 @@ from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.number_events import NumberEvents
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
-from tilelang_npu.transforms.plan_memory import PlanMemory
+from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
+from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.tidy import Tidy
 from tilelang_npu.transforms.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
@@ -122,6 +124,26 @@ def _cross_sync(options: Options) -> CrossSync:
 def _plan_memory(options: Options) -> PlanMemory:
     return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse,
                       overlay=options.synchronise)
+
+
+def decisions(stages: Mapping[str, ModuleOp], options: Options) -> list[Decision]:
+    """The waits that the passes insert, and why: those between the cores, then those inside.
+
+    Args:
+        stages: the kernel as it is after each stage.
+        options: what the compilation is for.
+    """
+    names = stage_names(options)
+    found = _cross_sync(options).decisions(stages[names[names.index("cross-sync") - 1]])
+    if options.synchronise:
+        found += insert_sync.decisions(stages[names[names.index("insert-sync") - 1]])
+    return found
+
+
+def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:
+    """Where the kernel's buffers are put, memory by memory; the arguments are those of ``decisions``."""
+    names = stage_names(options)
+    return _plan_memory(options).layouts(stages[names[names.index("plan-memory") - 1]])
 
 
 def stage_names(options: Options | None = None) -> list[str]:

@@ -133,6 +133,25 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
     return addresses
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The plan of one memory of one core.
+
+    Attributes:
+        function: the core's function.
+        space: the memory, as HIVM spells it.
+        room: bytes that can be given out.
+        addresses: of every copy of each allocation, in bytes.
+        order: the function's operations, by the positions that lives are told in.
+    """
+
+    function: func.FuncOp
+    space: str
+    room: int
+    addresses: dict[Life, list[int]]
+    order: list[Operation]
+
+
 def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
     """The allocations with the largest of those that have several slots cut down to one, and which it was."""
     several = [life for life in lives if life.slots > 1]
@@ -228,17 +247,31 @@ class PlanMemory(ModulePass):
                 return found
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        emitters: dict[func.FuncOp, Emitter] = {}
+        for layout in self.layouts(op):
+            function = layout.function
+            if function not in emitters:
+                emitters[function] = Emitter(function.body.block)
+            for life, addresses in layout.addresses.items():
+                _rewrite(emitters[function], life, addresses)
+
+    def layouts(self, module: ModuleOp) -> list[Layout]:
+        """Where the pass puts the allocations of a module; the module stays as it is.
+
+        Raises:
+            TileError: T104, they do not fit.
+        """
         chip = chips.chip(self.chip)
-        for function in op.walk():
+        made = []
+        for function in module.walk():
             if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
-                lives, _ = lifetimes(function)
-                emit = Emitter(function.body.block)
+                lives, order = lifetimes(function)
                 for space in ALIGNMENT:
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
-                    planned = self._plan(local, space, room)
-                    for life, addresses in planned.items():
-                        _rewrite(emit, life, addresses)
+                    if local:
+                        made.append(Layout(function, space, room, self._plan(local, space, room), order))
+        return made
 
 
-__all__ = ["PlanMemory", "plan"]
+__all__ = ["Layout", "PlanMemory", "plan"]

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.transforms.cores import core_of, forget
 from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.host_functions import task_type_function
@@ -51,6 +51,12 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
         parent = op.parent_op()
         if parent is not None and parent not in lost:
             Rewriter.erase_op(op, safe_erase=False)
+    for op in [op for op in made.walk() if isinstance(op, memref.AllocOp)]:
+        marks = [use.operation for use in op.memref.uses]
+        if all(isinstance(mark, annotation.MarkOp) for mark in marks):  # a buffer of the other core, with several slots
+            for mark in marks:
+                Rewriter.erase_op(mark)
+            Rewriter.erase_op(op)
     for op in made.walk():
         forget(op)
     tidy_function(made)

@@ -1,0 +1,173 @@
+"""Where a kernel's buffers lie and when they are alive: what ``kernel.memory_report()`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.lifetimes import Life
+from tilelang_npu.transforms.plan_memory import Layout
+
+LEGIBLE = 0.03
+"""Share of a memory from which on a box of the picture has room for its name."""
+
+__all__ = ["BufferUse", "MemoryReport", "MemoryUse", "memory_report"]
+
+
+@dataclass(frozen=True)
+class BufferUse:
+    """A buffer in a memory.
+
+    Attributes:
+        name: the user's name; ``scratch`` for a temporary that an op needs.
+        nbytes: bytes of one copy.
+        addresses: of each copy, which the iterations of its loop take in turn.
+        line: where it is allocated.
+        first, last: lines between which it is alive; to the end of its loop where the iterations run into each other.
+        span: the same as positions in the program, for the picture.
+    """
+
+    name: str
+    nbytes: int
+    addresses: tuple[int, ...]
+    line: Location | None
+    first: int
+    last: int
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """A memory of one core.
+
+    Attributes:
+        name: ``UB``, ``L1``, ``L0A``, ``L0B`` or ``L0C``.
+        core: ``AIC`` or ``AIV``.
+        room: bytes that can be given out.
+        used: bytes up to the end of the last buffer.
+        alive: bytes of the buffers that are alive together at most: no plan needs less.
+        buffers: by address.
+    """
+
+    name: str
+    core: str
+    room: int
+    used: int
+    alive: int
+    buffers: tuple[BufferUse, ...]
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """The memories on chip that a kernel's buffers take.
+
+    Attributes:
+        kernel: its name.
+        chip: the chip that it was planned for.
+        memories: core by core. L0A and L0B are in it where the author allocated them: those of a multiplication are its own.
+    """
+
+    kernel: str
+    chip: str
+    memories: tuple[MemoryUse, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel} on {self.chip}: buffers on chip, by address; alive from line to line"]
+        for memory in self.memories:
+            lines.append(f"{memory.name} of {memory.core}: {_spaced(memory.used)} of {_spaced(memory.room)} bytes, "
+                         f"{_spaced(memory.alive)} alive together at most")
+            rows = [(_spaced(address), _spaced(buffer.nbytes), buffer.name + _turn(buffer, slot), _line(buffer.line),
+                     f"alive {buffer.first}..{buffer.last}")
+                    for address, slot, buffer in sorted(((address, slot, buffer) for buffer in memory.buffers
+                                                         for slot, address in enumerate(buffer.addresses)),
+                                                        key=lambda row: (row[0], row[2].span))]
+            widths = [max(len(row[column]) for row in rows) for column in range(5)]
+            lines += [f"  {row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}"
+                      for row in rows]
+        return "\n".join(lines)
+
+    def plot(self, memory: str | None = None, axes: Any = None) -> Any:
+        """A memory as a matplotlib picture: address upwards, the program from left to right, a box per copy of a buffer.
+
+        Args:
+            memory: its name; None takes the one that is fullest.
+            axes: the axes to draw in; None makes a figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or no buffer is in that memory.
+        """
+        fullest = sorted(self.memories, key=lambda one: one.used / one.room, reverse=True)
+        chosen = next((one for one in fullest if memory in (None, one.name)), None)
+        if chosen is None:
+            names = ", ".join(dict.fromkeys(one.name for one in self.memories)) or "no memory"
+            raise TileError(f"{self.kernel} has no buffer in {memory}", code="T412", help=f"there are some in {names}")
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise TileError("a picture needs matplotlib", code="T412", help="pip install 'tilelang-npu[viz]'") from None
+        if axes is None:
+            _, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
+        for number, buffer in enumerate(chosen.buffers):
+            start, end = buffer.span
+            for slot, address in enumerate(buffer.addresses):
+                axes.bar(start, buffer.nbytes, width=end + 1 - start, bottom=address, align="edge", edgecolor="white",
+                         color=f"C{number % 10}")
+                if buffer.nbytes > LEGIBLE * chosen.used:
+                    axes.text((start + end + 1) / 2, address + buffer.nbytes / 2, buffer.name + _turn(buffer, slot),
+                              ha="center", va="center", fontsize="small")
+        begins = {buffer.span[0]: str(buffer.first) for buffer in sorted(chosen.buffers, key=lambda one: one.nbytes)}
+        axes.set_xticks(sorted(begins), [begins[place] for place in sorted(begins)], rotation=90)
+        axes.set_xlabel("line of the kernel")
+        axes.set_ylabel("bytes")
+        axes.set_title(f"{self.kernel}, {chosen.name} of {chosen.core}, {chosen.used} of {chosen.room} bytes", loc="left")
+        return axes
+
+
+def memory_report(name: str, chip: str, layouts: Sequence[Layout]) -> MemoryReport:
+    """The report of a kernel.
+
+    Args:
+        name: its name.
+        chip: the chip's.
+        layouts: what the planner decided.
+    """
+    return MemoryReport(name, chip, tuple(_memory(layout) for layout in layouts))
+
+
+def _memory(layout: Layout) -> MemoryUse:
+    kind = layout.function.attributes.get("hivm.func_core_type")
+    buffers = sorted((BufferUse(life.label, life.nbytes, tuple(addresses), location_of(life.op),
+                                *_lines(layout, life), (life.start, life.end))
+                      for life, addresses in layout.addresses.items()), key=lambda one: (one.addresses, one.span))
+    used = max(address + one.nbytes for one in buffers for address in one.addresses)
+    alive = max(sum(one.nbytes * len(one.addresses) for one in buffers if one.span[0] <= at <= one.span[1])
+                for at in {one.span[0] for one in buffers})
+    core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
+    return MemoryUse(NAMES[layout.space], core, layout.room, used, alive, tuple(buffers))
+
+
+def _turn(buffer: BufferUse, slot: int) -> str:
+    return f" (slot {slot})" if len(buffer.addresses) > 1 else ""
+
+
+def _line(where: Location | None) -> str:
+    return f"line {where.line}" if where is not None else ""
+
+
+def _lines(layout: Layout, life: Life) -> tuple[int, int]:
+    """The first and the last line of the operations that a life spans; 0 where none of them has one."""
+    places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
+    lines = [place.line for place in places if place is not None]
+    return min(lines, default=0), max(lines, default=0)
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")

@@ -1,0 +1,94 @@
+"""Where buffers lie: the report is the plan that ran, and its lines are the kernel's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu import TileError
+from tilelang_npu.cli.script import execute
+from tilelang_npu.dialects import hivm
+from tilelang_npu.runtime.kernel import JITKernel
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def example(name: str) -> JITKernel:
+    (tally, *_) = execute(ROOT / "examples" / f"{name}.py", [], "__main__").record.tallies
+    return tally.kernel
+
+
+@pytest.mark.parametrize("name", ["gemm", "softmax", "minicv", "flash_attention"])
+def test_the_addresses_are_those_that_ran(name: str) -> None:
+    kernel = example(name)
+    report = kernel.memory_report()
+    planned = {(memory.name, address)
+               for memory in report.memories for buffer in memory.buffers for address in buffer.addresses}
+    assert {(memory.core, memory.name) for memory in report.memories} <= {
+        ("AIV", "UB"), ("AIC", "L1"), ("AIC", "L0A"), ("AIC", "L0B"), ("AIC", "L0C")}
+    ran = set()
+    spoken = {"ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
+    for op in kernel.program.module.walk():
+        if isinstance(op, hivm.PointerCastOp):
+            for address in op.addrs:
+                ran.add((spoken[hivm.space_of(op.results[0].type) or ""], address.owner.value.value.data))
+    assert ran == planned
+    assert kernel.last_launch is not None
+    for memory in report.memories:
+        assert memory.alive <= memory.used <= memory.room
+        assert kernel.last_launch.memory[memory.name] <= memory.used
+        for one in memory.buffers:
+            for other in memory.buffers:
+                if one is not other and one.span[0] <= other.span[1] and other.span[0] <= one.span[1]:
+                    assert all(a + one.nbytes <= b or b + other.nbytes <= a for a in one.addresses for b in other.addresses)
+
+
+def chained() -> JITKernel:
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((4, 8192), "float32"), B: T.Tensor((4, 8192), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, __):
+                big = T.alloc_shared((1, 20480), "float32")
+                a = T.alloc_shared((1, 8192), "float32")
+                for i in T.Pipelined(4, num_stages=2):
+                    T.copy(A[i, 0], a)
+                    T.vadd(a, 1.0, a)
+                    T.copy(a, B[i, 0])
+                T.vbrc(0.0, big)
+
+        return main
+
+    return made()
+
+
+def test_the_text_says_what_shares_bytes_and_which_lines() -> None:
+    kernel = chained()
+    first = kernel.prim_func.location.line
+    (memory,) = kernel.memory_report().memories
+    buffers = {buffer.name: buffer for buffer in memory.buffers}
+    assert (buffers["a"].nbytes, len(buffers["a"].addresses)) == (32768, 2)
+    loop = next(number for number, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "num_stages=2):" in text)
+    assert loop > first
+    assert (buffers["a"].first, buffers["a"].last) == (loop - 1, loop + 3)
+    assert (buffers["big"].first, buffers["big"].last) == (loop + 4, loop + 4)
+    assert memory.alive == max(81920, 65536)
+    text = str(kernel.memory_report())
+    assert f"a (slot 1)  line {loop - 1}  alive {loop - 1}..{loop + 3}" in text
+    assert "UB of AIV: " in text
+    assert "81 920 alive together at most" in text
+
+
+def test_the_picture_has_a_box_for_each_copy() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    report = chained().memory_report()
+    axes = report.plot()
+    assert len(axes.patches) == sum(len(buffer.addresses) for buffer in report.memories[0].buffers) == 3
+    assert sorted(round(box.get_height()) for box in axes.patches) == [32768, 32768, 81920]
+    assert "UB of AIV" in axes.get_title(loc="left")
+    with pytest.raises(TileError, match="T412"):
+        report.plot("L1")
