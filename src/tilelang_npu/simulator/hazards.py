@@ -119,6 +119,7 @@ class _Walk:
         self.joined = [0] * (COUNT * len(cores))
         self.memories: dict[tuple[object, ...], _Memory] = {}
         self.regions: dict[tuple[int, Event, int], _Region] = {}
+        self.shapes: dict[tuple[int, Event, int], Footprint] = {}
         self.found: dict[Any, Hazard] = {}
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
@@ -224,10 +225,15 @@ class _Walk:
         if access.memory == "gm":
             before = sum(one.offset is None for one in record.accesses[:index])
             memory, delta = self.places[access.buffer]
-            where = footprint(access, event, delta + self.gm[core][self.gm_starts[core][number] + before])
-            if where.empty:
+            shape = self.shapes.get((core, event, index))
+            if shape is None:
+                shape = footprint(access, event)
+                shape = self.shapes[core, event, index] = shape if shape.empty else shape.simplified()
+            if shape.empty:
                 return None
-            return self.memories.setdefault(("gm", memory), _Memory()).region(where.simplified())
+            offset = delta + self.gm[core][self.gm_starts[core][number] + before]
+            where = Footprint(offset, shape.sizes, shape.strides, shape.element)
+            return self.memories.setdefault(("gm", memory), _Memory()).region(where)
         key = (core, event, index)
         found = self.regions.get(key)
         if found is None:
