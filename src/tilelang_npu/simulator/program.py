@@ -371,7 +371,7 @@ def _part(array: NDArray[Any], spans: Mapping[int, tuple[int, int]] | None, numb
     """A copy of an array, or of the part that counts."""
     if spans is None:
         return array.copy()
-    made = np.zeros_like(array)  # memory that is not touched costs nothing
+    made = np.zeros(array.shape, array.dtype)  # memory that is not touched costs nothing
     first, end = spans.get(number, (0, 0))
     made[first:end] = array[first:end]
     return made
