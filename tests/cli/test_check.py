@@ -69,8 +69,8 @@ def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:
 
 def test_a_size_that_nobody_asks_for(tool, script: Path) -> None:
     done = tool("check", f"{script}:right", "--size", "K=100")
-    assert done.code == 1 and "error[T418]" in done.err and "nothing found" in done.out
-    assert "error[T418]" in tool("check", script, "--size", "M=x").err
+    assert done.code == 1 and "error[T419]" in done.err and "nothing found" in done.out
+    assert "error[T419]" in tool("check", script, "--size", "M=x").err
     assert "error[T417]" in tool("check", script, "--blocks", 3).err
 
 
@@ -85,7 +85,7 @@ def test_a_text(tool, script: Path, tmp_path: Path) -> None:
         assert tool("check", text, "--blocks", 32).code == code
         assert ("race[S201]" in done.out) == bool(code)
     done = tool("check", text, "--blocks", 8, "--size", "C_0=64", "--size", "A_0=256")
-    assert "error[T418]" in done.err and "error[T502]" in done.out
+    assert "error[T419]" in done.err and "error[T502]" in done.out
 
 
 def test_a_mistake_is_an_error_as_in_a_run(tool, script: Path, tmp_path: Path) -> None:

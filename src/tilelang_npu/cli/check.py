@@ -64,7 +64,7 @@ def check(args: argparse.Namespace) -> int:
 def _size(text: str) -> tuple[str, int]:
     name, _, value = text.partition("=")
     if not name.isidentifier() or not value.lstrip("-").isdigit():
-        raise TileError(f"cannot read the size {text!r}", code="T418", help="write it as M=128")
+        raise TileError(f"cannot read the size {text!r}", code="T419", help="write it as M=128")
     return name, int(value)
 
 
@@ -133,7 +133,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
         conclude(session, args.report, error)
         raise
     findings = session.judge(done.hazards, program, program.name)
-    idle = [TileError(f"{program.name} has no dimension or number {name}", code="T418", help=f"remove --size {name}")
+    idle = [TileError(f"{program.name} has no dimension or number {name}", code="T419", help=f"remove --size {name}")
             for name in sizes if name not in used]
     said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
     return _told([Look(program.name, program.chip.name, blocks, said, done, findings)], session, args.report, idle, idle)

@@ -113,6 +113,6 @@ class Checker:
 
     def idle(self) -> list[TileError]:
         """An error for each size that no kernel asked for."""
-        return [TileError(f"no kernel that was checked by itself has a dimension or number {name}", code="T418",
+        return [TileError(f"no kernel that was checked by itself has a dimension or number {name}", code="T419",
                           help=f"remove --size {name}; a script's own calls have their own sizes")
                 for name in self._sizes if name not in self._used]

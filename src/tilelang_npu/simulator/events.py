@@ -162,7 +162,7 @@ class Bounded(list[Any]):
 
     def __iadd__(self, events: Iterable[Any]) -> Self:  # type: ignore[misc]  # events are added to, never put together
         if len(self) > self._most:
-            raise TileError(f"a block comes to no end: it has more than {self._most} ops", code="T511",
+            raise TileError(f"a block comes to no end: it has more than {self._most} ops", code="S306",
                             help="where a loop ends when data says so, run it with data")
         return super().__iadd__(events)
 

@@ -206,7 +206,7 @@ class Program:
 
         Raises:
             TileError: T401 to T406, wrong arguments; S301, more blocks than can wait for each other; T502, an access outside of
-                its memory; T511, a block comes to no end.
+                its memory; S306, a block comes to no end.
         """
         self._check_blocks(blocks)
         bound = bind(self.entry, args, blocks, self.workspace)
