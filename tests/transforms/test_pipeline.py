@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.transforms import pipeline
+from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.tidy import Tidy
 
 KERNEL = """
@@ -33,9 +34,10 @@ def test_every_stage_is_seen_once_and_in_order() -> None:
     assert "hivm-auto" in seen
 
 
-def test_switched_off_synchronisation_has_no_stage() -> None:
-    options = pipeline.Options(synchronise=False)
-    assert "insert-sync" not in pipeline.stage_names(options)
+def test_switched_off_synchronisation_is_that_within_statements() -> None:
+    for synchronise in (True, False):
+        found = dict(pipeline._passes(pipeline.Options(synchronise=synchronise)))
+        assert found["insert-sync"] == InsertSync(within=not synchronise)
 
 
 def test_a_pass_that_trips_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

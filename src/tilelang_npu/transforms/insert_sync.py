@@ -7,11 +7,15 @@ front of the consumer, reduced to those that nothing else implies. Events that c
 of their loop and waited for once behind it, so that a loop may run any number of times, none included. Flags that the
 author wrote keep their numbers to themselves, and what they order is not ordered twice.
 
+Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
+themselves: nobody can write a flag there.
+
 Runs after planning.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,12 +28,13 @@ from xdsl.passes import ModulePass
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.emit import Emitter, Value
+from tilelang_npu.transforms.locations import location_of
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
 from tilelang_npu.transforms.sync.decision import Decision, event_decision, fence_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
-from tilelang_npu.transforms.sync.solve import solve
+from tilelang_npu.transforms.sync.solve import Hazard, solve
 
 
 @dataclass
@@ -44,8 +49,9 @@ class _Gap:
 class _Writer:
     """Writes the solution of each block into the function."""
 
-    def __init__(self, function: func.FuncOp):
+    def __init__(self, function: func.FuncOp, *, within: bool):
         self.function = function
+        self.within = within
         self.emit = Emitter(function.body.block)
         self.flags = flags_by_name(function)
         self.solved: list[tuple[BlockItems, Order]] = []
@@ -55,7 +61,8 @@ class _Writer:
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        self.solved.append((body, solve(body, own_events(body, self.flags))))
+        counts = functools.partial(_within_a_statement, body.loop) if self.within else None
+        self.solved.append((body, solve(body, own_events(body, self.flags), counts)))
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
@@ -161,8 +168,14 @@ def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
     return turn.owner
 
 
-def _solved(function: func.FuncOp) -> _Writer:
-    writer = _Writer(function)
+def _within_a_statement(loop: scf.ForOp | None, hazard: Hazard) -> bool:
+    """Whether both accesses belong to one line of the kernel; of two iterations, if the loop does too."""
+    lines = [location_of(op) for op in (hazard.first.op, hazard.second.op, *([loop] if loop and hazard.distance else []))]
+    return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1
+
+
+def _solved(function: func.FuncOp, *, within: bool = False) -> _Writer:
+    writer = _Writer(function, within=within)
     writer.collect(build(function.body.block))
     writer.number()
     return writer
@@ -173,9 +186,9 @@ def _kernels(module: ModuleOp) -> list[func.FuncOp]:
             if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
 
 
-def decisions(module: ModuleOp) -> list[Decision]:
+def decisions(module: ModuleOp, *, within: bool) -> list[Decision]:
     """What the pass would insert into a module, and why; the module stays as it is."""
-    return [decision for function in _kernels(module) for decision in _solved(function).decisions()]
+    return [decision for function in _kernels(module) for decision in _solved(function, within=within).decisions()]
 
 
 @dataclass(frozen=True)
@@ -183,10 +196,11 @@ class InsertSync(ModulePass):
     """The pass; see the module's text."""
 
     name = "insert-sync"
+    within: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in _kernels(op):
-            _solved(function).write()
+            _solved(function, within=self.within).write()
 
 
 __all__ = ["InsertSync", "decisions", "iteration", "iteration_modulo"]

@@ -53,7 +53,8 @@ class Options:
     Attributes:
         chip: the chip.
         dialect: ``npuir``, ``ascendc`` or ``gpu``: whose rules the source follows.
-        synchronise: insert the waits inside a core; off where the user writes them.
+        synchronise: insert the waits inside a core; off where the user writes them, those inside what one statement becomes
+            excepted.
         cross_synchronise: insert the flags between the cores around the user's own tensors; those around workspaces that
             the compiler made are always there.
         reuse: let buffers whose lives do not meet share bytes.
@@ -109,8 +110,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
     yield "plan-memory", _plan_memory(options)  # before synchronisation, which works on bytes
     yield "guard-l0", GuardL0()  # the macro's own events, in every mode
-    if options.synchronise:
-        yield "insert-sync", InsertSync()  # on planned bytes, while slots are still one buffer
+    yield "insert-sync", InsertSync(within=not options.synchronise)  # on planned bytes, while slots are still one buffer
     yield "expand-multi-buffer", ExpandMultiBuffer()  # slots become addresses
     yield "complete-kernel", CompleteKernel(chip=chip)  # what the toolchain wants to know
     yield "hivm", Tidy()  # what is dumped, and what the simulator runs
@@ -135,9 +135,7 @@ def decisions(stages: Mapping[str, ModuleOp], options: Options) -> list[Decision
     """
     names = stage_names(options)
     found = _cross_sync(options).decisions(stages[names[names.index("cross-sync") - 1]])
-    if options.synchronise:
-        found += insert_sync.decisions(stages[names[names.index("insert-sync") - 1]])
-    return found
+    return found + insert_sync.decisions(stages[names[names.index("insert-sync") - 1]], within=not options.synchronise)
 
 
 def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:

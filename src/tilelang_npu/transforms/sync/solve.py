@@ -72,8 +72,14 @@ def _alternates_here(body: BlockItems, touch: Touch) -> bool:
     return parent is not None and parent() is body.block
 
 
-def solve(body: BlockItems, own: Sequence[Event] = ()) -> Order:
-    """Events and barriers for one block (not for the blocks nested in it), beside the author's own."""
+def solve(body: BlockItems, own: Sequence[Event] = (), counts: Callable[[Hazard], bool] | None = None) -> Order:
+    """Events and barriers for one block (not for the blocks nested in it).
+
+    Args:
+        body: the block.
+        own: what the author's own flags order.
+        counts: the meetings that are to be ordered; None: all.
+    """
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
@@ -81,6 +87,8 @@ def solve(body: BlockItems, own: Sequence[Event] = ()) -> Order:
     order.given.extend(own)
     asked: list[Demand] = []
     for demand in demands(body):
+        if counts is not None and (not isinstance(demand.reason, Hazard) or not counts(demand.reason)):
+            continue
         asked.append(demand)
         if order.covers(demand):
             continue
