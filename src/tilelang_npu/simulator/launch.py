@@ -20,6 +20,7 @@ from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.numbers import NumberFinding
 from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.simulator.same_writes import without_same_writes
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import PIPES, Expansion
 from tilelang_npu.simulator.timing import BlockTiming, simulate_times
@@ -313,7 +314,8 @@ class Launch:
         for runs in groups:
             cores, streams, _, records = self._together(runs)
             gm = [offsets for run in runs for offsets in run.gm]
-            found += find_hazards(self._order(runs), cores, streams, gm, records, places)
+            met = find_hazards(self._order(runs), cores, streams, gm, records, places)
+            found += met if len(runs) > 1 else without_same_writes(self.recorded, runs[0], met)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)
             found += find_unwritten(self.recorded, self.distinct_blocks)

@@ -257,7 +257,7 @@ class Program:
         return [_finish(block, lanes, interned) for block, lanes in table.items()]
 
     def again(self, bound: Bound, block: int, blocks: int, *, poison: int = POISON,
-              spans: Mapping[int, tuple[int, int]] | None = None) -> Again:
+              spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> Again:
         """What the arrays of a launch hold after one block has run once more; the arrays themselves stay as they are.
 
         Args:
@@ -267,10 +267,13 @@ class Program:
             poison: the byte that fills on-chip memory at first.
             spans: bytes of the written arrays that the block is known to access, first and behind the last; the others are 0
                 in what it runs on. None takes all.
+            observer: sees every op that writes before and behind it.
         """
         arrays = tuple(array if array is None or number not in self.written else _part(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks, poison=poison) for index, sub in self.lanes]
+        functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
+        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks, functions, poison=poison)
+                 for index, sub in self.lanes]
         with one_blas_thread(), np.errstate(all="ignore"):
             _together(lanes, [block], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])

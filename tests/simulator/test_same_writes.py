@@ -1,0 +1,66 @@
+"""What both Vector cores of a block write to the same bytes: a race where it differs, none where it is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from samples import SYNC
+
+SIDE = 32
+
+
+def both_write(add: str, parted: bool) -> Any:
+    """Half of a product by each Vector core, and a vector that both write: ``add`` says what is added to it."""
+
+    size = 128 if parted else 64
+
+    @tilelang.jit(target="ascendc", pass_configs=SYNC)
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((SIDE, SIDE), "float16"), V: T.Tensor((64,), "float32"), C: T.Tensor((SIDE, SIDE), "float32"),
+                 W: T.Tensor((size,), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_L1((SIDE, SIDE), "float16")
+                c = T.alloc_L0C((SIDE, SIDE), "float32")
+                v = T.alloc_ub((64,), "float32")
+                with T.Scope("C"):
+                    T.copy(A, a)
+                    T.gemm_v0(a, a, c, init=True)
+                    T.copy(c, C)
+                with T.Scope("V"):
+                    T.copy(V, v)
+                    if add == "same":
+                        T.tile.add(v, v, 1.0)
+                    else:
+                        T.tile.add(v, v, T.cast(vid, "float32"))
+                    if parted:
+                        T.copy(v, W[vid * 64])
+                    else:
+                        T.copy(v, W[0])
+
+        return main
+
+    return made()
+
+
+@pytest.mark.parametrize(("add", "parted", "race"), [
+    ("same", False, False), ("own", False, True), ("own", True, False), ("same", True, False)])
+def test_only_different_bytes_are_a_race(add: str, parted: bool, race: bool) -> None:
+    kernel = both_write(add, parted)
+    a = np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float16)
+    v, c, w = np.arange(64, dtype=np.float32), np.zeros((SIDE, SIDE), np.float32), np.zeros(128, np.float32)
+    w = w[:128 if parted else 64]
+    kernel(a, v, c, w)
+    hazards = kernel.last_launch.hazards
+    assert [(hazard.code, hazard.kind, hazard.buffer) for hazard in hazards] == ([("S202", "WAW", "W")] if race else [])
+    results = set()
+    for schedule in ("early", "late", *(f"random:{seed}" for seed in range(20))):
+        once = np.zeros_like(w)
+        kernel.program.run([a, v, c, once], blocks=1, schedule=schedule)
+        results.add(once.tobytes())
+    assert (len(results) > 1) == race  # the schedules say the same
