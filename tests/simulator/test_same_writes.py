@@ -17,10 +17,8 @@ SIDE = 32
 def both_write(add: str, parted: bool) -> Any:
     """Half of a product by each Vector core, and a vector that both write: ``add`` says what is added to it."""
 
-    size = 128 if parted else 64
-
     @tilelang.jit(target="ascendc", pass_configs=SYNC)
-    def made() -> Any:
+    def made(size: int) -> Any:
         @T.prim_func
         def main(A: T.Tensor((SIDE, SIDE), "float16"), V: T.Tensor((64,), "float32"), C: T.Tensor((SIDE, SIDE), "float32"),
                  W: T.Tensor((size,), "float32")):
@@ -45,7 +43,7 @@ def both_write(add: str, parted: bool) -> Any:
 
         return main
 
-    return made()
+    return made(128 if parted else 64)
 
 
 @pytest.mark.parametrize(("add", "parted", "race"), [
