@@ -18,10 +18,10 @@ FORMS = [
     ("ascendc", "T.Kernel(8, threads=2, is_npu=True) as (cid)", ["cid"], 2, False, (8,)),
     ("ascendc", "T.Kernel(8, threads=[2], is_npu=True) as cid", ["cid"], 2, False, (8,)),
     ("ascendc", "T.Kernel(8, threads=1, is_npu=True) as cid", ["cid"], 1, False, (8,)),
-    ("npuir", "T.Kernel(8, is_npu=True) as (cid, vid)", ["cid", "vid"], 2, True, (8,)),
+    ("npuir", "T.Kernel(8, is_npu=True) as (cid, vid)", ["cid"], 1, False, (8,)),
     ("npuir", "T.Kernel(8, is_npu=True) as (cid, _)", ["cid"], 1, False, (8,)),
     ("npuir", "T.Kernel(8, is_npu=True)", [None], 1, False, (8,)),
-    ("npuir", "T.Kernel(8, 4, is_npu=True) as (bx, by, vid)", ["bx", "by", "vid"], 2, True, (8, 4)),
+    ("npuir", "T.Kernel(8, 4, is_npu=True) as (bx, by, vid)", ["bx", "by"], 1, False, (8, 4)),
     ("npuir", "T.Kernel(8, 4, is_npu=True) as (bx, by, _)", ["bx", "by"], 1, False, (8, 4)),
     ("npuir", "T.Kernel(8, 4, threads=128) as (bx, by)", ["bx", "by"], 1, False, (8, 4)),
     ("npuir", "T.Kernel(8, 4, 2, threads=(32, 4)) as (bx, by, bz)", ["bx", "by", "bz"], 1, False, (8, 4, 2)),
@@ -46,6 +46,20 @@ def test_forms(source: Any, traced: Any, dialect: str, launch: str, names: list[
     assert opened.sub_blocks.value.data == sub_blocks
     assert (opened.explicit_sub_block is not None) is explicit
     assert kernel.traced.grid == grid
+
+
+def test_a_sub_block_index_that_is_read_makes_two_sub_blocks(source: Any, traced: Any) -> None:
+    module = source("""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(n: T.int32):
+            with T.Kernel(8, is_npu=True) as (cid, vid):
+                half = T.alloc_var("int32", init=vid)
+    """)
+    opened = traced(module.main, "npuir").only("tile.launch")
+    assert [argument.name_hint for argument in opened.body.block.args] == ["cid", "vid"]
+    assert opened.sub_blocks.value.data == 2
 
 
 @pytest.mark.parametrize(("dialect", "launch", "message"), [

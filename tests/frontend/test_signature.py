@@ -124,7 +124,7 @@ def test_assigning_a_type_on_the_module_does_no_harm(source: Any) -> None:
     ("n: T.int32 = 3", "T151", "3", "no defaults"),
     ("*A", "T151", "A", "positional parameters only"),
     ("*, A: T.int32", "T151", "A: T.int32", "positional parameters only"),
-    ("A: T.handle", "T190", "A: T.handle", r"T\.handle is not supported yet"),
+    ("A: T.handle", "T190", "A: T.handle", r"T\.handle is not supported"),
 ])
 def test_bad_parameters(source: Any, refused: Any, parameters: str, code: str, caret: str, message: str) -> None:
     module = source(f"""

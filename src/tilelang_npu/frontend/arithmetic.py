@@ -37,7 +37,12 @@ _FLOAT = {"add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "truedi
 _MATH = {"exp": math_dialect.ExpOp, "exp2": math_dialect.Exp2Op, "log": math_dialect.LogOp, "log2": math_dialect.Log2Op,
          "sqrt": math_dialect.SqrtOp, "rsqrt": math_dialect.RsqrtOp, "sin": math_dialect.SinOp, "cos": math_dialect.CosOp,
          "tanh": math_dialect.TanhOp, "erf": math_dialect.ErfOp, "floor": math_dialect.FloorOp, "ceil": math_dialect.CeilOp,
-         "round": math_dialect.RoundEvenOp, "trunc": math_dialect.TruncOp}
+         "round": math_dialect.RoundEvenOp, "trunc": math_dialect.TruncOp, "tan": math_dialect.TanOp,
+         "asin": math_dialect.AsinOp, "acos": math_dialect.AcosOp, "atan": math_dialect.AtanOp, "sinh": math_dialect.SinhOp,
+         "cosh": math_dialect.CoshOp, "asinh": math_dialect.AsinhOp, "acosh": math_dialect.AcoshOp,
+         "atanh": math_dialect.AtanhOp, "log10": math_dialect.Log10Op, "log1p": math_dialect.Log1pOp}
+_MATH_OF_TWO = {"atan2": math_dialect.Atan2Op, "copysign": math_dialect.CopySignOp}
+_BITS = {"popcount": math_dialect.CtPopOp, "clz": math_dialect.CountLeadingZerosOp}
 _HOST: dict[str, Callable[[Any, Any], Any]] = {
     "truncdiv": lambda a, b: int(a / b) if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
          "truncmod": host_math.fmod, "min": min, "max": max, **BINARY}
@@ -287,6 +292,49 @@ def math(builder: Builder, name: str, value: Any) -> Expr:
             return a
         a = convert(builder, a, FLOAT32)
     return builder.pure(_MATH[name](a.ssa(builder)), a.kind)
+
+
+def math_of_two(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+    """A function of two scalars (``atan2``, ``copysign``); integers become ``float32`` first."""
+    a, b = (part if part.kind.is_float else convert(builder, part, FLOAT32) for part in pair(builder, left, right))
+    return builder.pure(_MATH_OF_TWO[name](a.ssa(builder), b.ssa(builder)), a.kind)
+
+
+def count_bits(builder: Builder, name: str, value: Any) -> Expr:
+    """``popcount`` or ``clz`` of an integer, as ``int32``.
+
+    Raises:
+        TileError: T110, the value is a float.
+    """
+    a = number(builder, value)
+    if not isinstance(a, Expr) or a.kind is INDEX:
+        a = convert(builder, a, INT32)
+    if a.kind.is_float or a.kind.is_bool:
+        raise TileError(f"T.{name} does not take {a.kind}", code="T110", help="it counts the bits of an integer")
+    made = builder.pure(_BITS[name](a.ssa(builder)), a.kind, bounds=(0, a.kind.bits))
+    return convert(builder, made, INT32)
+
+
+def bits_as(builder: Builder, value: Any, kind: DType) -> Expr:
+    """A scalar's bits read as another type of the same width.
+
+    Raises:
+        TileError: T110, the widths differ.
+    """
+    a = number(builder, value)
+    if not isinstance(a, Expr):
+        a = convert(builder, a, FLOAT32 if isinstance(a, float) else INT32)
+    if a.kind is INDEX:
+        a = convert(builder, a, INT64 if kind.bits == 64 else INT32)
+    if a.kind.bits != kind.bits or kind.is_bool or a.kind.is_bool:
+        raise TileError(f"T.reinterpret: a value of type {a.kind} has no bits to read as {kind}", code="T110",
+                        help="both types are equally wide; T.cast converts the value")
+    if a.kind == kind:
+        return a
+    if not a.kind.is_float and not kind.is_float:
+        form = builder.atoms.of(("as", str(kind), a.form.key)) if a.form is not None else None
+        return builder.scalar(a.ssa(builder), kind, form, bounds_of(kind))
+    return builder.pure(arith.BitcastOp(a.ssa(builder), builder.mlir_type(kind)), kind)
 
 
 def select(builder: Builder, condition: Any, chosen: Any, other: Any) -> Expr:

@@ -35,6 +35,7 @@ from tilelang_npu.language.symbols import Dimension, Sym
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
+    from tilelang_npu.frontend.jumps import Jumps
     from tilelang_npu.language.functions import Macro
 
 _FLOATS: dict[str, Attribute] = {
@@ -79,6 +80,7 @@ class Builder:
         launch: the launch op, once ``T.Kernel`` is open.
         grid: the block counts as the host can evaluate them.
         pipe: the pipe of the innermost ``T.rs``.
+        loops: the loops around the current statement, from the outermost to the innermost.
         inline: how a macro is inlined; set by the walker.
         remarks: what the author should know though nothing is wrong.
         path: the blocks that are open, from the kernel's body to the current one.
@@ -99,6 +101,7 @@ class Builder:
         self.core: str | None = None
         self.pipe: str | None = None
         self.grid: tuple[Dimension, ...] = ()
+        self.loops: list[Jumps] = []
         self.inline: Callable[[Macro, Sequence[Any], dict[str, Any]], Any] = _no_walker
         self.symbols: dict[str, Expr] = {}
         self.remarks: list[TileError] = []
@@ -273,6 +276,15 @@ class Builder:
                 self.block.insert_op_before(op, self.launch)
             else:
                 self.block.add_op(op)
+
+    def lifted_out(self, block: Block) -> Block:
+        """The ops of a block in a new, detached one; its arguments stay."""
+        made = Block()
+        for op in list(block.ops):
+            op.detach()
+            made.add_op(op)
+        self._constants[made] = self._constants.pop(block, {})
+        return made
 
     def sweep(self) -> None:
         """Erase the discardable ops that nothing uses."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
@@ -58,6 +59,18 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
     if builder.dialect == "ascendc":
         return 2, explicit
     return (2, True) if explicit else (1, False)
+
+
+def forget_unused_sub_block(builder: Builder) -> None:
+    """In the npuir dialect an index that nothing reads is not there: the body runs once for each block, as with ``_``."""
+    launched = builder.launch
+    if builder.dialect != "npuir" or launched is None or launched.explicit_sub_block is None:
+        return
+    index = launched.body.block.args[-1]
+    if index.first_use is None:
+        launched.body.block.erase_arg(index)
+        launched.explicit_sub_block = None
+        launched.sub_blocks = IntegerAttr(1, i64)
 
 
 def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str) -> None:

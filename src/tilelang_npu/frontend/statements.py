@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block, Region
 
-from tilelang_npu.dialects import tile
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import kernels, source
-from tilelang_npu.frontend.arithmetic import binary, compare
+from tilelang_npu.frontend import jumps, kernels, source
 from tilelang_npu.frontend.arithmetic import truth as traced_truth
-from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable, extent
+from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
 from tilelang_npu.frontend.builder import region_of
-from tilelang_npu.frontend.calls import Calls
 from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
-from tilelang_npu.frontend.scalars import INDEX, Expr
+from tilelang_npu.frontend.loops import FOR, WHILE, Loops
+from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.frontend.scopes import Scopes
-from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 
 MACRO_DEPTH = 100
 """Macros inside macros beyond this are taken for a recursion without an end."""
-FOR, WHILE, IF, WITH = "`for` loop", "`while` loop", "`if` body", "`with` body"
+IF, WITH = "`if` body", "`with` body"
 
 _KEYWORDS: dict[type[ast.AST], str] = {
     ast.FunctionDef: "def", ast.AsyncFunctionDef: "async def", ast.ClassDef: "class", ast.Delete: "del",
     ast.AnnAssign: "name: type = value", ast.AsyncFor: "async for", ast.AsyncWith: "async with", ast.Try: "try",
     ast.Import: "import", ast.ImportFrom: "from ... import", ast.Global: "global", ast.Nonlocal: "nonlocal",
-    ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Match: "match",
+    ast.Return: "return", ast.Match: "match",
 }
 _INSTEAD: dict[type[ast.AST], str] = {
-    ast.Break: "put the rest of the body under an `if`, or use `while` with a condition",
-    ast.Continue: "put the rest of the body under an `if`",
     ast.FunctionDef: "define it outside the kernel as a @T.macro",
     ast.AnnAssign: "drop the annotation; T.cast or T.float32(...) gives a value a type",
     ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`",
@@ -55,7 +49,7 @@ class _Branches:
     regions: dict[type, Region | None] = field(default_factory=dict)
 
 
-class Statements(Calls):
+class Statements(Loops):
     """Walks the statements of one function.
 
     Attributes:
@@ -69,18 +63,31 @@ class Statements(Calls):
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Walk the statements of a block."""
-        for statement in statements:
+        loop = self.builder.loops[-1] if self.builder.loops else None
+        seen = loop.count if loop is not None else 0
+        for place, statement in enumerate(statements):
             self.statement(statement)
+            if loop is not None and loop.count != seen:
+                rest = statements[place + 1:]
+                if rest:
+                    jumps.behind(self.builder, loop, partial(self.body, rest))
+                return
 
     def function_body(self, statements: Sequence[ast.stmt]) -> Any:
         """Walk a whole function; the value of its last ``return``."""
         *rest, last = statements
+        if not isinstance(last, ast.Return) or not (self.is_macro or last.value is None):
+            self.body(statements)
+            return None
+        jumped = [loop.count for loop in self.builder.loops]
         self.body(rest)
-        if isinstance(last, ast.Return) and (self.is_macro or last.value is None):
-            self.builder.location = self.where(last)
-            return None if last.value is None else self.evaluate(last.value)
-        self.statement(last)
-        return None
+        self.builder.location = self.where(last)
+        if last.value is None:
+            return None
+        if jumped != [loop.count for loop in self.builder.loops]:
+            raise TileError("a macro that leaves its caller's loop has no value to return", code="T141",
+                            location=self.where(last), help="let it set a T.alloc_var scalar, and leave the loop by that")
+        return self.evaluate(last.value)
 
     def statement(self, node: ast.stmt) -> None:
         """Walk one statement; what it emits and raises gets its place."""
@@ -239,144 +246,6 @@ class Statements(Calls):
                             " the block's end", code="T142", help=f"make it with {target} = T.alloc_var(dtype, init=...)")
         self.bind(target, self._read(self.combine(name, current, value, node)), self.where(node.target))
 
-    # --- loops -----------------------------------------------------------------------------------------------------------
-
-    def _for(self, node: ast.For) -> None:
-        if node.orelse:
-            raise TileError("statement `for ... else` is not supported in a kernel", code="T141",
-                            help="put the `else` part behind the loop")
-        loop = self.evaluate(node.iter)
-        if isinstance(loop, range):
-            loop = launch.range_loop(loop.start, loop.stop, loop.step)
-        if not isinstance(loop, launch.Loop):
-            raise TileError(f"`for` over a {type(loop).__name__} is not supported in a kernel", code="T141",
-                            help="loop over range(...), T.serial(...), T.Pipelined(...), T.Parallel(...) or T.unroll(...)",
-                            ).at(self.where(node.iter))
-        self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
-        if self.builder.in_parallel and loop.kind == "Parallel":
-            raise TileError("a T.Parallel inside T.Parallel is not supported", code="T141",
-                            help="write its extents into one T.Parallel")
-        if loop.kind == "Parallel":
-            self._parallel(node, loop)
-        elif loop.kind == "Persistent":
-            self._persistent(node, loop)
-        else:
-            self._serial(node, loop)
-
-    def _serial(self, node: ast.For, loop: launch.Loop) -> None:
-        if not isinstance(node.target, ast.Name):
-            raise TileError(f"T.{loop.kind} has one loop variable", code="T141",
-                            help="write `for i in`").at(self.where(node.target))
-        builder, location = self.builder, self.builder.location
-        start, stop, step = (extent(builder, bound) for bound in loop.extents)
-        lower, upper, stride = (builder.index(bound) for bound in (start, stop, step))
-        block = Block(arg_types=[IndexType()])
-        high = stop - 1 if isinstance(stop, int) else _less_one(stop.bounds[1])
-        low = start if isinstance(start, int) else start.bounds[0]
-        self._loop_body(node, block, [node.target], [(low, high)], FOR)
-        with builder.at(block):
-            builder.emit(scf.YieldOp(), location)
-        made = scf.ForOp(lower, upper, stride, [], region_of(block))
-        if loop.num_stages:
-            made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
-        if loop.kind == "unroll":
-            made.attributes[tile.UNROLL] = UnitAttr()
-        builder.emit(made, location)
-
-    def _persistent(self, node: ast.For, loop: launch.Loop) -> None:
-        """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
-        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
-        *domain, wave, group = loop.extents
-        if len(names) != len(domain) or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.Persistent over {len(domain)} axes has {len(domain)} loop variables, not {len(names)}",
-                            code="T141",
-                            help="write one name per axis: `for x, y in`").at(self.where(node.target))
-        builder, location, total = self.builder, self.builder.location, math.prod(domain)
-        group = min(group, domain[-1])
-        group = group if domain[-1] % group == 0 else 1
-        lower, upper, step = (builder.index(bound) for bound in (0, -(-total // wave), 1))
-        block, inner = Block(arg_types=[IndexType()]), Block()
-        builder.epoch += 1
-        with builder.at(block):
-            turn = builder.scalar(block.args[0], INDEX, None, (0, -(-total // wave) - 1))
-            linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
-            condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
-            with builder.at(inner), self.scopes.frame(FOR, isolates=True):
-                rest = linear
-                places: list[Expr] = []
-                for size in (group, *domain[-2::-1]):
-                    places.insert(0, binary(builder, "mod", rest, size))
-                    rest = binary(builder, "floordiv", rest, size)
-                *places, last = places
-                places.append(binary(builder, "add", binary(builder, "mul", rest, group), last))
-                for name, place in zip(names, places, strict=True):
-                    assert isinstance(name, ast.Name)
-                    self.scopes.bind(name.id, place, self.where(name))
-                self.body(node.body)
-                builder.emit(scf.YieldOp(), location)
-            builder.emit(scf.IfOp(condition, [], region_of(inner), None), location)
-            builder.emit(scf.YieldOp(), location)
-        builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
-
-    def _parallel(self, node: ast.For, loop: launch.Loop) -> None:
-        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
-        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
-            raise TileError(f"T.Parallel over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not "
-                            f"{len(names)}", code="T141",
-                            help="write one name per extent: `for i, j in T.Parallel(m, n)`").at(self.where(node.target))
-        builder, location = self.builder, self.builder.location
-        if builder.dialect == "ascendc" and len(loop.extents) > 2:
-            raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect it has one or two",
-                            code="T141", help="loop over the outer ones with T.serial")
-        extents = [extent(builder, size) for size in loop.extents]
-        values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
-        block = Block(arg_types=[IndexType()] * len(extents))
-        bounds = [(0, size - 1 if isinstance(size, int) else _less_one(size.bounds[1])) for size in extents]
-        builder.in_parallel = True
-        try:
-            self._loop_body(node, block, names, bounds, FOR)
-        finally:
-            builder.in_parallel = False
-        take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
-        builder.emit(tile.ParallelOp(values, region_of(block)), location)
-
-    def _loop_body(self, node: ast.For, block: Block, names: Sequence[ast.expr], bounds: Sequence[Any], kind: str) -> None:
-        builder = self.builder
-        builder.epoch += 1
-        with builder.at(block), self.scopes.frame(kind, isolates=True):
-            for name, argument, known in zip(names, block.args, bounds, strict=True):
-                assert isinstance(name, ast.Name)
-                argument.name_hint = name.id if name.id != "_" else None
-                self.scopes.bind(name.id, builder.scalar(argument, INDEX, None, known), self.where(name))
-            self.body(node.body)
-
-    def _while(self, node: ast.While) -> None:
-        if node.orelse:
-            raise TileError("statement `while ... else` is not supported in a kernel", code="T141",
-                            help="put the `else` part behind the loop")
-        builder, location = self.builder, self.builder.location
-        builder.require_kernel("a loop")
-        if builder.in_parallel:
-            raise TileError("a `while` inside T.Parallel is not supported", code="T141",
-                            help="put T.Parallel inside the loop")
-        before, after = Block(), Block()
-        builder.epoch += 1
-        with builder.at(before):
-            test = self.truth(self.evaluate(node.test))
-            if isinstance(test, Expr):
-                builder.emit(scf.ConditionOp(test.ssa(builder)))
-        if isinstance(test, bool):
-            if test:
-                raise TileError(f"`while {ast.unparse(node.test)}` never ends: its condition is known before the kernel runs",
-                                code="T141", location=self.where(node.test),
-                                help="test a T.alloc_var scalar or an element of a buffer")
-            return
-        with builder.at(after):
-            with self.scopes.frame(WHILE, isolates=True):
-                self.body(node.body)
-            builder.emit(scf.YieldOp(), location)
-        builder.emit(scf.WhileOp([], [], region_of(before), region_of(after)), location)
-
     # --- branches and frames ---------------------------------------------------------------------------------------------
 
     def _if(self, node: ast.If) -> None:
@@ -443,7 +312,11 @@ class Statements(Calls):
         opened = _Branches(self.truth(frame.condition))
         outer, self._open_if = self._open_if, opened
         try:
-            self._enter(node, items)
+            if items:
+                self._enter(node, items)
+            else:
+                for statement in node.body:
+                    self.statement(statement)
         finally:
             self._open_if = outer
         if launch.Then not in opened.regions:
@@ -520,12 +393,9 @@ class Statements(Calls):
 
     STATEMENTS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {
         ast.Expr: _expression, ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Assign: _assign,
-        ast.AugAssign: _augmented, ast.For: _for, ast.While: _while, ast.If: _if, ast.With: _with,
+        ast.AugAssign: _augmented, ast.For: Loops._for, ast.While: Loops._while, ast.If: _if, ast.With: _with,
+        ast.Break: Loops._break, ast.Continue: Loops._continue,
     }
-
-
-def _less_one(value: int | None) -> int | None:
-    return None if value is None else value - 1
 
 
 def _target_names(target: ast.expr | None) -> list[str] | None:

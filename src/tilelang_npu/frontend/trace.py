@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import source
+from tilelang_npu.frontend import kernels, source
 from tilelang_npu.frontend.buffers import Buffer
 from tilelang_npu.frontend.builder import Builder, buffer_type, scalar_type
 from tilelang_npu.frontend.dialects import detect
@@ -119,6 +119,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
                             help="put the body below `with T.Kernel(blocks, is_npu=True) as (cid, vid):`")
         builder.location = location
         builder.sweep()
+        kernels.forget_unused_sub_block(builder)
         entry.add_op(_located(func.ReturnOp(), location))
     finally:
         tracing.leave(token)

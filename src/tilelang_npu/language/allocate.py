@@ -65,11 +65,12 @@ def alloc_local(shape: Any, dtype: object, scope: str = "local") -> Buffer:
     return _allocate("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
 
 
-def alloc_var(dtype: object, *arguments: Any, init: Any = None) -> Variable:
+def alloc_var(dtype: object, *arguments: Any, scope: str = "local.var", init: Any = None) -> Variable:
     """A scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
 
     A second positional argument is the initial value, unless it is the scope ``"local.var"``.
     """
+    _space("T.alloc_var", scope, {"local.var": "local"})
     values = [argument for argument in arguments if argument != "local.var"]
     if len(values) > 1 or (values and init is not None):
         raise TileError(f"T.alloc_var takes one initial value, not {len(values) + (init is not None)}", code="T145",
@@ -82,14 +83,14 @@ def alloc_var(dtype: object, *arguments: Any, init: Any = None) -> Variable:
     return made
 
 
-def annotate_address(addresses: Mapping[Any, int]) -> None:
+def annotate_address(address_map: Mapping[Any, int]) -> None:
     """Fix byte addresses of buffers in their memories; buffers may overlap on purpose.
 
     Raises:
         TileError: T162, not an allocated buffer or not a byte address.
     """
     tracing.builder("T.annotate_address").require_kernel("T.annotate_address")
-    for buffer, address in addresses.items():
+    for buffer, address in address_map.items():
         owner = buffer.value.owner if isinstance(buffer, Buffer) else None
         if not isinstance(owner, tile.AllocOp):
             shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
@@ -101,7 +102,7 @@ def annotate_address(addresses: Mapping[Any, int]) -> None:
         owner.properties["address"] = IntegerAttr(address, i64)
 
 
-def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
     """Say how the fractals of tiles in L1 and L0 lie: ``T.annotate_layout({a: make_zn_layout(a)})``.
 
     A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
@@ -111,7 +112,7 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
         TileError: T163, not an allocated buffer, or not a layout of that buffer.
     """
     tracing.builder("T.annotate_layout").require_kernel("T.annotate_layout")
-    for buffer, layout in layouts.items():
+    for buffer, layout in layout_map.items():
         shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
         if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
             raise TileError(f"T.annotate_layout: {shown} is not a buffer that the kernel allocates", code="T163",

@@ -12,16 +12,20 @@ from tilelang_npu.language import tracing
 from tilelang_npu.language.scalar import Select
 
 
-def use_swizzle(cid: Any, m: int, n: int, k: int, block_m: int, block_n: int, off: int = 1, dir: int = 0,  # noqa: A002
-                in_loop: bool = False) -> Any:
+def use_swizzle(cid: Any, m: Any = None, n: Any = None, k: Any = None, block_m: Any = None, block_n: Any = None,
+                off: int = 1, dir: int = 0, in_loop: bool = False) -> Any:  # noqa: A002  (the language's name)
     """The tile that block ``cid`` takes, as row times columns plus column: bands of ``off`` rows (columns with ``dir`` 1),
     every other one backwards, so that neighbours share what they load. Numbers past the last tile stay what they are. ``k`` and
     ``in_loop`` have no effect.
 
     Raises:
-        TileError: T150, a size that is no positive constant or that the blocks do not divide.
+        TileError: T150, a size that is no positive constant or that the blocks do not divide; T190, the form for a GPU, which
+            has the number of a panel alone.
     """
     what = "T.use_swizzle"
+    if m is None or isinstance(m, str):
+        raise TileError(f"{what}({cid}) orders the blocks of a GPU", code="T190", location=tracing.user_location(),
+                        help="number = T.use_swizzle(cid, M, N, K, block_M, block_N) is the tile that a block takes")
     builder = tracing.builder(what)
     for name, size in (("m", m), ("n", n), ("block_m", block_m), ("block_n", block_n), ("off", off)):
         if isinstance(size, bool) or not isinstance(size, int) or size <= 0:

@@ -84,11 +84,11 @@ class Scope(Frame):
 
     CORES = {"C": "cube", "Cube": "cube", "V": "vector", "Vector": "vector"}
 
-    def __init__(self, core: str) -> None:
-        if core not in self.CORES:
-            raise TileError(f"T.Scope takes 'C'/'Cube' or 'V'/'Vector', not {core!r}", code="T150",
+    def __init__(self, name: str) -> None:
+        if name not in self.CORES:
+            raise TileError(f"T.Scope takes 'C'/'Cube' or 'V'/'Vector', not {name!r}", code="T150",
                             help="write T.Scope('C') or T.Scope('V')")
-        self.core = self.CORES[core]
+        self.core = self.CORES[name]
 
 
 class If(Frame):
@@ -139,12 +139,12 @@ class Loop:
 
     Attributes:
         kind: the language function's name.
-        extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel``.
+        extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel`` and ``grid``.
         num_stages: pipeline depth that was asked for; 0 for none.
         index: of ``Persistent`` the number of the block; its extents are the domain, the wave and the group.
     """
 
-    kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent"]
+    kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
     extents: tuple[Any, ...]
     num_stages: int = 0
     index: Any = None
@@ -188,6 +188,42 @@ def unroll(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = No
     """Like ``serial``, and the compiler repeats the body instead of looping."""
     _nothing_of("unroll", annotations=annotations or None)
     return Loop("unroll", _bounds("unroll", start, stop, step))
+
+
+def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
+    """Like ``serial``: the author says that the order does not matter."""
+    _nothing_of("parallel", annotations=annotations or None)
+    return Loop("parallel", _bounds("parallel", start, stop))
+
+
+def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
+    """Like ``serial``: the author says that the order does not matter. Vector operations come of ``T.Parallel``."""
+    _nothing_of("vectorized", annotations=annotations or None)
+    return Loop("vectorized", _bounds("vectorized", start, stop))
+
+
+def grid(*extents: Any) -> Loop:
+    """``for i, j in T.grid(m, n)``: one ``serial`` loop inside another, the last axis runs fastest.
+
+    Raises:
+        TileError: T150, no extent, or one that is not an integer.
+    """
+    if not extents:
+        raise TileError("T.grid takes at least one extent", code="T150", help="write T.grid(rows, columns)")
+    for extent in extents:
+        _bounds("grid", extent, None)
+    return Loop("grid", extents)
+
+
+def loop_break() -> None:
+    """Leave the innermost loop, as ``break`` does.
+
+    Raises:
+        TileError: T141, there is no loop, or one whose iterations have no order.
+    """
+    from tilelang_npu.frontend.jumps import jump
+
+    jump(tracing.builder("T.loop_break"), "T.loop_break", leaves=True)
 
 
 def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = None, stage: Any = None,

@@ -1,4 +1,4 @@
-"""Names of the two dialects that exist there and are not supported yet: each says so at the line that uses it."""
+"""Names of the two dialects that the machine has nothing for: each says at the line that uses it what does its work."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any, NoReturn
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language import tracing
 
-_BOTH_SPELLINGS = (
-    "gather", "transpose", "interleave", "deinterleave", "concat", "pad", "flip", "arange", "atomic_add",
-    "atomic_addx4", "print",
-    "cumsum", "sigmoid", "clamp", "mulext", "mulextui",
-)
-_LANGUAGE = (
-    "init_flag",
-    "clear_flag",
-    "shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi",
-    "annotate_padding", "import_source", "reinterpret", "c2d_im2col", "loop_break",
-    "handle", "ptr", "make_tensor", "any_of", "all_of", "atomic_addx2", "dp4a", "vectorized", "grid",
-    "thread_binding", "parallel",
-    "gemm_v1",
-)
-_TILE = (
-    "sigmoid", "silu", "leaky_relu", "axpy", "mul_add_dst", "arith_progression", "createvecindex", "round", "clamp",
-    "clamp_max",
-    "clamp_min", "compare", "select", "gather", "gather_mask", "gatherb", "sort", "topk", "merge_sort", "sort32",
-    "init_sort_buf", "transpose", "row_expand_mul", "row_expand_mul_experiment", "row_expand_sub_experiment",
-    "row_expand_div_experiment", "brcb_experiment", "atomic_add", "wholereducemax", "wholereducemin", "wholereducesum",
-    "block_reduce_max", "block_reduce_min", "block_reduce_sum", "bilinear_interpolation", "sub_experiment", "abs_experiment",
-    "mins_experiment", "sum_experiment", "reduce_sum_experiment", "reduce_sum_mask_experiment", "gathermask_experiment",
-    "fill_experiment", "datacachecleanandinvalid_experiment",
-)
+_SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
+_POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
+_COPIES = "T.copy moves tiles; T.set_flag and T.wait_flag order it, or TL_ASCEND_AUTO_SYNC does"
+_THREADS = "a core has no threads: T.Parallel says what is done to all elements"
+_BLOCKS = "name the blocks where the launch opens: with T.Kernel(m, n) as (bx, by)"
 
-NAMES: frozenset[str] = frozenset((
-    *_LANGUAGE, *(prefix + name for name in _BOTH_SPELLINGS for prefix in ("", "v", "npuir_")),
-    *(f"tile.{name}" for name in _TILE)))
-"""The names, with ``tile.`` before those of ``T.tile``."""
+_INSTEAD: dict[str, str] = {
+    **dict.fromkeys(("shmem_put_nbi", "shmem_get_nbi", "shmem_ub_put_nbi", "shmem_ub_get_nbi"), _SEND),
+    **dict.fromkeys(("handle", "ptr", "make_tensor", "match_buffer"), _POINTER),
+    **dict.fromkeys((
+        "create_list_of_mbarrier", "get_mbarrier", "create_tma_descriptor", "tma_load", "tma_store_arrive", "tma_store_wait",
+        "fence_proxy_async", "mbarrier_arrive", "mbarrier_expect_tx", "mbarrier_wait_parity", "barrier_arrive", "barrier_wait",
+        "wait_wgmma"), _COPIES),
+    **dict.fromkeys((
+        "thread_binding", "get_thread_binding", "get_thread_bindings", "shfl_down", "shfl_up", "shfl_xor", "set_max_nreg",
+        "inc_max_nreg", "dec_max_nreg", "no_set_max_nreg"), _THREADS),
+    **dict.fromkeys(("get_block_binding", "get_block_bindings"), _BLOCKS),
+    **dict.fromkeys(("sync_threads", "sync_thread_partial"), "T.barrier_all waits for all pipes of a core"),
+    "sync_global": "T.sync_all waits for all cores",
+    "ws": "T.Scope('C') and T.Scope('V') say which core does the work",
+    "annotate_padding": "T.copy(..., pad_value=...) fills what lies beyond a tensor",
+    "import_source": "a kernel is written in T alone: there is no C++ to add to",
+    "c2d_im2col": "copy the rows of each patch with T.copy, or rearrange the image on the host",
+    "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
+    "gemm_v1": "T.gemm_v0",
+}
+_TWO_RESULTS = "multiply in int64 and take the halves with T.vshr and T.vcast"
+
+NAMES: frozenset[str] = frozenset(_INSTEAD)
 
 
 class UnknownName(TileError, AttributeError):
@@ -43,15 +43,15 @@ class UnknownName(TileError, AttributeError):
 
 
 class Unsupported:
-    """Stands for a language function that is not supported yet; using it is the error."""
+    """Stands for a language function that the machine has nothing for; using it is the error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def refuse(self, location: Location | None = None) -> NoReturn:
         """Raise T190, at ``location`` or where the user's code stands."""
-        raise TileError(f"T.{self._name} is not supported yet", code="T190", location=location or tracing.user_location(),
-                        help="`python -m tilelang_npu ops` lists the operations there are")
+        raise TileError(f"T.{self._name} is not supported", code="T190", location=location or tracing.user_location(),
+                        help=_INSTEAD.get(self._name, _TWO_RESULTS))
 
     def __call__(self, *_arguments: Any, **_keywords: Any) -> NoReturn:
         self.refuse()

@@ -239,13 +239,17 @@ def _squeezed(what: str, a: Memory, b: Memory, transpose: bool) -> tuple[Memory,
                     help="slice the larger side, or give the start of the tile, as in A[i, j]")
 
 
-def reshape(src: Any, other: Any) -> Any:
+def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
     """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
 
     Raises:
         TileError: T111, the numbers of elements differ or the source has gaps.
     """
     builder = tracing.builder("T.reshape")
+    if (shape is None) is (dst is None):
+        raise TileError("T.reshape takes a shape or a destination beside the buffer", code="T145",
+                        help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
+    other = shape if dst is None else dst
     if not isinstance(other, Memory):
         return _reshaped(builder, "T.reshape", src, sizes_of(other), None)
     if not isinstance(src, Memory):

@@ -257,6 +257,12 @@ def _counted(what: str) -> Callable[..., Any]:
 
         return of_one
 
+    if name == "mins":
+        def of_scalar(dst: Any, src: Any, scalarValue: Any, count: Any) -> None:
+            run(dst, [src, scalarValue], count)
+
+        return of_scalar
+
     def of_two(dst: Any, src0: Any, src1: Any, count: Any) -> None:
         run(dst, [src0, src1], count)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym, larger, smaller
 from tilelang_npu.language.types import element_type
@@ -145,6 +146,162 @@ floor = _function("floor", math.floor, "The value rounded down.", None)
 ceil = _function("ceil", math.ceil, "The value rounded up.", None)
 round = _function("round", round, "The value rounded to the nearest integer, ties to even.", None)  # noqa: A001  (the language's name)
 trunc = _function("trunc", math.trunc, "The value without its fraction.", None)
+
+
+tan = _function("tan", math.tan, "Tangent.", "tan")
+asin = _function("asin", math.asin, "Inverse sine.", None)
+acos = _function("acos", math.acos, "Inverse cosine.", None)
+atan = _function("atan", math.atan, "Inverse tangent.", "atan")
+sinh = _function("sinh", math.sinh, "Hyperbolic sine.", None)
+cosh = _function("cosh", math.cosh, "Hyperbolic cosine.", None)
+asinh = _function("asinh", math.asinh, "Inverse hyperbolic sine.", None)
+acosh = _function("acosh", math.acosh, "Inverse hyperbolic cosine.", None)
+atanh = _function("atanh", math.atanh, "Inverse hyperbolic tangent.", None)
+log10 = _function("log10", math.log10, "Logarithm to base 10.", "log10")
+log1p = _function("log1p", math.log1p, "Natural logarithm of one plus the value.", "log1p")
+fabs = abs
+nearbyint = round
+
+
+def _of_two(name: str, host: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
+    def function(left: Any, right: Any) -> Any:
+        if _traced(left, right) or isinstance(left, Sym) or isinstance(right, Sym):
+            from tilelang_npu.frontend import arithmetic
+
+            return arithmetic.math_of_two(tracing.builder(f"T.{name}"), name, left, right)
+        return host(left, right)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+atan2 = _of_two("atan2", math.atan2, "The angle of the point (right, left).")
+copysign = _of_two("copysign", math.copysign, "The first value's magnitude with the second one's sign.")
+
+
+def exp10(value: Any) -> Any:
+    """10 to the power of the value."""
+    return exp(value * math.log(10.0)) if _traced(value) else 10.0**value
+
+
+def hypot(left: Any, right: Any) -> Any:
+    """``sqrt(left * left + right * right)``."""
+    return sqrt(left * left + right * right)
+
+
+def isnan(*operands: Any) -> Any:
+    """Whether a scalar is not a number, or each element of a buffer (with a destination)."""
+    if len(operands) == 2:
+        return _vector("isnan")(*operands)
+    value, = operands
+    return value != value if _traced(value) else math.isnan(value)
+
+
+def isinf(*operands: Any) -> Any:
+    """Whether a scalar is an infinity, or each element of a buffer (with a destination)."""
+    if len(operands) == 2:
+        return _vector("isinf")(*operands)
+    value, = operands
+    return abs(value) == math.inf if _traced(value) else math.isinf(value)
+
+
+def isfinite(value: Any) -> Any:
+    """Whether a scalar is neither an infinity nor NaN."""
+    return abs(value) < math.inf if _traced(value) else math.isfinite(value)
+
+
+def _bit_count(name: str, host: Callable[[int], int], doc: str) -> Callable[[Any], Any]:
+    def function(value: Any) -> Any:
+        if _traced(value) or isinstance(value, Sym):
+            from tilelang_npu.frontend import arithmetic
+
+            return arithmetic.count_bits(tracing.builder(f"T.{name}"), name, value)
+        return host(int(value))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+popcount = _bit_count("popcount", lambda value: (value & 0xFFFFFFFF).bit_count(), "Number of bits of an integer that are set.")
+clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(), "Number of zeros in front of an integer's bits.")
+
+
+def shift_left(value: Any, amount: Any) -> Any:
+    """``value << amount`` of integers."""
+    return value << amount
+
+
+def shift_right(value: Any, amount: Any) -> Any:
+    """``value >> amount`` of integers."""
+    return value >> amount
+
+
+def _bitwise(name: str, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        return _vector(name)(*operands) if len(operands) == 3 else combine(*operands)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Of two integers, or of each two elements of buffers (with a destination)."
+    return function
+
+
+bitwise_and = _bitwise("bitwise_and", lambda left, right: left & right)
+bitwise_or = _bitwise("bitwise_or", lambda left, right: left | right)
+bitwise_xor = _bitwise("bitwise_xor", lambda left, right: left ^ right)
+
+
+def bitwise_not(*operands: Any) -> Any:
+    """The complement of an integer, or of each element of a buffer (with a destination)."""
+    return _vector("bitwise_not")(*operands) if len(operands) == 2 else ~operands[0]
+
+
+def clamp(*operands: Any, **keywords: Any) -> Any:
+    """``T.clamp(value, low, high)`` keeps a scalar between two others; with a destination, ``T.clamp(src, dst, low, high)``, it
+    is ``T.vclamp``."""
+    if len(operands) + len(keywords) == 4:
+        return _vector("clamp")(*operands, **keywords)
+    values = [*operands, *(keywords[key] for key in ("dst", "min_val", "max_val")[len(operands):] if key in keywords)]
+    if len(values) != 3:
+        raise TileError(f"T.clamp takes a value and two bounds, or an input, a destination and two bounds; {len(values)} are"
+                        " given", code="T145", help="write T.clamp(value, low, high)")
+    return min(max(values[0], values[1]), values[2])
+
+
+def reinterpret(dtype: object, value: Any) -> Any:
+    """The bits of a scalar read as another element type of the same width.
+
+    Raises:
+        TileError: T110, the widths differ.
+    """
+    kind = element_type(dtype, "T.reinterpret")
+    if not isinstance(value, (tracing.TracedValue, int, float, Sym)):
+        raise TileError(f"T.reinterpret takes a scalar, not {value!r}", code="T110",
+                        help="T.view(buffer, dtype=...) reads the bits of a buffer as another type")
+    from tilelang_npu.frontend import arithmetic
+
+    return arithmetic.bits_as(tracing.builder("T.reinterpret"), value, kind)
+
+
+def max_value(dtype: object) -> Any:
+    """The largest finite value of an element type."""
+    return _limit(dtype, "T.max_value", "max")
+
+
+def min_value(dtype: object) -> Any:
+    """The smallest finite value of an element type."""
+    return _limit(dtype, "T.min_value", "min")
+
+
+def _limit(dtype: object, what: str, end: str) -> Any:
+    kind = element_type(dtype, what)
+    if not kind.is_float:
+        return bounds_of(kind)[end == "max"]
+    import ml_dtypes
+
+    info: Any = ml_dtypes.finfo
+    return float(getattr(info(kind.numpy), end))
 
 
 def sigmoid(value: Any) -> Any:

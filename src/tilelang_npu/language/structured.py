@@ -275,8 +275,8 @@ def _progression(what: str) -> Callable[..., Any]:
 def _vector_index(what: str) -> Callable[..., Any]:
     make = _progression(what)
 
-    def createvecindex(dst: Any, first_value: Any) -> None:
-        make(dst, first_value, 1)
+    def createvecindex(dst: Any, firstValue: Any) -> None:
+        make(dst, firstValue, 1)
 
     return createvecindex
 
@@ -290,11 +290,11 @@ def _gather_offsets(what: str) -> Callable[..., Any]:
 
 
 def _gather_mask(what: str) -> Callable[..., Any]:
-    def gather_mask(dst: Any, src: Any, src1_pattern: Any) -> None:
-        if isinstance(src1_pattern, str):
-            call(what, "gather_mask", [dst], [src], {"pattern": src1_pattern})
+    def gather_mask(dst: Any, src: Any, src1Pattern: Any) -> None:
+        if isinstance(src1Pattern, str):
+            call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
         else:
-            call(what, "gather_mask", [dst], [src, src1_pattern])
+            call(what, "gather_mask", [dst], [src, src1Pattern])
 
     return gather_mask
 
@@ -320,15 +320,15 @@ def _topk(what: str) -> Callable[..., Any]:
 
 
 def _merge_sort(what: str) -> Callable[..., Any]:
-    def merge_sort(dst: Any, *sources: Any) -> None:
-        call(what, "merge_sort", [dst], list(sources))
+    def merge_sort(dst: Any, src0: Any, src1: Any, src2: Any = None, src3: Any = None) -> None:
+        call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
 
     return merge_sort
 
 
 def _sort32(what: str) -> Callable[..., Any]:
-    def sort32(dst: Any, src: Any, indices: Any) -> None:
-        call(what, "sort32", [dst], [src, indices])
+    def sort32(dst: Any, src0: Any, src1: Any) -> None:
+        call(what, "sort32", [dst], [src0, src1])
 
     return sort32
 

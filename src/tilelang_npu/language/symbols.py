@@ -238,7 +238,7 @@ def symbolic(name: str, dtype: str = "int32") -> Sym:
     return Sym(name, dtype)
 
 
-def dynamic(names: str, dtype: str = "int32") -> Any:
+def dynamic(name: str, dtype: str = "int32") -> Any:
     """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name."""
-    made = tuple(Sym(name, dtype) for name in names.replace(",", " ").split())
+    made = tuple(Sym(each, dtype) for each in name.replace(",", " ").split())
     return made[0] if len(made) == 1 else made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang_npu.dialects import hivm
@@ -61,7 +62,7 @@ def pipe_barrier(pipe: str) -> None:
     builder.tile_op(hivm.PipeBarrierOp(f"PIPE_{pipe_name(pipe, 'T.pipe_barrier')}"), "T.pipe_barrier")
 
 
-def set_flag(*arguments: Any, event_id: Any = None) -> None:
+def set_flag(*arguments: Any, **keywords: Any) -> None:
     """Raise an event once a pipe's earlier work is done.
 
     ``T.set_flag(src, dst, event)`` from pipe to pipe (ascendc), or ``T.set_flag(other, event)`` inside ``T.rs(pipe)`` from that
@@ -70,21 +71,51 @@ def set_flag(*arguments: Any, event_id: Any = None) -> None:
     Raises:
         TileError: T161, no such pipe or event, or no ``T.rs`` around the short form.
     """
-    _flag("T.set_flag", hivm.SetFlagOp, arguments, event_id, own_pipe_first=True)
+    _flag("T.set_flag", hivm.SetFlagOp, arguments, keywords, own_pipe_first=True)
 
 
-def wait_flag(*arguments: Any, event_id: Any = None) -> None:
+def wait_flag(*arguments: Any, **keywords: Any) -> None:
     """Hold a pipe until an event was raised: ``T.wait_flag(src, dst, event)``, or ``T.wait_flag(other, event)`` inside
     ``T.rs(pipe)``, which waits there for the other pipe."""
-    _flag("T.wait_flag", hivm.WaitFlagOp, arguments, event_id, own_pipe_first=False)
+    _flag("T.wait_flag", hivm.WaitFlagOp, arguments, keywords, own_pipe_first=False)
 
 
-def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments: tuple[Any, ...], event_id: Any,
-          own_pipe_first: bool) -> None:
+def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+    """Raise the events of a table, as ``{"MTE1": {"MTE2": [0, 1]}}``: from pipe to pipe (ascendc).
+
+    Raises:
+        TileError: T161, no such pipe or event.
+    """
+    _each(set_flag, fmap)
+
+
+def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+    """Wait for the events of a table, as ``T.init_flag`` takes it (ascendc).
+
+    Raises:
+        TileError: T161, no such pipe or event.
+    """
+    _each(wait_flag, fmap)
+
+
+def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+    for source, targets in fmap.items():
+        for target, events in targets.items():
+            for event in events:
+                flag(source, target, event)
+
+
+_PIPE_WORDS, _EVENT_WORDS = ("src", "dst", "other"), ("eventId", "event_id")
+
+
+def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments: tuple[Any, ...],
+          keywords: Mapping[str, Any], own_pipe_first: bool) -> None:
     builder = tracing.builder(what)
+    arguments = (*arguments, *(keywords[word] for word in (*_PIPE_WORDS, *_EVENT_WORDS) if word in keywords))
     names = [value for value in arguments if isinstance(value, str)]
-    numbers = [*arguments[len(names):], *([event_id] if event_id is not None else [])]
-    if len(names) not in (1, 2) or len(numbers) > 1 or tuple(names) != arguments[:len(names)]:
+    numbers = arguments[len(names):]
+    unknown = keywords.keys() - {*_PIPE_WORDS, *_EVENT_WORDS}
+    if unknown or len(names) not in (1, 2) or len(numbers) > 1 or tuple(names) != arguments[:len(names)]:
         raise TileError(f"{what} takes (src, dst, event), or (other, event) inside T.rs(pipe)", code="T161",
                         help="for example ('mte2', 'v', 0)")
     pipes = [pipe_name(name, what) for name in names]
@@ -136,30 +167,30 @@ def wait_cross_flag(flag: Any, pipe: str = "") -> None:
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, ""), "S", "S", _cross_flag(builder, what, flag)), what)
 
 
-def sync_block_set(flag: Any) -> None:
+def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir)."""
     what = "T.sync_block_set"
     builder = tracing.builder(what)
     pipe = _own_pipe(builder, what)
-    builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, flag)), what)
+    builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, id)), what)
 
 
-def sync_block_wait(flag: Any) -> None:
+def sync_block_wait(id: Any) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir)."""
     what = "T.sync_block_wait"
     builder = tracing.builder(what)
     pipe = _own_pipe(builder, what)
-    builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, flag)), what)
+    builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, id)), what)
 
 
-def block_barrier(flag: Any) -> None:
+def block_barrier(id: Any) -> None:  # noqa: A002  (the language's name)
     """All cores of a kind wait for each other: a flag that each sets and waits for (npuir)."""
-    _meeting("T.block_barrier", flag, MODES[0])
+    _meeting("T.block_barrier", id, MODES[0])
 
 
-def subblock_barrier(flag: Any) -> None:
+def subblock_barrier(id: Any) -> None:  # noqa: A002  (the language's name)
     """The Vector cores of a block wait for each other (npuir)."""
-    _meeting("T.subblock_barrier", flag, MODES[1])
+    _meeting("T.subblock_barrier", id, MODES[1])
 
 
 def sync_all() -> None:

@@ -217,6 +217,28 @@ def _named(made: Callable[..., Any], name: str, found: Elementwise) -> Callable[
     return made
 
 
+_SECOND = {"leaky_relu": "scalar_value", "axpy": "scalar_value", "clamp_min": "scalar_value", "clamp_max": "scalar_value",
+           "bitwise_lshift": "scalarValue"}
+"""What ``T.tile`` calls the second input of an operation, where it is not ``src1``."""
+
+
+def _arguments(entry: Elementwise, destination_first: bool) -> tuple[list[str], str]:
+    """The inputs and the destination as the two dialects name them: ``(dst, src0, src1)``, ``(A, B, C)``."""
+    counted = isinstance(entry, Composite) and entry.counted
+    if entry.name == "clamp":
+        return (["buffer", "min_scalar", "max_scalar"], "out") if destination_first else (["src", "min_val", "max_val"], "dst")
+    if not destination_first:
+        if entry.name in _SIZED:
+            return ["src"], "dst"
+        if entry.condition:
+            return ["Cond", "A", "B"], "Out"
+        *letters, target = ["A", "B", "C", "D"][:entry.inputs + 1]
+        return letters, target
+    inputs = [f"src{position}" for position in range(entry.inputs)]
+    inputs[1:2] = [_SECOND.get(entry.name, name) for name in inputs[1:2]]
+    return (["buffer", *inputs[1:]], "out") if counted else (inputs, "dst")
+
+
 def _signature(names: Sequence[str], optional: Sequence[str]) -> inspect.Signature:
     """Arguments by place or name; the optional ones are None where they are left out."""
     return inspect.Signature([
@@ -225,29 +247,28 @@ def _signature(names: Sequence[str], optional: Sequence[str]) -> inspect.Signatu
 
 
 def _bound(what: str, signature: inspect.Signature, arguments: Sequence[Any],
-           keywords: Mapping[str, Any]) -> inspect.BoundArguments:
+           keywords: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(keywords)
+    if "src" in given and "src" not in signature.parameters and "src1" not in signature.parameters:
+        given["src0"] = given.pop("src")  # T.tile.exp(dst, src)
     try:
-        return signature.bind(*arguments, **keywords)
+        return signature.bind(*arguments, **given).arguments
     except TypeError as wrong:
         raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
 
 
 def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., Any]:
-    inputs = ["src"] if entry.inputs == 1 else [f"src{position}" for position in range(entry.inputs)]
-    if entry.name == "clamp":
-        inputs = ["src", "min_val", "max_val"]
+    inputs, target_name = _arguments(entry, destination_first)
     split = len(inputs) - entry.behind
-    names = ["dst", *inputs] if destination_first else [*inputs[:split], "dst", *inputs[split:]]
-    counted = entry.counted and destination_first
-    if counted:
+    names = [target_name, *inputs] if destination_first else [*inputs[:split], target_name, *inputs[split:]]
+    if entry.counted and destination_first:
         names.append("count")
     signature = _signature(names, ("count",))
 
     def call(*arguments: Any, **keywords: Any) -> None:
         what = f"T.{name}"
-        bound = _bound(what, signature, arguments, keywords)
-        values = dict(bound.arguments)
-        target, count = values.pop("dst"), values.pop("count", None)
+        values = _bound(what, signature, arguments, keywords)
+        target, count = values[target_name], values.get("count")
         operands = [values[key] for key in inputs]
         if count is not None:
             builder = tracing.builder(what)
@@ -260,21 +281,19 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
 
 
 def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., Any]:
-    inputs = ["src"] if entry.inputs == 1 else [f"src{position}" for position in range(entry.inputs)]
-    names = ["dst", *inputs] if destination_first else [*inputs, "dst"]
-    if entry.condition and not destination_first:
-        names = ["cond", "src0", "src1", "dst"]
+    inputs, target_name = _arguments(entry, destination_first)
+    names = [target_name, *inputs] if destination_first else [*inputs, target_name]
     if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
-        names.append("tmp" if entry.name in _WITH_TEMPORARY else "size")
-    signature = _signature(names, ("tmp", "size"))
+        names.append("Tmp" if entry.name in _WITH_TEMPORARY else "size")
+    signature = _signature(names, ("Tmp", "size"))
 
     def call(*arguments: Any, **keywords: Any) -> None:
         what = f"T.{name}"
-        bound = _bound(what, signature, arguments, keywords)
-        target, size = bound.arguments["dst"], bound.arguments.get("size")
-        if bound.arguments.get("tmp") is not None:
-            _check_temporary(what, bound.arguments["tmp"], target)
-        operands = [value for key, value in bound.arguments.items() if key not in ("dst", "tmp", "size")]
+        values = _bound(what, signature, arguments, keywords)
+        target, size = values[target_name], values.get("size")
+        if values.get("Tmp") is not None:
+            _check_temporary(what, values["Tmp"], target)
+        operands = [values[key] for key in inputs]
         if size is not None:
             sizes = sizes_argument(tracing.builder(what), what, size)
             operands, target = ([right_aligned(what, as_memory(what, "an input", value), sizes) for value in operands],
@@ -295,24 +314,24 @@ def _check_temporary(what: str, given: Any, target: Any) -> None:
 
 
 def _compare(name: str, entry: Elementwise) -> Callable[..., Any]:
-    def compare(src0: Any, src1: Any, dst: Any, cmp_mod: str) -> None:
+    def compare(A: Any, B: Any, C: Any, cmp_mod: str) -> None:
         mode = str(cmp_mod).lower()
         if mode not in _MODES:
             raise TileError(f"T.{name}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
-        apply(f"T.{name}", entry, [src0, src1], dst, {} if mode == "eq" else {"compare_mode": mode})
+        apply(f"T.{name}", entry, [A, B], C, {} if mode == "eq" else {"compare_mode": mode})
 
     return compare
 
 
 def _shift_right(name: str, entry: Elementwise) -> Callable[..., Any]:
     if name.startswith("tile."):
-        def shift_first(dst: Any, src0: Any, src1: Any) -> None:
-            apply(f"T.{name}", entry, [src0, src1], dst, {"round": False})
+        def shift_first(dst: Any, src0: Any, scalarValue: Any) -> None:
+            apply(f"T.{name}", entry, [src0, scalarValue], dst, {"round": False})
 
         return shift_first
 
-    def shift(src0: Any, src1: Any, dst: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
-        apply(f"T.{name}", entry, [src0, src1], dst, {} if round else {"round": False})
+    def shift(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
+        apply(f"T.{name}", entry, [A, B], C, {} if round else {"round": False})
 
     return shift
 

@@ -76,10 +76,11 @@ def _float_binary(em: Emitter, op: Operation) -> Value:
     return _rounded(em, f"({a.text}) {sign} ({b.text})", op.results[0].type, a, b)
 
 
-@pure("arith.divf", "arith.remf", "math.powf")
+@pure("arith.divf", "arith.remf", "math.powf", "math.atan2", "math.copysign")
 def _float_call(em: Emitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-    function = {"arith.divf": divide, "arith.remf": math.fmod, "math.powf": _power}[op_name(op)]
+    function = {"arith.divf": divide, "arith.remf": math.fmod, "math.powf": _power, "math.atan2": math.atan2,
+                "math.copysign": math.copysign}[op_name(op)]
     return _rounded(em, f"{em.constant(function, 'f')}({a.text}, {b.text})", op.results[0].type, a, b)
 
 
@@ -151,12 +152,13 @@ def _change_width(em: Emitter, op: Operation) -> Value:
 
 
 _PACK = {16: "h", 32: "i", 64: "q"}
-_PACK_FLOAT = {"f16": "e", "f32": "f", "f64": "d"}
+_PACK_FLOAT = {"f16": "e", "bf16": "bf16", "f32": "f", "f64": "d"}
 
 
 def reinterpret(value: float, source: str, target: str) -> Any:
-    """The bits of a number read as another type of the same width (``struct`` codes)."""
-    return struct.unpack(target, struct.pack(source, value))[0]
+    """The bits of a number read as another type of the same width (``struct`` codes; ``bf16`` is the front of ``f``)."""
+    bits = struct.pack("<f", value)[2:] if source == "bf16" else struct.pack("<" + source, value)
+    return struct.unpack("<f", b"\0\0" + bits)[0] if target == "bf16" else struct.unpack("<" + target, bits)[0]
 
 
 @pure("arith.bitcast")
@@ -180,7 +182,9 @@ def _bitcast(em: Emitter, op: Operation) -> Value:
 _MATH: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(np.float64(x)), "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "tanh": np.tanh, "atan": np.arctan, "absf": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.round,
+    "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "absf": np.abs,
+    "floor": np.floor, "ceil": np.ceil, "round": np.round,
     "roundeven": np.rint, "trunc": np.trunc, "erf": math.erf}
 
 
@@ -189,6 +193,17 @@ def _math(em: Emitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
     function = em.constant(_MATH[op_name(op).removeprefix("math.")], "f")
     return _rounded(em, f"float({function}({value.text}))", op.results[0].type, value)
+
+
+@pure("math.ctpop", "math.ctlz")
+def _count_bits(em: Emitter, op: Operation) -> Value:
+    kind = op.results[0].type
+    assert isinstance(kind, IntegerType)
+    value = unsigned(em, em.integer(op.operands[0]), kind)
+    text = em.spelled(value)
+    if op_name(op) == "math.ctpop":
+        return em.named(f"({text}).bit_count()", em.scope_of(value), 0, kind.width.data)
+    return em.named(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), 0, kind.width.data)
 
 
 @pure("math.absi")

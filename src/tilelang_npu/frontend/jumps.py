@@ -1,0 +1,109 @@
+"""``break``, ``continue`` and ``T.loop_break``: flags in place of jumps, which loops of the IR do not have.
+
+A jump sets flags and everything behind it up to the end of the loop's body runs only while they are not set: ``skipped`` holds
+for the rest of one iteration, ``left`` for all further ones. Both are scalars of the kernel, so that a jump means on each core
+what it means in the program of that core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Block
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend import arithmetic
+from tilelang_npu.frontend.buffers import Variable
+from tilelang_npu.frontend.builder import Builder, buffer_type, region_of
+from tilelang_npu.frontend.scalars import BOOL, Expr
+
+
+@dataclass
+class Jumps:
+    """What is known of the jumps of one loop while its body is walked.
+
+    Attributes:
+        before: the block in which the loop will stand.
+        refusal: why there can be no jumps in this loop, and what to do instead; empty where there can.
+        left: the flag that ends the loop, once something leaves it.
+        skipped: the flag that ends the iteration, once something jumps.
+        count: number of jumps so far.
+        block: where the last one stands.
+    """
+
+    before: Block
+    refusal: tuple[str, str] | None = None
+    left: Variable | None = None
+    skipped: Variable | None = None
+    count: int = 0
+    block: Block | None = None
+
+
+def jump(builder: Builder, what: str, *, leaves: bool) -> None:
+    """End this iteration of the innermost loop; with ``leaves`` the loop too.
+
+    Raises:
+        TileError: T141, there is no loop, or one that cannot be left.
+    """
+    if not builder.loops:
+        raise TileError(f"{what} stands outside of a loop", code="T141", help="write it inside `for` or `while`")
+    loop = builder.loops[-1]
+    if loop.refusal is not None:
+        reason, remedy = loop.refusal
+        raise TileError(f"{what} {reason}", code="T141", help=remedy)
+    if leaves:
+        if loop.left is None:
+            loop.left = _flag(builder, loop, "left")
+        loop.left.place.store(True)
+    if loop.skipped is None:
+        loop.skipped = _flag(builder, loop, "skipped")
+    loop.skipped.place.store(True)
+    loop.count += 1
+    loop.block = builder.block
+
+
+def _flag(builder: Builder, loop: Jumps, name: str) -> Variable:
+    with builder.at(loop.before):
+        op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
+        made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
+        made.rename(name, builder.location)
+        made.place.store(False)
+    return made
+
+
+def behind(builder: Builder, loop: Jumps, walk: Callable[[], None]) -> None:
+    """Walk the statements behind one that may have jumped; behind a jump itself nothing runs."""
+    if loop.block is builder.block:
+        return
+    assert loop.skipped is not None
+    test, block, location = running(builder, loop.skipped), Block(), builder.location
+    with builder.at(block):
+        walk()
+        builder.emit(scf.YieldOp(), location)
+    builder.emit(scf.IfOp(test.ssa(builder), [], region_of(block), None), location)
+
+
+def running(builder: Builder, flag: Variable) -> Expr:
+    """Whether a flag is not set."""
+    return arithmetic.logical_not(builder, flag.place.load())
+
+
+def close(builder: Builder, block: Block, loop: Jumps) -> None:
+    """Give the walked body of a loop, which has no terminator yet, what its jumps need."""
+    if loop.skipped is None:
+        return
+    body = builder.lifted_out(block)
+    with builder.at(block):
+        if loop.left is None:
+            loop.skipped.place.store(False)
+            builder.splice(body)
+            return
+        inner, location = Block(), builder.location
+        with builder.at(inner):
+            loop.skipped.place.store(False)
+            builder.splice(body)
+            builder.emit(scf.YieldOp(), location)
+        builder.emit(scf.IfOp(running(builder, loop.left).ssa(builder), [], region_of(inner), None), location)

@@ -1,0 +1,240 @@
+"""Loops of a kernel: ``for`` over the language's loops and Python's ``range``, ``while``, and the jumps out of them."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Block
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend import jumps
+from tilelang_npu.frontend.arithmetic import binary, compare
+from tilelang_npu.frontend.arithmetic import truth as traced_truth
+from tilelang_npu.frontend.buffers import Variable, extent
+from tilelang_npu.frontend.builder import region_of
+from tilelang_npu.frontend.calls import Calls
+from tilelang_npu.frontend.jumps import Jumps
+from tilelang_npu.frontend.scalars import BOOL, INDEX, Expr
+from tilelang_npu.frontend.tile_loads import take_tile_loads
+from tilelang_npu.language import launch
+
+FOR, WHILE = "`for` loop", "`while` loop"
+_IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no order",
+                "choose each point's value with T.if_then_else")
+_IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
+
+
+class Loops(Calls):
+    """Walks loops; the statements in them are a subclass's."""
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Walk the statements of a block."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _inside(self, loop: Jumps) -> Iterator[None]:
+        """The loop that jumps in the body of the ``with`` belong to."""
+        self.builder.loops.append(loop)
+        try:
+            yield
+        finally:
+            self.builder.loops.pop()
+
+    def _break(self, _node: ast.Break) -> None:
+        jumps.jump(self.builder, "`break`", leaves=True)
+
+    def _continue(self, _node: ast.Continue) -> None:
+        jumps.jump(self.builder, "`continue`", leaves=False)
+
+    def _for(self, node: ast.For) -> None:
+        if node.orelse:
+            raise TileError("statement `for ... else` is not supported in a kernel", code="T141",
+                            help="put the `else` part behind the loop")
+        loop = self.evaluate(node.iter)
+        if isinstance(loop, range):
+            loop = launch.range_loop(loop.start, loop.stop, loop.step)
+        if not isinstance(loop, launch.Loop):
+            raise TileError(f"`for` over a {type(loop).__name__} is not supported in a kernel", code="T141",
+                            help="loop over range(...), T.serial, T.grid, T.Pipelined, T.Parallel, T.Persistent or T.unroll",
+                            ).at(self.where(node.iter))
+        self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
+        if self.builder.in_parallel and loop.kind == "Parallel":
+            raise TileError("a T.Parallel inside T.Parallel is not supported", code="T141",
+                            help="write its extents into one T.Parallel")
+        if loop.kind == "Parallel":
+            self._parallel(node, loop)
+        elif loop.kind == "Persistent":
+            self._persistent(node, loop)
+        elif loop.kind == "grid":
+            self._grid(node, loop)
+        else:
+            self._serial(node, loop)
+
+    def _serial(self, node: ast.For, loop: launch.Loop) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise TileError(f"T.{loop.kind} has one loop variable", code="T141",
+                            help="write `for i in`").at(self.where(node.target))
+        self._counted(node, loop, [node.target], loop.extents)
+
+    def _grid(self, node: ast.For, loop: launch.Loop) -> None:
+        """One loop inside another for each axis."""
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.grid over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not {len(names)}",
+                            code="T141",
+                            help="write one name per extent: `for i, j in T.grid(m, n)`").at(self.where(node.target))
+        self._counted(node, loop, names, [bound for size in loop.extents for bound in (0, size, 1)])
+
+    def _counted(self, node: ast.For, loop: launch.Loop, names: Sequence[ast.expr], bounds: Sequence[Any]) -> None:
+        """The loop of the first name, around those of the others; ``bounds`` has start, stop and step of each."""
+        builder, location = self.builder, self.builder.location
+        start, stop, step = (extent(builder, bound) for bound in bounds[:3])
+        lower, upper, stride = (builder.index(bound) for bound in (start, stop, step))
+        block = Block(arg_types=[IndexType()])
+        high = stop - 1 if isinstance(stop, int) else _less_one(stop.bounds[1])
+        low = start if isinstance(start, int) else start.bounds[0]
+        jumps_here = Jumps(builder.block, _IN_GRID if len(loop.extents) > 1 and loop.kind == "grid" else None)
+        rest = names[1:]
+        walk = (lambda: self._counted(node, loop, rest, bounds[3:])) if rest else (lambda: self.body(node.body))
+        self._loop_body(walk, block, names[:1], [(low, high)], jumps_here)
+        builder.location = location
+        jumps.close(builder, block, jumps_here)
+        with builder.at(block):
+            builder.emit(scf.YieldOp(), location)
+        made = scf.ForOp(lower, upper, stride, [], region_of(block))
+        if loop.num_stages:
+            made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
+        if loop.kind == "unroll":
+            made.attributes[tile.UNROLL] = UnitAttr()
+        builder.emit(made, location)
+
+    def _persistent(self, node: ast.For, loop: launch.Loop) -> None:
+        """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        *domain, wave, group = loop.extents
+        if len(names) != len(domain) or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.Persistent over {len(domain)} axes has {len(domain)} loop variables, not {len(names)}",
+                            code="T141",
+                            help="write one name per axis: `for x, y in`").at(self.where(node.target))
+        builder, location, total = self.builder, self.builder.location, math.prod(domain)
+        group = min(group, domain[-1])
+        group = group if domain[-1] % group == 0 else 1
+        lower, upper, step = (builder.index(bound) for bound in (0, -(-total // wave), 1))
+        block, inner, jumps_here = Block(arg_types=[IndexType()]), Block(), Jumps(builder.block)
+        builder.epoch += 1
+        with builder.at(block):
+            turn = builder.scalar(block.args[0], INDEX, None, (0, -(-total // wave) - 1))
+            linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
+            condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
+            with builder.at(inner), self.scopes.frame(FOR, isolates=True), self._inside(jumps_here):
+                rest = linear
+                places: list[Expr] = []
+                for size in (group, *domain[-2::-1]):
+                    places.insert(0, binary(builder, "mod", rest, size))
+                    rest = binary(builder, "floordiv", rest, size)
+                *places, last = places
+                places.append(binary(builder, "add", binary(builder, "mul", rest, group), last))
+                for name, place in zip(names, places, strict=True):
+                    assert isinstance(name, ast.Name)
+                    self.scopes.bind(name.id, place, self.where(name))
+                self.body(node.body)
+            builder.location = location
+            jumps.close(builder, inner, jumps_here)
+            with builder.at(inner):
+                builder.emit(scf.YieldOp(), location)
+            builder.emit(scf.IfOp(condition, [], region_of(inner), None), location)
+            builder.emit(scf.YieldOp(), location)
+        builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
+
+    def _parallel(self, node: ast.For, loop: launch.Loop) -> None:
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
+            raise TileError(f"T.Parallel over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not "
+                            f"{len(names)}", code="T141",
+                            help="write one name per extent: `for i, j in T.Parallel(m, n)`").at(self.where(node.target))
+        builder, location = self.builder, self.builder.location
+        if builder.dialect == "ascendc" and len(loop.extents) > 2:
+            raise TileError(f"T.Parallel over {len(loop.extents)} extents; in the ascendc dialect it has one or two",
+                            code="T141", help="loop over the outer ones with T.serial")
+        extents = [extent(builder, size) for size in loop.extents]
+        values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
+        block = Block(arg_types=[IndexType()] * len(extents))
+        bounds = [(0, size - 1 if isinstance(size, int) else _less_one(size.bounds[1])) for size in extents]
+        builder.in_parallel = True
+        try:
+            self._loop_body(lambda: self.body(node.body), block, names, bounds, Jumps(builder.block, _IN_PARALLEL))
+        finally:
+            builder.in_parallel = False
+        take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
+        builder.emit(tile.ParallelOp(values, region_of(block)), location)
+
+    def _loop_body(self, walk: Callable[[], None], block: Block, names: Sequence[ast.expr], bounds: Sequence[Any],
+                   loop: Jumps) -> None:
+        builder = self.builder
+        builder.epoch += 1
+        if builder.in_parallel:
+            loop.refusal = _IN_PARALLEL
+        with builder.at(block), self.scopes.frame(FOR, isolates=True), self._inside(loop):
+            for name, argument, known in zip(names, block.args, bounds, strict=True):
+                assert isinstance(name, ast.Name)
+                argument.name_hint = name.id if name.id != "_" else None
+                self.scopes.bind(name.id, builder.scalar(argument, INDEX, None, known), self.where(name))
+            walk()
+
+    def _while(self, node: ast.While) -> None:
+        if node.orelse:
+            raise TileError("statement `while ... else` is not supported in a kernel", code="T141",
+                            help="put the `else` part behind the loop")
+        builder, location = self.builder, self.builder.location
+        builder.require_kernel("a loop")
+        if builder.in_parallel:
+            raise TileError("a `while` inside T.Parallel is not supported", code="T141",
+                            help="put T.Parallel inside the loop")
+        before, after, loop = Block(), Block(), Jumps(builder.block)
+        builder.epoch += 1
+        with builder.at(before):
+            test = self.truth(self.evaluate(node.test))
+        if test is False:
+            return
+        with builder.at(after), self.scopes.frame(WHILE, isolates=True), self._inside(loop):
+            self.body(node.body)
+        if isinstance(test, bool) and loop.left is None:
+            raise TileError(f"`while {ast.unparse(node.test)}` never ends: its condition is known before the kernel runs",
+                            code="T141", location=self.where(node.test),
+                            help="test a T.alloc_var scalar or an element of a buffer, or leave the loop with `break`")
+        builder.location = location
+        left, loop.left = loop.left, None  # the loop itself tests it, before its own condition
+        jumps.close(builder, after, loop)
+        with builder.at(after):
+            builder.emit(scf.YieldOp(), location)
+        condition = self._unless_left(before, left, test) if left is not None else test
+        assert isinstance(condition, Expr)
+        with builder.at(before):
+            builder.emit(scf.ConditionOp(condition.ssa(builder)))
+        builder.emit(scf.WhileOp([], [], region_of(before), region_of(after)), location)
+
+    def _unless_left(self, before: Block, left: Variable, test: bool | Expr) -> Expr:
+        """The condition of a ``while`` that was not left; it is not computed where the loop was."""
+        builder, location = self.builder, self.builder.location
+        if isinstance(test, bool):
+            with builder.at(before):
+                return jumps.running(builder, left)
+        asked, ended = builder.lifted_out(before), Block()
+        for block, value in ((asked, test), (ended, builder.literal(False, BOOL))):
+            with builder.at(block):
+                builder.emit(scf.YieldOp(value.ssa(builder)), location)
+        with builder.at(before):
+            condition = jumps.running(builder, left).ssa(builder)
+            made = builder.emit(scf.IfOp(condition, [builder.mlir_type(BOOL)], region_of(asked), region_of(ended)), location)
+        return builder.scalar(made.results[0], BOOL)
+
+
+def _less_one(value: int | None) -> int | None:
+    return None if value is None else value - 1

@@ -1,0 +1,70 @@
+"""Whether any or all elements of a buffer are set, as one scalar: ``T.any_of`` and ``T.all_of``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.arithmetic import binary, truth
+from tilelang_npu.frontend.buffers import Extent, Memory, Variable
+from tilelang_npu.frontend.builder import Builder, buffer_type, region_of
+from tilelang_npu.frontend.scalars import BOOL, INDEX, Expr
+from tilelang_npu.language import tracing
+from tilelang_npu.language.operands import as_memory
+
+
+def any_of(buffer: Any) -> Expr:
+    """Whether any element of a buffer or slice, in UB or GM, differs from zero. Elements are read one by one.
+
+    Raises:
+        TileError: T110, no buffer; T141, inside ``T.Parallel``.
+    """
+    return _folded("T.any_of", "or", buffer)
+
+
+def all_of(buffer: Any) -> Expr:
+    """Whether all elements of a buffer or slice, in UB or GM, differ from zero. Elements are read one by one.
+
+    Raises:
+        TileError: T110, no buffer; T141, inside ``T.Parallel``.
+    """
+    return _folded("T.all_of", "and", buffer)
+
+
+def _folded(what: str, combine: str, buffer: Any) -> Expr:
+    builder = tracing.builder(what)
+    memory = as_memory(what, "the buffer", buffer)
+    builder.require_kernel(what)
+    if builder.in_parallel:
+        raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
+                        help="ask above the loop")
+    op = builder.emit(tile.AllocOp("found", buffer_type(BOOL, (1,), "local")))
+    found = Variable("found", BOOL, (1,), "local", op.results[0], builder.location)
+    found.place.store(combine == "and")
+    _visit(builder, memory, memory.extents, (), combine, found)
+    return found.place.load()
+
+
+def _visit(builder: Builder, memory: Memory, extents: Sequence[Extent], indices: tuple[Expr, ...], combine: str,
+           found: Variable) -> None:
+    """Loops over the axes that have no index yet; inside them the element is taken into account."""
+    if not extents:
+        element = memory[indices] if indices else as_memory("", "", memory)[()]
+        found.place.store(binary(builder, combine, found.place.load(), truth(builder, element)))
+        return
+    size, location = extents[0], builder.location
+    start, stop, step = (builder.index(bound) for bound in (0, size, 1))
+    block = Block(arg_types=[IndexType()])
+    builder.epoch += 1
+    with builder.at(block):
+        high = size - 1 if isinstance(size, int) else None
+        index = builder.scalar(block.args[0], INDEX, None, (0, high))
+        _visit(builder, memory, extents[1:], (*indices, index), combine, found)
+        builder.emit(scf.YieldOp(), location)
+    builder.emit(scf.ForOp(start, stop, step, [], region_of(block)), location)
