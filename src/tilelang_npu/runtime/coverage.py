@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tilelang_npu.frontend import Parameter
 
-__all__ = ["Effect", "check_written", "effects", "is_complete"]
+__all__ = ["Effect", "check_written", "effects", "has_nan", "is_complete"]
 
 Shape = tuple[int, ...]
 
@@ -90,6 +90,11 @@ def _stored(value: SSAValue) -> Shape | None:
 def is_complete(array: Array) -> bool:
     """Whether an array that was allocated as all NaN surely has no element of that left; cheaper than asking the machine."""
     return bool(DType(array.dtype).is_float and not np.isnan(array).any())
+
+
+def has_nan(array: Array) -> bool:
+    """Whether an element of an array is not a number, as the elements of on-chip memory are that nothing has written."""
+    return bool(DType(array.dtype).is_float and np.isnan(array).any())
 
 
 def check_written(parameter: Parameter, effect: Effect, missing: Array, returned: bool, depth: int) -> None:

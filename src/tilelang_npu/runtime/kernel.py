@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,8 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import Effect, check_written, effects, is_complete
-from tilelang_npu.runtime.log import logger, set_log_level, warn_at
+from tilelang_npu.runtime.coverage import Effect, check_written, effects, has_nan, is_complete
+from tilelang_npu.runtime.log import TileWarning, logger, set_log_level, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
@@ -94,6 +95,7 @@ class JITKernel:
         self.config: dict[str, Any] | None = None
         self.ref_latency: float | None = None
         self._covered: set[object] = set()
+        self._stale_told = False
         self._check_allocated(settings)
         if settings.debug_root_path is not None:
             self._dump(Path(settings.debug_root_path))
@@ -172,6 +174,7 @@ class JITKernel:
         launches.launched(self, launch)
         self._check_written(launch, call)
         self._check_hazards(launch)
+        self._check_stale(launch, call)
 
     def _check_hazards(self, launch: Launch) -> None:
         """Raise the hazards of a run, where that is asked for and nobody else tells them."""
@@ -271,6 +274,17 @@ class JITKernel:
                 if not (returned and is_complete(call.values[position])):
                     check_written(self.params[position], effect, ~launch.writes(position), returned, depth=4)
         self._covered.add(sizes)
+
+    def _check_stale(self, launch: Launch, call: Call) -> None:
+        """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
+        written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
+        if self._stale_told or launches.are_sanitized() or not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
+            return
+        hazard = launch.stale()
+        if hazard is not None:
+            self._stale_told = True
+            where = hazard.first.location
+            warnings.warn_explicit(str(hazard), TileWarning, where.file if where else self.name, where.line if where else 1)
 
     def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
         """The parameters that a call passes, each with its shape (None for a number).

@@ -36,6 +36,8 @@ SETTLED = 0.01
 
 TIMED_EVENTS = 400_000
 """Events of the blocks that are timed; what is beyond that counts as the timed block that is most like it."""
+STALE_KINDS = 16
+"""Kinds of blocks in which the cause of a NaN is looked for."""
 KEPT_STEPS = 1_000_000
 """Steps of the orders that are kept for a second use; a launch of more makes them again when it needs them."""
 
@@ -318,11 +320,18 @@ class Launch:
             found += met if len(runs) > 1 else without_same_writes(self.recorded, runs[0], met)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)
-            found += find_unwritten(self.recorded, self.distinct_blocks)
+            found += list(find_unwritten(self.recorded, self.distinct_blocks))
         seen: dict[Any, Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)
         return list(seen.values())
+
+    def stale(self) -> Hazard | None:
+        """The first read of bytes that nothing wrote on which a tensor depends, in the first few kinds of blocks; None where
+        there is none, or where all blocks wait for each other and none can run alone."""
+        if self.recorded.program.global_sync:
+            return None
+        return next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
 
     def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
         """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in."""

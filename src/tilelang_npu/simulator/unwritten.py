@@ -22,14 +22,13 @@ OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
 
 
-def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> list[Hazard]:
-    """What results depend on though nothing wrote it, at most one report for each block.
+def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+    """What results depend on though nothing wrote it, at most one report for each block, in the order of the blocks.
 
     Args:
         recorded: the launch.
         blocks: the blocks to look at: one of each kind.
     """
-    found = []
     known: dict[int, Hazard | None] = {}
     for run in blocks:
         for lane, stream in enumerate(run.streams):
@@ -40,8 +39,7 @@ def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> list[Hazar
         if suspect is not None:
             hazard = _reaching(recorded, run, suspect)
             if hazard is not None:
-                found.append(hazard)
-    return found
+                yield hazard
 
 
 def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:

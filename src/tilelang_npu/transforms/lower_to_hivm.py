@@ -415,7 +415,8 @@ def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] |
 
 def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
     """Buffers that some copy to or from GM takes row by row: their rows must start at block boundaries. One that is seen
-    under another shape must have no gaps; it is not among them where all its copies are of one piece."""
+    under another shape must have no gaps; it is not among them where all its copies are of one piece. One whose address the
+    user fixed has exactly the bytes of its shape: the next address is the user's as well."""
     found: set[SSAValue] = set()
     reshaped: set[SSAValue] = set()
     for op in kernel.walk():
@@ -427,8 +428,13 @@ def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
             spaces = [space_of(end) for end in ends]
             if "ub" in spaces and spaces != ["ub", "ub"]:
                 found.update(end for end, space in zip(ends, spaces, strict=True)
-                             if space == "ub" and not (end in reshaped and _one_piece(op)))
+                             if space == "ub" and not _is_pinned(end) and not (end in reshaped and _one_piece(op)))
     return found
+
+
+def _is_pinned(root: SSAValue) -> bool:
+    """Whether the user fixed the address of an allocation."""
+    return isinstance(root.owner, tile.AllocOp) and "address" in root.owner.properties
 
 
 def _units_differ(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
