@@ -88,3 +88,21 @@ def test_sum_of_the_first_elements(source: Any, rng: np.random.Generator, count:
     made = result(source, f"T.tile.reduce_sum_experiment(b, a, {count})", a).reshape(-1)
     np.testing.assert_allclose(made[0], a.reshape(-1)[:count].sum(), rtol=1e-5)
     assert (made[1:] == -9).all()
+
+
+def test_fractals_have_no_other_shape(source: Any, refused: Any) -> None:
+    module = source("""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((16, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_L1((16, 64), "float16")
+                c = T.alloc_L0C((64, 64), "float32")
+                T.copy(A, a)
+                wide = T.reshape(a, (64, 16))
+                T.gemm_v0(wide, a, c, init=True)
+                T.copy(c, C)
+    """)
+    with refused("T292", at="T.reshape(a, (64, 16))", message=r"a cannot be seen with shape \[64, 16\] without moving data"):
+        tilelang.compile(module.main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})

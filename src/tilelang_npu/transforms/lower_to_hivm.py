@@ -36,7 +36,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.buffers import SCRATCH, covers_root, root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
 from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
@@ -415,8 +415,8 @@ def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] |
 
 def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
     """Buffers that some copy to or from GM takes row by row: their rows must start at block boundaries. One that is seen
-    under another shape must have no gaps; it is not among them where all its copies are of one piece. One whose address the
-    user fixed has exactly the bytes of its shape: the next address is the user's as well."""
+    under another shape must have no gaps, and one whose address the user fixed has exactly the bytes of its shape, because
+    the next address is the user's as well; copies of these stop over where they must."""
     found: set[SSAValue] = set()
     reshaped: set[SSAValue] = set()
     for op in kernel.walk():
@@ -428,7 +428,7 @@ def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
             spaces = [space_of(end) for end in ends]
             if "ub" in spaces and spaces != ["ub", "ub"]:
                 found.update(end for end, space in zip(ends, spaces, strict=True)
-                             if space == "ub" and not _is_pinned(end) and not (end in reshaped and _one_piece(op)))
+                             if space == "ub" and end not in reshaped and not _is_pinned(end))
     return found
 
 
@@ -440,22 +440,6 @@ def _is_pinned(root: SSAValue) -> bool:
 def _units_differ(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether two shapes differ in axes of size 1 only."""
     return [size for size in a if size != 1] == [size for size in b if size != 1]
-
-
-def _one_piece(op: tile.CopyOp) -> bool:
-    """Whether a copy moves elements that follow one another on both sides: all of the buffer, whole rows of the tensor."""
-    return all(covers_root(value) if space_of(value) == "ub" else _whole_rows(value) for value in (op.source, op.target))
-
-
-def _whole_rows(value: SSAValue) -> bool:
-    """Whether a view of a tensor has all of its axes but the first."""
-    owner = value.owner
-    if isinstance(owner, tile.TensorOp) or not isinstance(owner, Operation):
-        return True
-    if not isinstance(owner, tile.RegionOp):
-        return False
-    sizes, have = owner.mixed_sizes(), tile.shape_of(owner.source)
-    return sizes[1:] == list(have[1:]) and -1 not in have[1:] and _whole_rows(owner.source)
 
 
 _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {

@@ -18,11 +18,12 @@ from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.casts import convert
-from tilelang_npu.transforms.lowering.views import View, materialise, require_movable
+from tilelang_npu.transforms.lowering.views import View, materialise, require_movable, row_strides
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower_to_hivm import Lowering
 
+BLOCK = 32  # bytes; where rows start that a DMA takes one by one (hardware.md 1.8)
 _PRE_QUANT = {("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"}
 
 
@@ -122,6 +123,11 @@ def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
         _gm_to_ub(lowering, op, source, landing)
         convert(lowering, op, landing, target, _round_mode(op))
         return
+    if _stops_over(emit, target, source):
+        landing = lowering.scratch(target, target.buffer.element)
+        _gm_to_ub(lowering, op, source, landing)
+        emit.insert(hivm.CopyOp(materialise(emit, landing, op), materialise(emit, target, op)))
+        return
     sizes, partial = clip(emit, source)
     if _short(source, target):
         _fill(lowering, op, target)
@@ -131,6 +137,28 @@ def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     if partial is not None:
         source, target = _cropped(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _stops_over(emit: Emitter, tile: View, tensor: View) -> bool:
+    """Whether a DMA would have to reach rows of a tile in UB that do not start at blocks: it takes them from or to a tile whose
+    rows do. What is of one piece on both sides is one row to it."""
+    unit = BLOCK // tile.buffer.dtype.nbytes
+    outer = [(stride, tile.sizes[axis], tile.offsets[axis])
+             for axis, stride in enumerate(row_strides(emit, tile.buffer)[:-1])]
+    loose = [(stride, size, start) for stride, size, start in outer if not isinstance(stride, int) or stride % unit]
+    if any(not (isinstance(start, int) and isinstance(stride, int) and start * stride % unit == 0) for stride, _, start in loose):
+        return True
+    return any(size != 1 for _, size, _ in loose) and not (_one_piece(tile) and _one_piece(tensor))
+
+
+def _one_piece(view: View) -> bool:
+    """Whether the elements of a view of a buffer without gaps follow one another."""
+    whole = True
+    for size, have in zip(reversed(view.sizes), reversed(view.buffer.shape), strict=True):
+        if not whole and size != 1:
+            return False
+        whole = whole and (size is have or (isinstance(size, int) and size == have))
+    return True
 
 
 def _short(source: View, target: View) -> bool:
@@ -221,6 +249,10 @@ def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     if source.buffer.dtype != target.buffer.dtype:
         staged = lowering.scratch(source, target.buffer.element)
         convert(lowering, op, source, staged, _round_mode(op))
+        source = staged
+    if _stops_over(emit, source, target):
+        staged = lowering.scratch(source, source.buffer.element)
+        emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, staged, op)))
         source = staged
     sizes, partial = clip(emit, target)
     if partial is not None:

@@ -158,7 +158,7 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
-    strides = _strides(emit, view.buffer)
+    strides = row_strides(emit, view.buffer)
     offset: Value = 0
     for position, stride in zip(view.offsets, strides, strict=True):
         offset = emit.add(offset, emit.mul(position, stride))
@@ -172,7 +172,7 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     return result
 
 
-def _strides(emit: Emitter, buffer: Buffer) -> list[Value]:
+def row_strides(emit: Emitter, buffer: Buffer) -> list[Value]:
     """Strides in elements. Those that the type leaves open are products of extents: tensors in GM have no gaps."""
     assert isinstance(buffer.value.type, MemRefType)
     found: list[Value] = []
@@ -192,9 +192,11 @@ def reshaped(emit: Emitter, view: View, shape: tuple[int, ...]) -> View | None:
     constant = [size for size in sizes if isinstance(size, int)]
     rows = [size for size in have if isinstance(size, int)]
     gaps = [axis for axis in range(len(sizes)) if sizes[axis] != have[axis] and any(size != 1 for size in sizes[:axis])]
-    strides = _strides(emit, buffer)
+    if buffer.fractal:
+        return None
+    strides = row_strides(emit, buffer)
     padded = [axis for axis, stride in enumerate(strides) if have[axis] != 1 and stride != math.prod(rows[axis + 1:])]
-    if (buffer.fractal or buffer.space == "gm" or kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
+    if (buffer.space == "gm" or kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
             or DYNAMIC_INDEX in shape or math.prod(constant) != math.prod(shape)):
         return None
     offset: Value = 0
