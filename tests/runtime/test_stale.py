@@ -48,7 +48,8 @@ def test_the_line_that_reads_is_named_once() -> None:
     assert np.isnan(y).all()
     told = caught[0]
     assert (Path(told.filename).name, told.lineno) == (Path(__file__).name, line_of("# reads total"))
-    assert re.search(r"stale\[S221\]: UB bytes \d+\.\.\d+ of total are read though nothing in the block wrote them", str(told.message))
+    assert re.search(r"stale\[S221\]: UB bytes \d+\.\.\d+ of total are read though nothing in the block wrote them",
+                     str(told.message))
     assert "bytes of Y depend on them" in str(told.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

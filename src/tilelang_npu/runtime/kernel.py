@@ -277,8 +277,10 @@ class JITKernel:
 
     def _check_stale(self, launch: Launch, call: Call) -> None:
         """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
+        if self._stale_told or launches.are_sanitized():
+            return
         written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
-        if self._stale_told or launches.are_sanitized() or not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
+        if not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
             return
         hazard = launch.stale()
         if hazard is not None:

@@ -146,8 +146,9 @@ def _stops_over(emit: Emitter, tile: View, tensor: View) -> bool:
     outer = [(stride, tile.sizes[axis], tile.offsets[axis])
              for axis, stride in enumerate(row_strides(emit, tile.buffer)[:-1])]
     loose = [(stride, size, start) for stride, size, start in outer if not isinstance(stride, int) or stride % unit]
-    if any(not (isinstance(start, int) and isinstance(stride, int) and start * stride % unit == 0) for stride, _, start in loose):
-        return True
+    for stride, _, start in loose:
+        if not (isinstance(start, int) and isinstance(stride, int) and start * stride % unit == 0):
+            return True
     return any(size != 1 for _, size, _ in loose) and not (_one_piece(tile) and _one_piece(tensor))
 
 
