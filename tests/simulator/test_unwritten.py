@@ -10,6 +10,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
+pytestmark = pytest.mark.filterwarnings("ignore:stale")
+
 ROWS, N = 8, 64
 
 

@@ -104,14 +104,49 @@ def test_broadcasts(source: str, target: str, axes: str, elements: int) -> None:
     ("sum", "8x64xi32", "8x1xi32", 1, 2 * 8 * 64),
     ("sum", "8x65xi32", "8x1xi32", 1, 8 * 64 + 8 * 8),
     ("sum", "8x64xf32", "1x64xf32", 0, 8 * 64),  # another axis than the last
+    ("prod", "8x64xf32", "8x1xf32", 1, 2 * 8 * 64),  # as integers
+    ("prod", "8x65xf32", "8x1xf32", 1, 8 * 64 + 8 * 8),
+    ("xori", "8x65xi32", "8x1xi32", 1, 2 * 8 * 64 + 8 * 8),
+    ("xori", "8x16xi16", "8x1xi16", 1, 3 * 8 * 16),
+    ("sum", "4x5x16xf32", "4x1x16xf32", 1, 4 * 5 * 16),  # three steps fit the four planes: half of four rows in each
+    ("sum", "2x9x6xf32", "2x1x6xf32", 1, 2 * 9 * 6),
+    ("sum", "3x4x3xf16", "3x1x3xf16", 1, 2 * 3 * 16),  # rows in whole blocks are more than the source
 ])
 def test_reductions(mode: str, source: str, target: str, axis: int, elements: int) -> None:
     op = f"hivm.hir.vreduce <{mode}> ins(%a : $a) outs(%d : $d) reduce_dims = [{axis}]"
     assert of(op, a=source, d=target) == elements
 
 
+@pytest.mark.parametrize(("source", "target", "axis", "elements"), [
+    ("8x64xf32", "8x1xf32", 1, 8), ("8x64xf16", "8x1xf16", 1, 16), ("8x64xf32", "1x64xf32", 0, 8 * 64 * 3 // 2),
+    ("5x3xf32", "1x3xf32", 0, 24)])
+def test_extremes_with_their_places(source: str, target: str, axis: int, elements: int) -> None:
+    """A block along the last axis; else places, masks and a block: one and a half of the source."""
+    places = target.rsplit("x", 1)[0] + "xi32"
+    op = f"hivm.hir.vreduce <max_with_index_left> ins(%a : $a) outs(%d, %i : $d, $i) reduce_dims = [{axis}]"
+    assert of(op, a=source, d=target, i=places) == elements
+
+
+@pytest.mark.parametrize(("op", "buffers", "expected"), [
+    ("hivm.hir.vgather ins(%a : $a) indices(%i : $i) outs(%d : $d)",
+     {"a": "4x64xf16", "i": "4x16xi32", "d": "4x16xf16"}, (64, "i32")),
+    ("hivm.hir.vcumsum ins(%a : $a) outs(%d : $d) cum_dims = [0] reverse = false",
+     {"a": "6x20xf32", "d": "6x20xf32"}, (120, "f32")),
+    ("hivm.hir.vinterleave ins(%a, %b : $a, $b) outs(%d : $d) interleave_channel_nums = 2",
+     {"a": "20xf32", "b": "20xf32", "d": "40xf32"}, (24 * 8 + 40, "f32")),
+    ("hivm.hir.vinterleave ins(%a, %b : $a, $b) outs(%d : $d) interleave_channel_nums = 2",
+     {"a": "2x5xf16", "b": "2x5xf16", "d": "2x10xf16"}, (16 * 16 + 32, "f16")),
+    ("hivm.hir.vtranspose ins(%a : $a) outs(%d : $d) permutation = [1, 0]", {"a": "8x4xi64", "d": "4x8xi64"}, (512, "i64")),
+    ("hivm.hir.vtranspose ins(%a : $a) outs(%d : $d) permutation = [1, 0]", {"a": "8x4xf32", "d": "4x8xf32"}, (0, "f32")),
+    ("hivm.hir.vtranspose ins(%a : $a) outs(%d : $d) permutation = [1, 0, 2]",
+     {"a": "8x4x2xi64", "d": "4x8x2xi64"}, (0, "i64")),
+])
+def test_moves(op: str, buffers: dict[str, str], expected: tuple[int, str]) -> None:
+    assert scratch(op, **buffers) == expected
+
+
 def test_the_type_of_scratch() -> None:
-    """A reduction's is that of its source; another operation's that of its destination."""
+    """A reduction's is that of its source, a gather's that of its indices; another operation's that of its destination."""
     reduce = "hivm.hir.vreduce <sum> ins(%a : $a) outs(%d : $d) reduce_dims = [1]"
     assert scratch(reduce, a="8x4xf16", d="8x1xf16")[1] == "f16"
     assert scratch("hivm.hir.vxor ins(%a, %b : $a, $b) outs(%d : $d)", a="32xi16", b="32xi16", d="32xi16")[1] == "i16"

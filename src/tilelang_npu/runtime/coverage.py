@@ -94,7 +94,8 @@ def is_complete(array: Array) -> bool:
 
 def has_nan(array: Array) -> bool:
     """Whether an element of an array is not a number, as the elements of on-chip memory are that nothing has written."""
-    return bool(DType(array.dtype).is_float and np.isnan(array).any())
+    with np.errstate(invalid="ignore"):
+        return bool(DType(array.dtype).is_float and np.isnan(array).any())
 
 
 def check_written(parameter: Parameter, effect: Effect, missing: Array, returned: bool, depth: int) -> None:

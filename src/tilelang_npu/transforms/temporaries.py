@@ -6,6 +6,9 @@ for a view of run-time size it is the count of the buffer behind it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -112,11 +115,15 @@ def _reduce(op: hivm.VReduceOp) -> int:
     shape, total, width = _shape(source), _count(source), _width(source)
     block, repeat = BLOCK // width, REPEAT // width
     dims = tuple(op.reduce_dims.get_values())
+    kind = op.mode
+    if "with_index" in kind:
+        return block if dims == (len(shape) - 1,) else _up(total + -(-total // 2), block)
     if dims != (len(shape) - 1,):
-        return total
+        return max(total, _middle(shape, block)) if len(shape) == 3 and dims == (1,) else total
     length, rows = shape[-1], total // max(1, shape[-1])
-    if str(_type(source).element_type) not in ("f16", "f32"):
-        return rows * repeat + rows * block if length > repeat else 2 * total
+    if str(_type(source).element_type) not in ("f16", "f32") or kind == "prod":
+        times = 2 if kind == "xori" else 1
+        return times * rows * repeat + rows * block if length > repeat else (times + 1) * total
     if len(shape) == 1:
         return repeat if length > repeat else 0
     if length < block:
@@ -126,20 +133,57 @@ def _reduce(op: hivm.VReduceOp) -> int:
     return rows * repeat if length <= 2 * repeat else total // 2
 
 
+def _middle(shape: Sequence[int], block: int) -> int:
+    """A reduction of the middle axis halves it step by step; how much it puts aside depends on how many planes there are."""
+    planes, length, columns = shape
+    main = 1 << (length.bit_length() - 1)
+    steps = main.bit_length() - 1 + length - main
+    half = main // 2
+    return half * planes * _up(columns, block) if steps <= planes else max(length * columns, half * columns)
+
+
+def _gather(op: hivm.VGatherOp) -> int:
+    return _count(op.indices)
+
+
+def _scan(op: hivm.VCumsumOp) -> int:
+    return _count(op.ins()[0])
+
+
+def _interleave(op: hivm.VInterleaveOp) -> int:
+    block = BLOCK // _width(op.outs()[0])
+    count = _count(op.ins()[0])
+    return _up(count, 8) * block + _up(2 * count, block)
+
+
+def _transpose(op: hivm.VTransposeOp) -> int:
+    last = op.permutation.get_values()[-1] != len(op.permutation.get_values()) - 1
+    return 512 if last and str(_type(op.ins()[0]).element_type) in ("i64", "ui64") else 0
+
+
+_OTHERS: dict[type[Operation], Callable[[Any], int]] = {
+    hivm.VReduceOp: _reduce, hivm.VGatherOp: _gather, hivm.VCumsumOp: _scan, hivm.VInterleaveOp: _interleave,
+    hivm.VTransposeOp: _transpose,
+}
+
+
 def scratch_elements(op: Operation) -> int:
     """Elements of scratch that an operation needs; 0 if it needs none."""
     if isinstance(op, hivm.ElementwiseOp):
         return _elementwise(op) if op.ENTRY.temp_buffer else 0
     if isinstance(op, hivm.VBrcOp):
         return _broadcast(op) if op.core() == "AIV" else 0
-    return _reduce(op) if isinstance(op, hivm.VReduceOp) else 0
+    rule = _OTHERS.get(type(op))
+    return rule(op) if rule is not None else 0
 
 
 def scratch_type(op: Operation) -> Attribute:
-    """The element type of an operation's scratch: that of its destination, for reductions and casts that of its
-    source.
+    """The element type of an operation's scratch: that of its destination, for reductions and casts that of its source, for a
+    gather that of its indices.
     """
     assert isinstance(op, hivm.StructuredOp)
+    if isinstance(op, hivm.VGatherOp):
+        return _type(op.indices).element_type
     if isinstance(op, hivm.VReduceOp) or (isinstance(op, hivm.ElementwiseOp) and op.ENTRY.hivm == "vcast"):
         kind = _type(op.ins()[0]).element_type
         return kind if str(kind) != "i1" else _type(op.outs()[0]).element_type
