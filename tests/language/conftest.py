@@ -16,7 +16,8 @@ BUFFERS = """
 
     @T.prim_func
     def main(A: T.Tensor((64, 128), "float32"), H: T.Tensor((64, 128), "float16"), V: T.Tensor((256,), "float32"),
-             S: T.Tensor((M, 128), "float32"), W: T.Tensor((4, 64, 128), "float32"), n: T.int32, x: T.float32):
+             S: T.Tensor((M, 128), "float32"), W: T.Tensor((4, 64, 128), "float32"),
+             L: T.Tensor((64, 128), "int64"), n: T.int32, x: T.float32):
         with T.Kernel(4, is_npu=True) as (cid, vid):
             a = T.alloc_ub((8, 128), "float32")
             b = T.alloc_ub((8, 128), "float32")

@@ -124,6 +124,9 @@ def _function(name: str, host: Callable[[float], Any], doc: str, operation: str 
             from tilelang_npu.frontend import arithmetic
 
             return arithmetic.math(tracing.builder(f"T.{name}"), name, value)
+        if not hasattr(value, "__float__"):
+            raise TileError(f"T.{name} takes a scalar, not {value!r}", code="T110", location=tracing.user_location(),
+                            help="a scalar is a number, an element of a buffer or a computed value")
         return host(value)
 
     function.__name__ = function.__qualname__ = name

@@ -1,0 +1,92 @@
+"""What the language refuses: the code, and the caret under exactly the call or the name that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+ROWS = [
+    ("ascendc", "x = T.popcount(T.float32(n))", "T110", "T.popcount(T.float32(n))", "T.popcount does not take float32"),
+    ("ascendc", "x = T.reinterpret('float16', n)", "T110", "T.reinterpret('float16', n)", "a value of type int32 has no bits"),
+    ("ascendc", "x = T.reinterpret('float32', a)", "T141", "T.reinterpret('float32', a)", "is not a scalar"),
+    ("ascendc", "x = T.reinterpret('float32', 'a')", "T110", "T.reinterpret('float32', 'a')", "takes a scalar, not 'a'"),
+    ("ascendc", "x = T.float32(n) & 1", "T110", "T.float32(n) & 1", "operator & does not take float32"),
+    ("ascendc", "x = len(a[0, 0])", "T111", "len(a[0, 0])", "has no length"),
+    ("ascendc", "x = min(n, 3, key=abs)", "T145", "min(n, 3, key=abs)", "takes no keyword arguments on traced values"),
+    ("ascendc", "x = T.exp('a')", "T110", "T.exp('a')", "T.exp takes a scalar, not 'a'"),
+    ("ascendc", "for k in T.Parallel(8):\n    with T.Scope('V'):\n        line[k] = 1.0", "T141", "T.Scope('V')", "inside T.Parallel"),
+    ("ascendc", "with T.Scope('V') as core:\n    pass", "T150", "T.Scope('V')", "`with T.Scope` yields nothing to name"),
+    ("ascendc", "with T.If(n > 2) as test:\n    pass", "T150", "T.If(n > 2)", "`with T.If` yields nothing to name"),
+    ("ascendc", "with T.Scope('V') as a.b:\n    pass", "T141", "T.Scope('V')", "takes names"),
+    ("ascendc", "with T.Scope('X'):\n    pass", "T150", "T.Scope('X')", "T.Scope takes 'C'/'Cube' or 'V'/'Vector', not 'X'"),
+    ("ascendc", "for k in T.Parallel(8):\n    while line[k] > 0:\n        line[k] = 0.0", "T141", "while line[k] > 0:",
+     "a `while` inside T.Parallel"),
+    ("ascendc", "raise 3", "T146", "raise 3", "`raise` takes an exception, not 3"),
+    ("ascendc", "x = n\nx @= 3", "T141", "x @= 3", "operator `@=`"),
+    ("ascendc", "a.label += 'b'", "T141", "a.label += 'b'", "assignment to an attribute"),
+    ("ascendc", "k = T.use_swizzle(cid, 64, n, 64, 16, 16)", "T150", "T.use_swizzle(cid, 64, n, 64, 16, 16)", "n=n : int32 is not a positive"),
+    ("ascendc", "T.set_deq_scale('1')", "T141", "T.set_deq_scale('1')", "is not a scalar"),
+    ("ascendc", "T.set_deq_scale(True)", "T110", "T.set_deq_scale(True)", "the factor is True"),
+    ("ascendc", "for k in T.Parallel():\n    pass", "T150", "T.Parallel()", "at least one extent"),
+    ("ascendc", "for k in range(n, 2, 3, 4):\n    pass", "T145", "range(n, 2, 3, 4)", "range takes 1 to 3 bounds, not 4"),
+    ("npuir", "with T.rs(3):\n    pass", "T161", "T.rs(3)", "there is no pipe 3"),
+    ("ascendc", "for k in T.Parallel(8):\n    if T.any_of(line):\n        eight[k] = 1.0", "T141", "T.any_of(line)",
+     "cannot stand inside T.Parallel"),
+    ("npuir", "T.copy(V[0], stack)", "T131", "T.copy(V[0], stack)", "has 1 axes; the tile of"),
+    ("ascendc", "w = T.reshape(a)", "T145", "T.reshape(a)", "takes a shape or a destination"),
+    ("npuir", "T.reshape(3, a)", "T110", "T.reshape(3, a)", "the source must be a buffer, not 3"),
+    ("npuir", "w = T.vbitcast(a[0:n, :], 'int32')", "T111", "T.vbitcast(a[0:n, :], 'int32')", "a size that only run time knows"),
+    ("ascendc", "T.tile.add(a, A[0:8, :], b)", "T201", "T.tile.add(a, A[0:8, :], b)", "is in GM, and vector work needs it in UB"),
+    ("ascendc", "T.tile.add(l1a, l1a, l1a)", "T201", "T.tile.add(l1a, l1a, l1a)", "is in L1"),
+    ("npuir", "T.copy(A[0, 0], a[0, 0], size=3)", "T145", "T.copy(A[0, 0], a[0, 0], size=3)", "size is a list of extents, not 3"),
+    ("ascendc", "T.tile.add(a, b, 'x')", "T110", "T.tile.add(a, b, 'x')", "must be a buffer or a scalar, not 'x'"),
+    ("npuir", "T.reduce_with_index(a, col, i[:, 0:1], 1, 'first')", "T145",
+     "T.reduce_with_index(a, col, i[:, 0:1], 1, 'first')", "there is no mode 'first'"),
+    ("npuir", "T.reduce_sum(stack, stack, 5)", "T111", "T.reduce_sum(stack, stack, 5)", "axis 5 of stack"),
+    ("ascendc", "T.tile.wholereducemax(line, a[:, 0:64], 64, n, 1, 1, 8)", "T111",
+     "T.tile.wholereducemax(line, a[:, 0:64], 64, n, 1, 1, 8)", "has gaps, and how far the call reaches"),
+    ("ascendc", "T.tile.wholereducemax(line, a, -1, 1, 1, 1, 8)", "T145", "T.tile.wholereducemax(line, a, -1, 1, 1, 1, 8)",
+     "is -1"),
+    ("ascendc", "T.tile.init_sort_buf(flat, 64, 1)", "T145", "T.tile.init_sort_buf(flat, 64, 1)", "rsv is 1"),
+    ("ascendc", "T.tile.init_sort_buf(flat, 63, 0)", "T111", "T.tile.init_sort_buf(flat, 63, 0)", "63 elements"),
+    ("ascendc", "T.tile.gathermask_experiment(line, line, eight, True, 64, [1, 1, 8, 8], 5)", "T145",
+     "T.tile.gathermask_experiment(line, line, eight, True, 64, [1, 1, 8, 8], 5)", "rsvdCnt is 5"),
+    ("ascendc", "x = T.clamp(n, 3)", "T145", "T.clamp(n, 3)", "2 are given"),
+    ("ascendc", "x = T.pow(n)", "T145", "T.pow(n)", "1 are given"),
+    ("npuir", "T.cumsum(u, u)", "T110", "T.cumsum(u, u)", "cumsum does not work on uint8"),
+    ("npuir", "T.interleave(a, b, c, channel_nums=3)", "T145", "T.interleave(a, b, c, channel_nums=3)", "3 channels"),
+    ("npuir", "T.interleave(a, b)", "T145", "T.interleave(a, b)", "2 buffers"),
+    ("npuir", "T.deinterleave(a, b[:, 0:64], index_mode='CHANNEL_2')", "T145",
+     "T.deinterleave(a, b[:, 0:64], index_mode='CHANNEL_2')", "1 destinations with index_mode 'CHANNEL_2'"),
+    ("npuir", "T.deinterleave(a, b[:, 0:64], b[:, 0:64])", "T112", "T.deinterleave(a, b[:, 0:64], b[:, 0:64])",
+     "shares elements with another one"),
+    ("npuir", "T.arange(i, [1.5, 1])", "T145", "T.arange(i, [1.5, 1])", "is 1.5, which is no integer"),
+    ("npuir", "T.transpose(a, b, 1)", "T145", "T.transpose(a, b, 1)", "the permutation is 1"),
+    ("npuir", "T.concat(a, 1)", "T145", "T.concat(a, 1)", "1 buffers"),
+    ("npuir", "T.flip(a, a[:, 0:128], 1)", "T112", "T.flip(a, a[:, 0:128], 1)", "shares elements with the destination"),
+    ("ascendc", "T.tile.topk(flat, line, 0, 128)", "T145", "T.tile.topk(flat, line, 0, 128)", "k is 0"),
+    ("ascendc", "T.tile.compare(u, a, b, 'XX')", "T145", "T.tile.compare(u, a, b, 'XX')", "there is no comparison 'XX'"),
+    ("ascendc", "T.tile.select(a, u, b, c, 'VSEL')", "T145", "T.tile.select(a, u, b, c, 'VSEL')", "there is no mode 'VSEL'"),
+    ("ascendc", "T.tile.select(a, u, b, 1.0, 'VSEL_CMPMASK_SPR')", "T145", "T.tile.select(a, u, b, 1.0, 'VSEL_CMPMASK_SPR')",
+     "with a scalar as second input"),
+    ("ascendc", "T.tile.row_expand_mul(a, b, row)", "T111", "T.tile.row_expand_mul(a, b, row)", "has no element per row"),
+    ("ascendc", "T.tile.row_expand_mul(a[0:n, :], b[0:n, :], col[0:n, :])", "T190",
+     "T.tile.row_expand_mul(a[0:n, :], b[0:n, :], col[0:n, :])", "rows that only run time counts"),
+    ("npuir", "T.print('text')", "T190", "T.print('text')", "of a text alone"),
+    ("npuir", "T.vexp2(a, b, h)", "T110", "T.vexp2(a, b, h)", "the temporary is h"),
+    ("npuir", "T.atomic_add(L[0, 0], i)", "T110", "T.atomic_add(L[0, 0], i)", "no atomic addition of int64"),
+    ("ascendc", "T.annotate_layout({A: 3})", "T163", "T.annotate_layout({A: 3})", "is not a buffer that the kernel allocates"),
+    ("ascendc", "T.annotate_layout({a: 3})", "T163", "T.annotate_layout({a: 3})", "3 is no layout of a"),
+    ("ascendc", "T.assert_(False, 'no')", "T148", "T.assert_(False, 'no')", "T.assert_: no"),
+    ("ascendc", "T.set_flag('v', 'mte3', pipe=3)", "T161", "T.set_flag('v', 'mte3', pipe=3)", r"takes \(src, dst, event\)"),
+    ("ascendc", "T.init_flag({'V': {'X': [0]}})", "T161", "T.init_flag({'V': {'X': [0]}})", "there is no pipe 'X'"),
+    ("ascendc", "v = T.alloc_var('int32', scope='ub')", "T160", "T.alloc_var('int32', scope='ub')", "there is no scope 'ub'"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "statements", "code", "at", "message"), ROWS, ids=[row[1] for row in ROWS])
+def test_refused(kernel: Any, refused: Any, dialect: str, statements: str, code: str, at: str, message: str) -> None:
+    with refused(code, at=at, message=message):
+        kernel(statements, dialect)
