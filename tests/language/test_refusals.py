@@ -40,7 +40,7 @@ ROWS = [
     ("npuir", "w = T.vbitcast(a[0:n, :], 'int32')", "T111", "T.vbitcast(a[0:n, :], 'int32')", "a size that only run time knows"),
     ("ascendc", "T.tile.add(a, A[0:8, :], b)", "T201", "T.tile.add(a, A[0:8, :], b)", "is in GM, and vector work needs it in UB"),
     ("ascendc", "T.tile.add(l1a, l1a, l1a)", "T201", "T.tile.add(l1a, l1a, l1a)", "is in L1"),
-    ("npuir", "T.copy(A[0, 0], a[0, 0], size=3)", "T145", "T.copy(A[0, 0], a[0, 0], size=3)", "size is a list of extents, not 3"),
+    ("npuir", "T.copy(A[0, 0], a[0, 0], size=3)", "T145", "T.copy(A[0, 0], a[0, 0], size=3)", "size is a list of extents"),
     ("ascendc", "T.tile.add(a, b, 'x')", "T110", "T.tile.add(a, b, 'x')", "must be a buffer or a scalar, not 'x'"),
     ("npuir", "T.reduce_with_index(a, col, i[:, 0:1], 1, 'first')", "T145",
      "T.reduce_with_index(a, col, i[:, 0:1], 1, 'first')", "there is no mode 'first'"),
