@@ -38,7 +38,7 @@ ROWS = [
     ("ascendc", "w = T.reshape(a)", "T145", "T.reshape(a)", "takes a shape or a destination"),
     ("npuir", "T.reshape(3, a)", "T110", "T.reshape(3, a)", "the source must be a buffer, not 3"),
     ("npuir", "w = T.vbitcast(a[0:n, :], 'int32')", "T111", "T.vbitcast(a[0:n, :], 'int32')", "a size that only run time knows"),
-    ("ascendc", "T.tile.add(a, A[0:8, :], b)", "T201", "T.tile.add(a, A[0:8, :], b)", "is in GM, and vector work needs it in UB"),
+    ("ascendc", "T.tile.add(a, A[0:8, :], b)", "T201", "T.tile.add(a, A[0:8, :], b)", "is in GM, and vector work needs"),
     ("ascendc", "T.tile.add(l1a, l1a, l1a)", "T201", "T.tile.add(l1a, l1a, l1a)", "is in L1"),
     ("npuir", "T.copy(A[0, 0], a[0, 0], size=3)", "T145", "T.copy(A[0, 0], a[0, 0], size=3)", "size is a list of extents"),
     ("ascendc", "T.tile.add(a, b, 'x')", "T110", "T.tile.add(a, b, 'x')", "must be a buffer or a scalar, not 'x'"),
