@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-
 ROWS = [
     ("ascendc", "x = T.popcount(T.float32(n))", "T110", "T.popcount(T.float32(n))", "T.popcount does not take float32"),
     ("ascendc", "x = T.reinterpret('float16', n)", "T110", "T.reinterpret('float16', n)", "a value of type int32 has no bits"),
@@ -16,7 +15,8 @@ ROWS = [
     ("ascendc", "x = len(a[0, 0])", "T111", "len(a[0, 0])", "has no length"),
     ("ascendc", "x = min(n, 3, key=abs)", "T145", "min(n, 3, key=abs)", "takes no keyword arguments on traced values"),
     ("ascendc", "x = T.exp('a')", "T110", "T.exp('a')", "T.exp takes a scalar, not 'a'"),
-    ("ascendc", "for k in T.Parallel(8):\n    with T.Scope('V'):\n        line[k] = 1.0", "T141", "T.Scope('V')", "inside T.Parallel"),
+    ("ascendc", "for k in T.Parallel(8):\n    with T.Scope('V'):\n        line[k] = 1.0", "T141", "T.Scope('V')",
+     "inside T.Parallel"),
     ("ascendc", "with T.Scope('V') as core:\n    pass", "T150", "T.Scope('V')", "`with T.Scope` yields nothing to name"),
     ("ascendc", "with T.If(n > 2) as test:\n    pass", "T150", "T.If(n > 2)", "`with T.If` yields nothing to name"),
     ("ascendc", "with T.Scope('V') as a.b:\n    pass", "T141", "T.Scope('V')", "takes names"),
@@ -26,7 +26,8 @@ ROWS = [
     ("ascendc", "raise 3", "T146", "raise 3", "`raise` takes an exception, not 3"),
     ("ascendc", "x = n\nx @= 3", "T141", "x @= 3", "operator `@=`"),
     ("ascendc", "a.label += 'b'", "T141", "a.label += 'b'", "assignment to an attribute"),
-    ("ascendc", "k = T.use_swizzle(cid, 64, n, 64, 16, 16)", "T150", "T.use_swizzle(cid, 64, n, 64, 16, 16)", "n=n : int32 is not a positive"),
+    ("ascendc", "k = T.use_swizzle(cid, 64, n, 64, 16, 16)", "T150", "T.use_swizzle(cid, 64, n, 64, 16, 16)",
+     "n=n : int32 is not a positive"),
     ("ascendc", "T.set_deq_scale('1')", "T141", "T.set_deq_scale('1')", "is not a scalar"),
     ("ascendc", "T.set_deq_scale(True)", "T110", "T.set_deq_scale(True)", "the factor is True"),
     ("ascendc", "for k in T.Parallel():\n    pass", "T150", "T.Parallel()", "at least one extent"),
@@ -37,7 +38,8 @@ ROWS = [
     ("npuir", "T.copy(V[0], stack)", "T131", "T.copy(V[0], stack)", "has 1 axes; the tile of"),
     ("ascendc", "w = T.reshape(a)", "T145", "T.reshape(a)", "takes a shape or a destination"),
     ("npuir", "T.reshape(3, a)", "T110", "T.reshape(3, a)", "the source must be a buffer, not 3"),
-    ("npuir", "w = T.vbitcast(a[0:n, :], 'int32')", "T111", "T.vbitcast(a[0:n, :], 'int32')", "a size that only run time knows"),
+    ("npuir", "w = T.vbitcast(a[0:n, :], 'int32')", "T111", "T.vbitcast(a[0:n, :], 'int32')",
+     "a size that only run time knows"),
     ("ascendc", "T.tile.add(a, A[0:8, :], b)", "T201", "T.tile.add(a, A[0:8, :], b)", "is in GM, and vector work needs"),
     ("ascendc", "T.tile.add(l1a, l1a, l1a)", "T201", "T.tile.add(l1a, l1a, l1a)", "is in L1"),
     ("npuir", "T.copy(A[0, 0], a[0, 0], size=3)", "T145", "T.copy(A[0, 0], a[0, 0], size=3)", "size is a list of extents"),
