@@ -158,6 +158,26 @@ def test_both_ways_of_a_branch_are_looked_at(both: bool, codes: set[str]) -> Non
     assert note.startswith(__file__)
 
 
+def test_iterations_that_go_different_ways() -> None:
+    """A barrier in each iteration, in front or behind: one is missing between iterations that differ."""
+
+    @T.prim_func
+    def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (b, _):
+            a = T.alloc_ub((N,), "float32")
+            for i in T.serial(4):
+                if K[i] > 0:
+                    T.barrier_all()
+                T.copy(A, a)
+                T.set_flag("mte2", "mte3", 0)
+                T.wait_flag("mte2", "mte3", 0)
+                T.copy(a, B)
+                if K[i] <= 0:
+                    T.barrier_all()
+
+    assert ("S201", "WAR") in {(hazard.code, hazard.kind) for hazard in checked(main, COUNTS, A, B).hazards}
+
+
 def test_a_loop_whose_end_is_data() -> None:
     @T.prim_func
     def main(K: T.Tensor((8,), "int32"), A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):

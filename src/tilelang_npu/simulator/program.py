@@ -192,13 +192,15 @@ class Program:
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
-    def trace(self, args: Sequence[Any], *, blocks: int, value: int | None = None, most: int | None = None) -> Recorded:
+    def trace(self, args: Sequence[Any], *, blocks: int, value: int | tuple[int, int] | None = None,
+              most: int | None = None) -> Recorded:
         """What blocks would record, without values: nothing is computed and nothing written.
 
         Args:
             args: as for ``run``; arrays give their sizes, and the numbers that the scalar unit reads from them.
             blocks: number of blocks.
-            value: what stands in for every number that is read from memory; None takes it from the arrays, 0 on chip.
+            value: what stands in for every number that is read from memory, or two numbers that do in turn; None takes it from
+                the arrays, 0 on chip.
             most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
 
         Returns:

@@ -79,7 +79,7 @@ def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
     chosen = {use.location for use in uses if use.what == "place"}
     given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
     seen: set[tuple[Stream, ...]] = set()
-    tried: list[int] = []
+    tried: list[int | tuple[int, int]] = []
     for value in _values(program, uses):
         if value is not None:
             tried.append(value)
@@ -109,8 +109,11 @@ def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
     return done
 
 
-def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | None]:
-    """What to read in place of data: first what the arrays hold; further numbers as long as a branch went but one way."""
+def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | tuple[int, int] | None]:
+    """What to read in place of data: first what the arrays hold; further numbers as long as a branch went but one way.
+
+    Two numbers in turn make iterations differ from each other.
+    """
     yield None
     if not uses:
         return
@@ -118,6 +121,7 @@ def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | None]:
         yield from VALUES[1:]
         return
     yield from VALUES
+    yield from ((0, 1), (1, 0))
     near = [number + step for function in program.traced for number in function.data.compared for step in (0, 1, -1)]
     more = [number for number in dict.fromkeys(near) if 0 <= number <= GREATEST and number not in VALUES]
     for number in more[:MOST_VALUES]:
@@ -125,24 +129,29 @@ def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | None]:
                for function in program.traced for use in function.data.uses if use.number >= 0):
             return
         yield number
+        yield 0, number
 
 
-def _note_error(done: Checked, error: TileError, value: int | None, uses: Sequence[Use]) -> None:
+def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[Use]) -> None:
     """An error of a trace: of the kernel's, unless a made-up number leads outside."""
     leads = {"T502": "place", "T509": "place", "S306": "trips"}.get(error.code)  # what of the data may lead there
     if leads is not None and uses and (value is not None or any(use.what == leads for use in uses)):
-        given = "" if value is None else f" where the kernel reads {value}"
+        given = "" if value is None else f" where the kernel reads {_spoken(value)}"
         done.notes.append(f"not decided{given}: {error.message}")
         return
     if value is not None:
-        error.notes = (*error.notes, f"where the kernel reads {value}")
+        error.notes = (*error.notes, f"where the kernel reads {_spoken(value)}")
     if all((one.code, one.location) != (error.code, error.location) for one in done.errors):
         done.errors.append(error)
 
 
-def _undecided(program: Program, tried: Sequence[int]) -> Iterator[str]:
+def _spoken(value: int | tuple[int, int]) -> str:
+    return f"{value[0]} and {value[1]} in turn" if isinstance(value, tuple) else str(value)
+
+
+def _undecided(program: Program, tried: Sequence[int | tuple[int, int]]) -> Iterator[str]:
     """What depends on data, and what was tried."""
-    values = ", ".join(map(str, tried))
+    values = ", ".join(_spoken(value) for value in tried)
     for function in program.traced:
         for use in function.data.uses:
             where = _line(use.location)

@@ -26,19 +26,23 @@ class Witness:
     """Stands in for numbers that the kernel reads.
 
     Attributes:
-        value: what is read, wherever it is read; None gives what the arrays hold.
+        value: what is read, wherever it is read; two numbers are read in turn, from place to place; None gives what the arrays
+            hold.
         ways: by op how its condition came out.
     """
 
     def __init__(self) -> None:
-        self.value: int | None = None
+        self.value: int | tuple[int, int] | None = None
         self.ways: dict[int, set[bool]] = {}
 
     def read(self, element: Any) -> Any:
         """A number that the scalar unit reads, from an array of one element."""
-        if self.value is None:
+        value = self.value
+        if value is None:
             return element.item()
-        return np.asarray(self.value).astype(element.dtype).item()
+        if isinstance(value, tuple):  # by the place, so that what is read twice is read alike
+            value = value[element.ctypes.data // element.itemsize % 2]
+        return np.asarray(value).astype(element.dtype).item()
 
     def way(self, number: int, condition: Any) -> bool:
         """Note how a condition comes out."""
