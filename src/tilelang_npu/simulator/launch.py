@@ -15,7 +15,7 @@ from tilelang_npu.simulator import plot, report, trace
 from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.coverage import written
-from tilelang_npu.simulator.events import Stream, number_of
+from tilelang_npu.simulator.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.numbers import NumberFinding
@@ -340,21 +340,31 @@ class Launch:
         shared = shared_memories(records, places)
         if not shared:
             return self.distinct_blocks
-        chosen: dict[int, dict[int, NDArray[np.intp]]] = {}
-        kinds: dict[object, BlockRun] = {}
+        alike: dict[tuple[int, ...], list[BlockRun]] = {}
         for run in self.recorded.blocks:
-            where: dict[int, list[NDArray[np.int64]]] = {memory: [] for memory in shared}
-            for known, stream, offsets in zip(records, run.streams, run.gm, strict=True):
-                picked = chosen.get(id(stream))
-                if picked is None:
-                    buffers = [[access.buffer for access in record.accesses if access.offset is None] for record in known]
-                    owners = np.array([places[buffer][0] for event in stream for buffer in buffers[number_of(event)]], np.intp)
-                    picked = chosen[id(stream)] = {memory: np.flatnonzero(owners == memory) for memory in shared}
-                for memory, those in picked.items():
-                    where[memory].append(np.asarray(offsets, np.int64)[those])
-            every = [np.concatenate(parts) for parts in where.values()]
-            kinds.setdefault((self._key(run), *((one - one[:1]).tobytes() for one in every)), run)
-        return list(kinds.values())
+            alike.setdefault(self._key(run), []).append(run)
+        kinds: list[BlockRun] = []
+        for runs in alike.values():
+            distances = self._distances(runs, [self._owners(known, stream, places)
+                                               for known, stream in zip(records, runs[0].streams, strict=True)], shared)
+            kinds += {row.tobytes(): run for row, run in reversed(list(zip(distances, runs, strict=True)))}.values()
+        return sorted(kinds, key=lambda run: run.block)
+
+    @staticmethod
+    def _owners(records: Sequence[OpRecord], stream: Stream, places: Places) -> NDArray[np.intp]:
+        """The memory that each GM operand of a stream lies in."""
+        buffers = [[places[access.buffer][0] for access in record.accesses if access.offset is None] for record in records]
+        return np.array([owner for event in stream for owner in buffers[number_of(event)]], np.intp)
+
+    @staticmethod
+    def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
+        """A row for each of some blocks with equal streams: how far its accesses are from its first one in the same memory."""
+        offsets = [np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1) for lane in range(len(owners))]
+        parts = [np.zeros((len(runs), 0), np.int64)]
+        for memory in sorted(shared):
+            those = np.concatenate([part[:, owner == memory] for part, owner in zip(offsets, owners, strict=True)], axis=1)
+            parts.append(those - those[:, :1])
+        return np.concatenate(parts, axis=1)
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
         """Which elements of a GM argument were written, in its shape.
