@@ -136,12 +136,13 @@ def test_while_and_variables(traced: Any) -> None:
 
     kernel = traced(main)
     kernel.has('%count = tile.alloc "count" : memref<1xi32, #tile.scope<local>>', "memref.store %n, %count[%c0]",
-               '%flag = tile.alloc "flag" : memref<1xi1, #tile.scope<local>>', "memref.store %true, %flag[%c0]", "scf.while",
-               "memref.load %count", "scf.condition", "} do {", "memref.store", "arith.sitofp", "arith.addf", "memref.store",
-               "scf.for", "memref.load %count", "memref.store", "scf.if", "memref.store %false, %flag", "scf.yield",
-               "}",
-               "%copied = memref.load %count", "memref.store %c0_i32_1, %count", "memref.store %copied, %A")
-    assert len(kernel.ops("memref.load")) == 8
+               '%flag = tile.alloc "flag" : memref<1xi1, #tile.scope<local>>', "memref.store %true, %flag[%c0]",
+               "memref.load %count", "memref.store", "scf.while", "memref.load %goes_on", "scf.condition", "} do {",
+               "memref.store", "arith.sitofp", "arith.addf", "memref.store",
+               "scf.for", "memref.load %count", "memref.store", "scf.if", "memref.store %false, %flag",
+               "memref.load %count", "arith.andi", "memref.store %20, %goes_on", "scf.yield", "}",
+               "%copied = memref.load %count", "memref.store %c0_i32, %count", "memref.store %copied, %A")
+    assert len(kernel.ops("memref.load")) == 11
 
 
 def test_a_variable_is_also_a_buffer_of_one_element(traced: Any) -> None:

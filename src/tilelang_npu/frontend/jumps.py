@@ -56,22 +56,27 @@ def jump(builder: Builder, what: str, *, leaves: bool) -> None:
         raise TileError(f"{what} {reason}", code="T141", help=remedy)
     if leaves:
         if loop.left is None:
-            loop.left = _flag(builder, loop, "left")
+            loop.left = _unset(builder, loop, "left")
         loop.left.place.store(True)
     if loop.skipped is None:
-        loop.skipped = _flag(builder, loop, "skipped")
+        loop.skipped = _unset(builder, loop, "skipped")
     loop.skipped.place.store(True)
     loop.count += 1
     loop.block = builder.block
 
 
-def _flag(builder: Builder, loop: Jumps, name: str) -> Variable:
-    with builder.at(loop.before):
-        op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
-        made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
-        made.rename(name, builder.location)
-        made.place.store(False)
+def flag(builder: Builder, name: str, value: bool | Expr) -> Variable:
+    """A truth value that the program changes, made in the current block."""
+    op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
+    made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
+    made.rename(name, builder.location)
+    made.place.store(value)
     return made
+
+
+def _unset(builder: Builder, loop: Jumps, name: str) -> Variable:
+    with builder.at(loop.before):
+        return flag(builder, name, False)
 
 
 def behind(builder: Builder, loop: Jumps, walk: Callable[[], None]) -> None:

@@ -21,7 +21,7 @@ from tilelang_npu.frontend.buffers import Variable, extent
 from tilelang_npu.frontend.builder import region_of
 from tilelang_npu.frontend.calls import Calls
 from tilelang_npu.frontend.jumps import Jumps
-from tilelang_npu.frontend.scalars import BOOL, INDEX, Expr
+from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
 
@@ -197,12 +197,14 @@ class Loops(Calls):
         if builder.in_parallel:
             raise TileError("a `while` inside T.Parallel is not supported", code="T141",
                             help="put T.Parallel inside the loop")
-        before, after, loop = Block(), Block(), Jumps(builder.block)
-        builder.epoch += 1
-        with builder.at(before):
-            test = self.truth(self.evaluate(node.test))
+        test = self.truth(self.evaluate(node.test))
         if test is False:
             return
+        before, after, loop = Block(), Block(), Jumps(builder.block)
+        goes_on = jumps.flag(builder, "goes_on", test)
+        with builder.at(before):
+            builder.emit(scf.ConditionOp(goes_on.place.load().ssa(builder)))
+        builder.epoch += 1
         with builder.at(after), self.scopes.frame(WHILE, isolates=True), self._inside(loop):
             self.body(node.body)
         if isinstance(test, bool) and loop.left is None:
@@ -210,30 +212,29 @@ class Loops(Calls):
                             code="T141", location=self.where(node.test),
                             help="test a T.alloc_var scalar or an element of a buffer, or leave the loop with `break`")
         builder.location = location
-        left, loop.left = loop.left, None  # the loop itself tests it, before its own condition
+        left, loop.left = loop.left, None  # the loop's own condition tests it
         jumps.close(builder, after, loop)
         with builder.at(after):
+            self._ask_again(node.test, goes_on, left)
             builder.emit(scf.YieldOp(), location)
-        condition = self._unless_left(before, left, test) if left is not None else test
-        assert isinstance(condition, Expr)
-        with builder.at(before):
-            builder.emit(scf.ConditionOp(condition.ssa(builder)))
         builder.emit(scf.WhileOp([], [], region_of(before), region_of(after)), location)
 
-    def _unless_left(self, before: Block, left: Variable, test: bool | Expr) -> Expr:
-        """The condition of a ``while`` that was not left; it is not computed where the loop was."""
+    def _ask_again(self, test: ast.expr, goes_on: Variable, left: Variable | None) -> None:
+        """At the end of an iteration: whether there is another one. A loop that was left does not compute its condition."""
         builder, location = self.builder, self.builder.location
-        if isinstance(test, bool):
-            with builder.at(before):
-                return jumps.running(builder, left)
-        asked, ended = builder.lifted_out(before), Block()
-        for block, value in ((asked, test), (ended, builder.literal(False, BOOL))):
-            with builder.at(block):
-                builder.emit(scf.YieldOp(value.ssa(builder)), location)
-        with builder.at(before):
-            condition = jumps.running(builder, left).ssa(builder)
-            made = builder.emit(scf.IfOp(condition, [builder.mlir_type(BOOL)], region_of(asked), region_of(ended)), location)
-        return builder.scalar(made.results[0], BOOL)
+        builder.epoch += 1
+        if left is None:
+            goes_on.place.store(self.truth(self.evaluate(test)))
+            return
+        asked, ended = Block(), Block()
+        with builder.at(asked):
+            goes_on.place.store(self.truth(self.evaluate(test)))
+            builder.emit(scf.YieldOp(), location)
+        with builder.at(ended):
+            goes_on.place.store(False)
+            builder.emit(scf.YieldOp(), location)
+        condition = jumps.running(builder, left).ssa(builder)
+        builder.emit(scf.IfOp(condition, [], region_of(asked), region_of(ended)), location)
 
 
 def _less_one(value: int | None) -> int | None:

@@ -23,7 +23,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.accumulators import folds, restarted
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import body_of, root_of, space_of, uses_of
 from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.tile_temporaries import insert_before, temporary
 
@@ -42,9 +42,9 @@ class _Writers:
     def block(self, block: Block, vector: frozenset[SSAValue]) -> frozenset[SSAValue]:
         """Walk a block; from and to the accumulators that vector work wrote last on some path."""
         for op in block.ops:
-            if isinstance(op, scf.ForOp):
-                entry = vector - restarted(op, self.ranges)
-                while (after := entry | self.block(op.body.block, entry)) != entry:
+            if isinstance(op, (scf.ForOp, scf.WhileOp)):
+                entry = vector - restarted(op, self.ranges) if isinstance(op, scf.ForOp) else vector
+                while (after := entry | self.block(body_of(op), entry)) != entry:
                     entry = after
                 vector = entry
             elif op.regions:

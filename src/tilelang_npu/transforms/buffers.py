@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -135,3 +135,8 @@ def walk(block: Block) -> Iterator[Operation]:
         for region in op.regions:
             for inner in region.blocks:
                 yield from walk(inner)
+
+
+def body_of(loop: scf.ForOp | scf.WhileOp) -> Block:
+    """The block that a loop repeats; of a ``while`` the one behind its condition."""
+    return loop.body.block if isinstance(loop, scf.ForOp) else loop.after_region.block

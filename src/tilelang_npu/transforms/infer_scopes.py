@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.accumulators import folds, restarted
-from tilelang_npu.transforms.buffers import NAMES, Use, covers_root, root_of, space_of, uses_of, walk, with_space
+from tilelang_npu.transforms.buffers import NAMES, Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
 from tilelang_npu.transforms.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.vector_bound import vector_bound
@@ -146,6 +146,8 @@ class _Coherence:
             if isinstance(op, scf.ForOp):
                 fresh = {buffer: frozenset[str]() for buffer in restarted(op, self.ranges) if buffer in self.homes}
                 state = self._loop(op.body.block, {**state, **fresh}, place=place)
+            elif isinstance(op, scf.WhileOp):
+                state = self._loop(body_of(op), state, place=place)
             elif isinstance(op, scf.IfOp):
                 branches = [self.block(region.block, state, place=place) for region in op.regions if region.blocks]
                 if len(branches) == 1:

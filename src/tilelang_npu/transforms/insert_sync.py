@@ -132,7 +132,7 @@ class _Writer:
         if event.slots == 1:
             return event.id
         loop = body.loop
-        assert loop is not None
+        assert isinstance(loop, scf.ForOp), "the iterations of a loop take numbers in turn"
         turn = iteration_modulo(self.emit, loop, event.slots)
         with self.emit.after(turn):
             value: SSAValue = turn.results[0]
@@ -168,7 +168,7 @@ def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
     return turn.owner
 
 
-def _within_a_statement(loop: scf.ForOp | None, hazard: Hazard) -> bool:
+def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) -> bool:
     """Whether both accesses belong to one line of the kernel; of two iterations, if the loop does too."""
     lines = [location_of(op) for op in (hazard.first.op, hazard.second.op, *([loop] if loop and hazard.distance else []))]
     return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1

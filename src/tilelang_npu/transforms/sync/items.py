@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.transforms.buffers import body_of
 from tilelang_npu.transforms.sync.bytes import Place, place_of
 
 
@@ -51,18 +52,18 @@ class Item:
 
 @dataclass
 class BlockItems:
-    """The items of one block; ``loop`` is the loop whose body it is, ``first`` and ``last`` the positions that it
-    spans.
+    """The items of one block; ``loop`` is the loop whose body it is (of a ``while`` without its condition, which touches
+    nothing), ``first`` and ``last`` the positions that it spans.
     """
 
     block: Block
     items: list[Item]
-    loop: scf.ForOp | None = None
+    loop: scf.ForOp | scf.WhileOp | None = None
     first: int = 0
     last: int = 0
 
 
-def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None = None,
+def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.WhileOp | None = None,
           core: Callable[[Operation], str] | None = None) -> BlockItems:
     """The item tree below a block; with ``core`` the pipes are those of both cores, as ``AIC.MTE2``."""
     count = counter if counter is not None else [0]
@@ -72,8 +73,8 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | None
         count[0] += 1
         for region in op.regions:
             for inner in region.blocks:
-                body = op if isinstance(op, scf.ForOp) else None
-                nested = build(inner, count, body, core)
+                around = op if isinstance(op, (scf.ForOp, scf.WhileOp)) and inner is body_of(op) else None
+                nested = build(inner, count, around, core)
                 item.blocks.append(nested)
                 for child in nested.items:
                     item.touches.extend(child.touches)

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import scf
+
 from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Order
 from tilelang_npu.transforms.sync.items import BlockItems, Item, Touch
 
@@ -96,7 +98,7 @@ def solve(body: BlockItems, own: Sequence[Event] = (), counts: Callable[[Hazard]
         if demand.source == demand.target:
             order.fences.append(Fence(demand.source, index, demand.reason))
         else:
-            slots = demand.slots if body.loop is not None else 1
+            slots = demand.slots if isinstance(body.loop, scf.ForOp) else 1
             order.events.append(
                 Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(asked))
