@@ -1,7 +1,8 @@
 """Which core an operation of a mixed kernel runs on.
 
-What stands in ``T.Scope`` carries its core in the attribute ``hivm.tcore_type`` as far as it does not say so itself: flags
-and barriers inside a core, stores of single elements, loops and branches. The attribute goes when the cores are split.
+What stands in ``T.Scope`` carries its core in the attribute ``hivm.tcore_type`` as far as it does not say so itself: flags and
+barriers inside a core, stores of single elements and of scalar variables, loops and branches. The attribute goes when the
+cores are split.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def assign(op: Operation, core: str) -> None:
         if isinstance(inner, (scf.ForOp, scf.IfOp, scf.WhileOp)):
             ours = all(core_of(each) in (_CORES[core], "either") for each in inner.walk() if each is not inner)
         elif isinstance(inner, memref.StoreOp):
-            ours = hivm.space_of(inner.memref.type) == "gm"
+            ours = hivm.space_of(inner.memref.type) != "ub"
         else:
             ours = isinstance(inner, DialectOp) and inner.core() == "either" and not inner.results
         if ours:

@@ -8,14 +8,16 @@ or two where the kernel asks which of them it is (``hivm.hir.get_sub_block_idx``
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.transforms.cores import core_of, forget
@@ -35,19 +37,8 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     made.attributes["hivm.func_core_type"] = hivm.FuncCoreTypeAttr(core)
     made.attributes["hivm.part_of_mix"] = UnitAttr()
     made.attributes["mix_mode"] = StringAttr("mix")
-    gone: list[Operation] = []
-    lost: set[Operation] = set()
-    for op in made.walk():
-        if op is made:
-            continue
-        foreign = core_of(op) not in (core, "either")
-        if not foreign and any(operand.owner in lost for operand in op.operands):
-            _check_foreign(op, core)
-            foreign = True
-        if foreign:
-            gone.append(op)
-            lost.add(op)
-    for op in reversed(gone):
+    lost = _Lost(made, core).found()
+    for op in reversed(lost):
         parent = op.parent_op()
         if parent is not None and parent not in lost:
             Rewriter.erase_op(op, safe_erase=False)
@@ -61,6 +52,54 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
         forget(op)
     tidy_function(made)
     return made
+
+
+class _Lost:
+    """The operations of a function that one of its cores does not have.
+
+    These are the other core's, and what needs a value that only the other core has. A scalar variable (one that no
+    ``T.Scope`` keeps to a core) is such a value too where something lost writes it; so is what a lost branch or loop yields.
+    """
+
+    def __init__(self, function: func.FuncOp, core: str) -> None:
+        self.function, self.core = function, core
+        self.variables: set[SSAValue] = set()
+        self.without_end: set[Operation] = set()
+        """Operations whose terminators need something that is lost."""
+
+    def found(self) -> dict[Operation, None]:
+        """The operations, in order.
+
+        Raises:
+            TileError: T245 one of them holds work of this core.
+        """
+        while True:
+            known = len(self.variables) + len(self.without_end)
+            lost = self._walk()
+            if len(self.variables) + len(self.without_end) == known:
+                return lost
+
+    def _walk(self) -> dict[Operation, None]:
+        lost: dict[Operation, None] = {}
+        for op in self.function.walk():
+            if op is self.function:
+                continue
+            if core_of(op) not in (self.core, "either"):
+                lost[op] = None
+            elif self._needs(op, lost):
+                _check_foreign(op, self.core)
+                lost[op] = None
+                parent = op.parent_op()
+                if op.has_trait(IsTerminator) and parent is not None:
+                    self.without_end.add(parent)
+                self.variables.update(inner.memref for inner in op.walk() if isinstance(inner, memref.StoreOp)
+                                      and core_of(inner) == "either")
+        return lost
+
+    def _needs(self, op: Operation, lost: Container[Operation]) -> bool:
+        """Whether an operation needs what only the other core has."""
+        variable = isinstance(op, memref.LoadOp) and op.memref in self.variables
+        return variable or op in self.without_end or any(operand.owner in lost for operand in op.operands)
 
 
 def _check_foreign(op: Operation, core: str) -> None:
