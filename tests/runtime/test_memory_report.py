@@ -83,6 +83,32 @@ def test_the_text_says_what_shares_bytes_and_which_lines() -> None:
     assert "81 920 alive together at most" in text
 
 
+def test_a_buffer_allocated_in_its_loop_alternates_too() -> None:
+    @tilelang.jit(target="npuir")
+    def made(inside: bool) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((16, 8192), "float32"), B: T.Tensor((16, 8192), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, __):
+                outside = T.alloc_shared((1, 8192), "float32")
+                for i in T.Pipelined(16, num_stages=2):
+                    if inside:
+                        here = T.alloc_shared((1, 8192), "float32")
+                        T.copy(A[i, 0], here)
+                        T.copy(here, B[i, 0])
+                    else:
+                        T.copy(A[i, 0], outside)
+                        T.copy(outside, B[i, 0])
+
+        return main
+
+    traces = {inside: made(inside).trace() for inside in (True, False)}
+    assert traces[True] is not None
+    assert traces[False] is not None
+    assert traces[True].cycles == pytest.approx(traces[False].cycles, rel=0.01)
+    (memory,) = made(True).memory_report().memories
+    assert [len(buffer.addresses) for buffer in memory.buffers if buffer.name == "here"] == [2]
+
+
 def test_the_picture_has_a_box_for_each_copy() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     report = chained().memory_report()

@@ -6,8 +6,8 @@ earlier ones are still being used. A buffer that carries anything from one itera
 a ``T.Scope`` or a branch alone uses moves into it.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
-that a copy fills from, or drains to, another memory get them (L0C has no room for two, and needs none: its accumulator
-is carried). The workspace of a hand-over between the cores gets two in any loop.
+that a copy fills from, or drains to, another memory get them, wherever the author allocated them (L0C has no room for two,
+and needs none: its accumulator is carried). The workspace of a hand-over between the cores gets two in any loop.
 """
 
 from __future__ import annotations
@@ -167,16 +167,29 @@ def _touches(op: Operation, buffer: SSAValue) -> bool:
     return any(root_of(use.value) is buffer for use in uses_of(op))
 
 
-def _crosses_memories(users: list[Operation], buffer: SSAValue) -> bool:
-    """Whether some copy moves the buffer to or from another memory."""
+def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether iterations of a pipelined loop take slots of the buffer in turn: some copy moves it to or from another memory."""
     space = space_of(buffer)
-    return any(
-        isinstance(user, tile.CopyOp) and any(space_of(use.value) != space for use in uses_of(user)) for user in users
+    return tile.stages_of(loop) > 1 and space in _ALTERNATING and any(
+        isinstance(user, tile.CopyOp) and any(space_of(use.value) != space for use in uses_of(user)) for user in _users(buffer)
     )
+
+
+def _loop_around(op: Operation) -> scf.ForOp | None:
+    """The innermost loop that an operation is in."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, scf.ForOp):
+        parent = parent.parent_op()
+    return parent
 
 
 def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> None:
     buffer = allocation.result
+    around, block = _loop_around(allocation), allocation.parent_block()
+    if around is not None and multi_buffer and _alternates(buffer, around) and block is not None and (
+            _defines_first(block, buffer, ranges) or _reads_what_it_wrote(block, buffer)):
+        allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
+        return
     while True:
         home = allocation.parent_block()
         users = [user for user in _users(buffer) if not isinstance(user, (tile.RegionOp, tile.ViewOp))]
@@ -197,7 +210,7 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         if space_of(buffer) == "gm":
             allocation.properties["slots"] = IntegerAttr(max(depth, WORKSPACE_SLOTS), i64)
             return
-        if depth > 1 and space_of(buffer) in _ALTERNATING and _crosses_memories(users, buffer):
+        if multi_buffer and _alternates(buffer, loop):
             allocation.properties["slots"] = IntegerAttr(depth, i64)
             return
 
