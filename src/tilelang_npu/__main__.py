@@ -2,7 +2,11 @@
 
 import sys
 
-from tilelang_npu.cli import main
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        from tilelang_npu.cli import main
+
+        sys.exit(main())
+    except KeyboardInterrupt:  # while the package is being imported, or in what Python does at the end
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)

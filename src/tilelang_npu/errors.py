@@ -41,7 +41,8 @@ class TileError(Exception):
 
     Args:
         message: what is wrong, with sizes and names; no final stop.
-        code: stable code of the diagnostic, such as ``T104``; ``S3..`` is a deadlock of the simulated machine.
+        code: stable code of the diagnostic, such as ``T104``; ``S301`` is a deadlock, ``S302`` and on another hang, of the
+            simulated machine.
         location: where; filled in by the front end when the raiser does not know it.
         label: short text beside the caret.
         notes: further facts, one line each.
@@ -89,7 +90,8 @@ def render(error: TileError) -> str:
     """The error as text: header, place, the user's line with a caret, notes and help."""
     if isinstance(error, SanitizerError):  # each report has its own header and lines
         return error.message
-    lines = [f"{'deadlock' if error.code.startswith('S3') else 'error'}[{error.code}]: {error.message}"]
+    kind = "deadlock" if error.code == "S301" else "hang" if error.code.startswith("S3") else "error"
+    lines = [f"{kind}[{error.code}]: {error.message}"]
     where = error.location
     if where is not None:
         lines.append(f"  --> {where}")

@@ -41,7 +41,8 @@ def refused(request: pytest.FixtureRequest) -> Refused:
         assert re.search(message, error.message), text
         assert re.search(help, error.help), text
         shown = text.splitlines()
-        assert shown[0] == f"{'deadlock' if code.startswith('S3') else 'error'}[{code}]: {error.message}"
+        kind = "deadlock" if code == "S301" else "hang" if code.startswith("S3") else "error"
+        assert shown[0] == f"{kind}[{code}]: {error.message}"
         assert shown[1] == f"  --> {error.location}"
         assert PACKAGE not in text, text
         if error.location.column == 0 and sys.version_info < (3, 11):

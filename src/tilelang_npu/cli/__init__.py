@@ -1,6 +1,7 @@
 """The command line: ``tilelang-npu`` and ``python -m tilelang_npu``.
 
-Exit codes: 0 done, 1 the user's kernel, script or file is wrong, 2 the command line is. ``run`` ends with its script's code.
+Exit codes: 0 done, 1 the user's kernel, script or file is wrong, 2 the command line is, 130 interrupted. ``run`` ends with its
+script's code.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         print(render(error), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has gone
         sys.stderr.close()
         return 1

@@ -123,7 +123,7 @@ def execute(
             outcome.error = error
             outcome.code, outcome.complaint = 1, render(error)
         except KeyboardInterrupt:
-            outcome.code, outcome.complaint = 130, "interrupted"
+            raise
         except BaseException as error:  # noqa: BLE001  (whatever the script raises is shown as Python would)
             outcome.error = error
             outcome.code, outcome.complaint = 1, _traceback(error, path)

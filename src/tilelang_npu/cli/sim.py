@@ -14,8 +14,10 @@ from tilelang_npu.cli.files import existing, read_text, write_text
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_numbers, add_schedule
 from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.runtime.targets import find_chip
+from tilelang_npu.runtime.writing import replaced
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -61,7 +63,8 @@ def sim(args: argparse.Namespace) -> int:
     blocks = args.blocks or blocks_of(program.entry, args.file)
     try:
         watch = Numbers() if args.numbers else None
-        recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch)
+        recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch,
+                               most_ops=most_ops())
         launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
     except TileError as error:
         if session is not None:
@@ -75,7 +78,8 @@ def sim(args: argparse.Namespace) -> int:
         directory.mkdir(parents=True, exist_ok=True)
         for parameter, value in zip(parameters, values, strict=True):
             if isinstance(value, np.ndarray):
-                np.save(directory / f"{parameter.name}.npy", value)
+                with replaced(directory / f"{parameter.name}.npy") as file:
+                    np.save(file, value)
     if args.trace is not None:
         write_text(args.trace, json.dumps(launch.trace()))
     if session is None:

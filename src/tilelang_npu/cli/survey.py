@@ -28,6 +28,7 @@ from tilelang_npu.cli.files import write_text
 from tilelang_npu.compat.outcomes import Case, Outcome, of_output
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.writing import replaced
 
 __all__ = ["add_to", "survey"]
 
@@ -161,7 +162,8 @@ class _Run:
     def known(self) -> set[str]:
         """Files whose cases are all there. A line that was only half written is taken out of the file."""
         lines = self._lines()
-        self.state.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        with replaced(self.state) as state:
+            state.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         return {line["finished"] for line in lines}
 
     def cases(self) -> list[Case]:

@@ -15,7 +15,6 @@ import gzip
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Mapping
 from functools import cache
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.log import logger
+from tilelang_npu.runtime.writing import replaced
 
 __all__ = [
     "clear_cache",
@@ -81,7 +81,7 @@ def get_cache_dir() -> Path:
 def clear_cache() -> None:
     """Forget every compiled kernel, in memory and on disk. Kernel objects that exist stay usable."""
     _State.memory.clear()
-    for file in _entries():
+    for file in [*_entries(), *get_cache_dir().glob(f".*{_SUFFIX}.*.part")]:  # a killed process leaves the latter
         file.unlink(missing_ok=True)
 
 
@@ -155,13 +155,7 @@ def store(key: str, entry: Entry) -> None:
     directory = get_cache_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=directory, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(gzip.compress(json.dumps(entry).encode(), compresslevel=3, mtime=0))
-            Path(temporary).replace(directory / (key + _SUFFIX))
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replaced(directory / (key + _SUFFIX)) as file:
+            file.write(gzip.compress(json.dumps(entry).encode(), compresslevel=3, mtime=0))
     except OSError as error:
         logger.info("the kernel is not kept on disk: %s", error)

@@ -14,8 +14,8 @@ from pathlib import Path
 from tilelang_npu.errors import TileError
 
 __all__ = [
-    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE", "SURVEY",
-    "SURVEY_ROOT", "VARIABLES", "Variable", "cache_directory", "check",
+    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE",
+    "SURVEY", "SURVEY_ROOT", "VARIABLES", "Variable", "cache_directory", "check", "most_ops",
 ]
 
 
@@ -44,10 +44,11 @@ CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before
 SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
 NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
 SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
+MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before its loop counts as endless")
 SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, MAX_OPS)
 
 _PREFIX = "TILELANG_NPU_"
 
@@ -64,6 +65,20 @@ def check() -> None:
             near = get_close_matches(name, known, n=1)
             raise TileError(f"there is no variable {name}", code="T721",
                             help=f"did you mean {near[0]}?" if near else "`tilelang-npu doctor` lists them")
+
+
+def most_ops() -> int | None:
+    """The number of ``TILELANG_NPU_MAX_OPS``; None where it is not set.
+
+    Raises:
+        TileError: T414, it is no positive number.
+    """
+    text = MAX_OPS.text()
+    if not text:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise TileError(f"{MAX_OPS.name}={text} is no number of ops", code="T414", help="for example 20000000")
+    return int(text)
 
 
 def cache_directory() -> Path:

@@ -24,6 +24,7 @@ from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
 from tilelang_npu.runtime.switches import check_kernel, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
+from tilelang_npu.runtime.writing import replaced
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
@@ -168,7 +169,8 @@ class JITKernel:
 
         schedule = environment.SCHEDULE.text() or None
         watch = Numbers() if environment.NUMBERS.is_on() else None
-        recorded = self.program.run(self.machine_arguments(call), blocks=self.blocks(call), schedule=schedule, observer=watch)
+        recorded = self.program.run(self.machine_arguments(call), blocks=self.blocks(call), schedule=schedule, observer=watch,
+                                    most_ops=environment.most_ops())
         launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
         self.last_launch = launch
         launches.launched(self, launch)
@@ -409,7 +411,8 @@ class JITKernel:
     def _dump(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for stage, suffix in (("tile", "tile.mlir"), (FINAL, "mlir")):
-            (directory / f"{self.name}.{suffix}").write_text(self.mlir(stage), encoding="utf-8")
+            with replaced(directory / f"{self.name}.{suffix}") as file:
+                file.write(self.mlir(stage).encode())
         logger.info("%s: texts written to %s", self.name, directory)
 
     def __repr__(self) -> str:

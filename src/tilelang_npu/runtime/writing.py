@@ -1,12 +1,15 @@
-"""Writing a file whole or not at all."""
+"""Writing a file whole or not at all, whenever the process ends."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-__all__ = ["write_whole"]
+__all__ = ["replaced", "write_whole"]
 
 
 def write_whole(path: str | Path, text: str) -> None:
@@ -20,18 +23,26 @@ def write_whole(path: str | Path, text: str) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe
         target.write_text(text, encoding="utf-8")
         return
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    with replaced(target) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``path`` once it is whole: what ends before that leaves the old one, or none."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-        Path(name).replace(target)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(temporary).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        Path(temporary).replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
 def _umask() -> int:
-    mask = os.umask(0)
+    """The bits that new files do not get."""
+    mask = os.umask(0o022)
     os.umask(mask)
     return mask

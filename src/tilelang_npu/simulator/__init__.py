@@ -32,7 +32,7 @@ def simulate(module: ModuleOp | Program, args: Sequence[Any], *, blocks: int, ch
         order: the order in which blocks run, or the seed of a random one; a correct kernel does not depend on it.
 
     Raises:
-        TileError: S301, the cores hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
+        TileError: S301 to S306, a hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
             outside of its memory; T503 to T509, other faults of the module; T701, unknown chip.
     """
     program = module if isinstance(module, Program) else Program(module, chip)

@@ -23,6 +23,7 @@ from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.data_uses import DataUses
+from tilelang_npu.simulator.endless import Guard
 from tilelang_npu.target import Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
@@ -51,6 +52,7 @@ class CompiledFunction:
         extents: used bytes of each on-chip memory.
         switches: whether ``run`` is a generator, because it waits for other cores.
         global_sync: whether it waits for other blocks.
+        guard: ends what does not end.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = Emitter) -> None:
@@ -66,7 +68,8 @@ class CompiledFunction:
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
         self._ops: list[Operation | None] = [None]
         self.source = self._assemble(emitter)
-        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
+        self.guard = Guard(core, self.name)
+        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray, "guard": self.guard}
         code: CodeType = compile(self.source, self.filename, "exec")
         exec(code, scope)
         self.bind: Callable[..., Callable[..., Any]] = scope["bind"]

@@ -11,7 +11,7 @@ The verdict does not depend on cycles, nor on which of two unordered steps the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint,
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.overlap import overlap
 from tilelang_npu.simulator.schedule import Order
-from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
+from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT, Step
 from tilelang_npu.simulator.work import Barrier
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
@@ -123,6 +123,9 @@ class _Walk:
         self.found: dict[Any, Hazard] = {}
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
+        self.waited: dict[int, tuple[int, int]] = {}
+        self.last_set: dict[tuple[int, Any], tuple[int, int]] = {}
+        self.set_early: set[tuple[int, Any, int, int]] = set()
         self.gm = gm
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
         self.shared = shared_memories(records, places)
@@ -154,12 +157,16 @@ class _Walk:
             if kind == RUN:
                 self._run(core, own, place, number, step[5])
             elif kind in (SET, CROSS_SET):
+                if kind == SET:
+                    self._set(core, own, (pipe, other, step[3]), place, number)
                 sent = self.clocks[own].copy()
                 sent[own] = self.ticks[own]
                 self.sent[place] = sent
             elif kind in (WAIT, CROSS_WAIT):
+                self.ticks[own] += kind == WAIT
                 for partner in partners:
                     self._join(own, self.sent[partner])
+                    self.waited[partner] = own, self.ticks[own]
                 if pipe == 0:
                     self.version[core] += 1
             elif kind == BARRIER:
@@ -171,6 +178,15 @@ class _Walk:
                 drained = self.clocks[target].copy()
                 drained[target] = self.ticks[target]
                 self._join(own, drained)
+
+    def _set(self, core: int, own: int, key: tuple[int, int, int], place: int, number: int) -> None:
+        """Note an event that is set in no order with the wait for its last set."""
+        before = self.last_set.get((core, key))
+        self.last_set[core, key] = place, number
+        if before is not None:
+            waiting, tick = self.waited.get(before[0], (own, self.ticks[own] + 1))
+            if self.clocks[own][waiting] < tick:
+                self.set_early.add((core, key, before[1], number))
 
     def _turn(self, core: int, own: int, kind: int, flag: int, number: int) -> None:
         """Note a set or wait of a flag between cores that is in no order with the core's last one: a flag only counts."""
@@ -329,8 +345,9 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
     order, cores = walk.order, walk.cores
 
     def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None,
-              flag: tuple[str, str] = ("", "")) -> Hazard:
-        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block, flag=flag)
+              flag: tuple[str, str] = ("", ""), near: str = "") -> Hazard:
+        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block, near=near,
+                      flag=flag)
 
     faults = []
     for core, key, place in order.leftover:
@@ -339,20 +356,47 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
         setter = order.steps[place]
         flag = (f"EVENT_ID{key[2]}", PIPES[key[1]]) if isinstance(key, tuple) else (f"flag {key}", cores[core].label)
         what = f"{flag[0]} for {flag[1]} is set and never waited for"
-        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], what, flag=flag))
+        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], what, flag=flag,
+                            near=f"it stays set for what runs next; {_waits(walk, core, key)}"))
     for core, key, first, second in order.doubled:
-        if key[2] < INTERNAL:
+        if key[2] < INTERNAL and (core, key, first, second) in walk.set_early:
             pipe = PIPES[key[0]]
             flag = (f"EVENT_ID{key[2]}", PIPES[key[1]])
             what = f"{flag[0]} for {flag[1]} is set again before it was waited for"
-            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe), flag))
+            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe), flag,
+                                _waits(walk, core, key)))
     for core, number, place in order.overflowed:
         setter = order.steps[place]
         faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
                             f"flag {number} has more sets outstanding than it can count",
-                            flag=(f"flag {number}", cores[core].label)))
+                            flag=(f"flag {number}", cores[core].label),
+                            near=f"it counts to {order.limit}; {_waits(walk, core, number)}"))
     for (core, kind, number), (first, pipe, second, other) in walk.unordered.items():
         done = "set" if kind == CROSS_SET else "waited for"
         what = f"flag {number} is {done} by two pipes in no order: which comes first is open"
         faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other), (f"flag {number}", "")))
     return faults
+
+
+def _waits(walk: _Walk, core: int, key: Any) -> str:
+    """Where a core waits for an event or flag, and how often; else what it waits for instead."""
+    def lines(wanted: Callable[[Step], bool]) -> list[str]:
+        numbers = [one.number for one in walk.order.steps if one.core == core and wanted(one.step)]
+        places = [walk.records[core][number_of(walk.streams[core][number])].location for number in numbers]
+        return [f"line {place.line}" if place is not None else "an op" for place in places]
+
+    if not isinstance(key, tuple):
+        name, found = f"flag {key}", lines(lambda step: step[0] == CROSS_WAIT and step[3] == key)
+        others = lines(lambda step: step[0] == CROSS_WAIT and step[3] != key)
+        instead = "another flag"
+    else:
+        source, target, event = key
+        name = f"EVENT_ID{event}"
+        found = lines(lambda step: step[0] == WAIT and (step[2], step[1], step[3]) == key)
+        others = lines(lambda step: step[0] == WAIT and (step[2], step[1]) == (source, target) and step[3] < INTERNAL)
+        instead = "another event of these pipes"
+    if found:
+        return f"{walk.cores[core].label} waits for {name} {len(found)} times, the last at {found[-1]}"
+    if others:
+        return f"{walk.cores[core].label} never waits for {name}, but for {instead} at {others[-1]}"
+    return f"{walk.cores[core].label} never waits for {name}"

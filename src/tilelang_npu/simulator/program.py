@@ -28,11 +28,14 @@ from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.endless import MOST_OPS
 from tilelang_npu.simulator.events import Bounded, Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
 from tilelang_npu.simulator.replay import Replay
+from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import Expansion
+from tilelang_npu.simulator.work import CrossWait
 from tilelang_npu.target import Chip
 from tilelang_npu.target import chip as find_chip
 
@@ -162,7 +165,7 @@ class Program:
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
-            schedule: str | None = None, observer: Observer | None = None) -> Recorded:
+            schedule: str | None = None, observer: Observer | None = None, most_ops: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -171,10 +174,11 @@ class Program:
             order: the order in which blocks run, or the seed of a random one.
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
             observer: sees every op that writes before and behind it.
+            most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
 
         Raises:
-            TileError: T401 to T405, wrong arguments; S301, deadlock; T413, no such schedule, or one with an observer; T502, an
-                access outside of its memory.
+            TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
+                T502, an access outside of its memory.
         """
         self._check_blocks(blocks)
         if schedule is not None and observer is not None:
@@ -187,6 +191,8 @@ class Program:
                 runs = self._reordered(bound, sequence, policy(schedule))
             else:
                 functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
+                for function in functions:
+                    function.guard.most = MOST_OPS if most_ops is None else most_ops
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, functions)
         runs.sort(key=lambda run: run.block)
@@ -207,7 +213,7 @@ class Program:
             the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
 
         Raises:
-            TileError: T401 to T406, wrong arguments; S301, more blocks than can wait for each other; T502, an access outside of
+            TileError: T401 to T406, wrong arguments; S304, more blocks than can wait for each other; T502, an access outside of
                 its memory; S306, a block comes to no end.
         """
         self._check_blocks(blocks)
@@ -236,7 +242,7 @@ class Program:
             raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
         if self.global_sync and blocks > self.cores:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
-                            "side by side", code="S301", help="launch no more blocks than cores, and loop over the rest inside")
+                            "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
     def _one_by_one(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction]) -> list[BlockRun]:
         lanes = [_Lane(self, index, sub, bound, len(sequence), functions) for index, sub in self.lanes]
@@ -404,9 +410,26 @@ def _together(lanes: Sequence[_Lane], blocks: Sequence[int], program: Program) -
     running = []
     for lane, core in zip(lanes, cores, strict=True):
         lane.start()
-        running.append(Running(core, lane.coroutine(core.block, flags, core), lane.function.records, lane.events))
+        running.append(Running(core, lane.coroutine(core.block, flags, core)))
     assert len(lanes) % per_block == 0
-    run_together(running, flags)
+    if not run_together(running, flags):
+        raise _hang(lanes, cores, program)
+
+
+def _hang(lanes: Sequence[_Lane], cores: Sequence[CoreId], program: Program) -> TileError:
+    """Why cores that run their ops one behind the other do not come to their ends."""
+    costs = CostModel(program.chip)
+    expansions = {id(lane.function): Expansion(lane.function.records, costs) for lane in lanes}
+    try:
+        Order(cores, [lane.events for lane in lanes], [expansions[id(lane.function)] for lane in lanes],
+              program.chip.sync.flag_limit)
+    except TileError as error:
+        return error
+    waits = (record for lane in lanes for record in lane.function.records if isinstance(record.work, CrossWait))
+    return TileError(f"{program.name} waits on a pipe for what later ops of the same core bring about", code="T511",
+                     location=next((record.location for record in waits), None),
+                     notes=("each core runs its ops one behind the other; on a card the other pipes go on",),
+                     help="run it with --schedule early, which runs each pipe by itself")
 
 
 def _sequence(blocks: int, order: Sequence[int] | int | None) -> list[int]:

@@ -11,15 +11,17 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.simulator.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.events import Event, OpRecord, number_of
 from tilelang_npu.simulator.memory import POISON
+from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import (
     ALL,
     BARRIER,
@@ -34,12 +36,15 @@ from tilelang_npu.simulator.steps import (
     Expansion,
     Step,
 )
+from tilelang_npu.simulator.work import CrossSet
 
 SCALAR = PIPE["S"]
 _AT_ONCE = frozenset({PIPE["M"]})
 """Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
+REST = 100_000
+"""Ops behind a hang that are looked at for what would end it."""
 Choice = tuple[int, int, str]
 """Core, pipe and what it can do: ``issue`` its next op, ``run`` the op that is next in the pipe, ``land`` a result."""
 
@@ -169,6 +174,7 @@ class Stepped:
 
     Attributes:
         events, gm: what it recorded.
+        expansion: as given.
     """
 
     def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Expansion,
@@ -182,7 +188,7 @@ class Stepped:
         self.finished = False
         self.explained = explained
         self._code = code
-        self._expansion = expansion
+        self.expansion = expansion
         self._known: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
 
     def issue(self) -> None:
@@ -199,7 +205,7 @@ class Stepped:
             raise told from None
         self.events.append(event)
         self.gm += offsets
-        record = self._expansion.records[number_of(event)]
+        record = self.expansion.records[number_of(event)]
         op = None if function is None else _Op(function, list(arguments), views, record)
         for step, last_reads, executes in self._steps(event):
             pipe = SCALAR if step[1] == ALL else step[1]
@@ -207,12 +213,20 @@ class Stepped:
             self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
             self.pipes[pipe].issued += 1
 
+    def issue_rest(self) -> None:
+        """Take the ops that are left from the program, whether or not they could be issued, as far as it goes."""
+        with suppress(Exception):  # what a core that hangs computes is void, and so are its errors
+            for _ in range(REST):
+                if self.finished:
+                    break
+                self.issue()
+
     def _steps(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
         """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
         found = self._known.get(event)
         if found is None:
-            steps = self._expansion.of(event)
-            accesses = self._expansion.records[number_of(event)].accesses
+            steps = self.expansion.of(event)
+            accesses = self.expansion.records[number_of(event)].accesses
             last = {index: place for place, step in enumerate(steps) for index in step[5]}
             writers = [place for index, place in last.items() if accesses[index].writes]
             writer = max(writers or last.values(), default=-1)
@@ -329,7 +343,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
         policy: the policy.
 
     Raises:
-        TileError: S301, they hang.
+        TileError: S301 to S303, they hang.
     """
     rendezvous = Rendezvous([core.identity for core in cores])
     by_identity = {core.identity: core for core in cores}
@@ -363,7 +377,21 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
             core.run(number, setters[place])
         else:
             core.pipes[number].land_one(policy)
-    stuck = [core.identity.label for core in cores if any(pipe.queue for pipe in core.pipes) or not core.finished]
-    if stuck:
-        raise TileError(f"{', '.join(sorted(set(stuck)))} hang", code="S301",
-                        help="every wait needs a set before it; without a schedule the run says who waits for whom")
+    if any(not core.finished or any(pipe.queue for pipe in core.pipes) for core in cores):
+        for core in cores:
+            core.issue_rest()
+        for together in _meeting(cores):
+            Order([core.identity for core in together], [core.events for core in together],
+                  [core.expansion for core in together], 0)
+        raise InternalError("a schedule got stuck where the program's order does not")
+
+
+def _meeting(cores: Sequence[Stepped]) -> list[list[Stepped]]:
+    """The cores that can set flags for each other: those of a block, or all."""
+    works = [record.work for core in cores for record in core.expansion.records]
+    if any(isinstance(work, CrossSet) and work.group in ("kind", "all") for work in works):
+        return [list(cores)]
+    blocks: dict[int, list[Stepped]] = {}
+    for core in cores:
+        blocks.setdefault(core.identity.block, []).append(core)
+    return list(blocks.values())

@@ -8,13 +8,13 @@ the walk gets stuck, the cores would hang: the error says who waits for what.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.cores import CoreId, Rendezvous
-from tilelang_npu.simulator.events import Event, OpRecord, number_of
+from tilelang_npu.simulator.deadlock import explain
+from tilelang_npu.simulator.events import Event, Fact, OpRecord, number_of
 from tilelang_npu.simulator.steps import (
     ALL,
     CROSS_SET,
@@ -25,6 +25,7 @@ from tilelang_npu.simulator.steps import (
     Expansion,
     Step,
 )
+from tilelang_npu.simulator.work import CrossSet
 
 SCALAR = 0
 
@@ -48,7 +49,7 @@ class Ordered(NamedTuple):
 
 
 @dataclass
-class _Core:
+class CoreState:
     """A core on its way through its stream."""
 
     place: int
@@ -66,6 +67,19 @@ class _Core:
     def record(self, number: int) -> OpRecord:
         return self.expansion.records[number_of(self.stream[number])]
 
+    def unissued(self) -> Iterator[tuple[int, Step]]:
+        """The steps that were not issued yet, each with the place of its event."""
+        for step in self.steps[self.next_step:]:
+            yield self.next_event - 1, step
+        for number in range(self.next_event, len(self.stream)):
+            for step in self.expansion.of(self.stream[number]):
+                yield number, step
+
+    def groups(self, flag: int) -> set[str]:
+        """The groups with which ops of the core may set a flag between cores."""
+        works = [record.work for record in self.expansion.records if isinstance(record.work, CrossSet)]
+        return {work.group for work in works if isinstance(work.flag, Fact) or work.flag == flag}
+
 
 class Order:
     """The linear order of a group of cores.
@@ -80,9 +94,10 @@ class Order:
         leftover: events and flags that were set and never waited for: ``(core, key, place of the set)``.
         doubled: events set again before they were waited for, in program order: ``(core, key, numbers of both events)``.
         overflowed: flags with more sets outstanding than ``limit``: ``(core, flag, place of the set)``.
+        limit: sets of a flag that may be outstanding.
 
     Raises:
-        TileError: S301, the cores hang.
+        TileError: S301 to S303, the cores hang.
     """
 
     def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
@@ -91,8 +106,8 @@ class Order:
         self.leftover: list[tuple[int, Any, int]] = []
         self.doubled: list[tuple[int, Any, int, int]] = []
         self.overflowed: list[tuple[int, int, int]] = []
-        self._limit = limit
-        self._cores = [_Core(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions, strict=True))]
+        self.limit = limit
+        self._cores = [CoreState(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions, strict=True))]
         self._place = {core.identity: core for core in self._cores}
         self._rendezvous = Rendezvous(cores)
         self._run()
@@ -104,13 +119,13 @@ class Order:
             for core in self._cores:
                 moved = self._advance(core) or moved
         if any(core.next_event < len(core.stream) or core.next_step < len(core.steps) or core.held for core in self._cores):
-            raise self._hang()
+            raise explain(self._cores, self.steps, self._rendezvous)
         for core in self._cores:
             for key, tokens in core.tokens.items():
                 self.leftover += [(core.place, key, partners[0]) for partners in tokens]
         self.leftover.sort(key=lambda item: item[2])
 
-    def _advance(self, core: _Core) -> bool:
+    def _advance(self, core: CoreState) -> bool:
         """Issue what the core can; whether there was something."""
         before = (len(self.steps), core.next_event, core.next_step)
         self._drain(core)
@@ -142,7 +157,7 @@ class Order:
             core.next_step += 1
         return before != (len(self.steps), core.next_event, core.next_step)
 
-    def _count(self, core: _Core, step: Step, number: int) -> None:
+    def _count(self, core: CoreState, step: Step, number: int) -> None:
         """Note an event that is set twice in a row, as the program is written: the hardware has one bit for it."""
         kind, pipe, other, event = step[0], step[1], step[2], step[3]
         if kind == SET:
@@ -155,7 +170,7 @@ class Order:
             if waiting:
                 waiting.pop(0)
 
-    def _drain(self, core: _Core) -> None:
+    def _drain(self, core: CoreState) -> None:
         """Execute what held pipes have queued, as far as it goes."""
         again = core.held > 0
         while again:
@@ -166,7 +181,7 @@ class Order:
                     core.held -= 1
                     again = True
 
-    def _execute(self, core: _Core, step: Step, number: int, first: bool) -> bool:
+    def _execute(self, core: CoreState, step: Step, number: int, first: bool) -> bool:
         """Put a step into the order; False if it waits for a set that has not come."""
         kind, pipe, other, flag = step[0], step[1], step[2], step[3]
         partners: tuple[int, ...] = ()
@@ -191,48 +206,6 @@ class Order:
                 target = self._place[receiver]
                 tokens = target.tokens.setdefault(flag, deque())
                 tokens.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
-                if len(tokens) > self._limit:
+                if len(tokens) > self.limit:
                     self.overflowed.append((target.place, flag, here))
         return True
-
-    def _hang(self) -> TileError:
-        """The error that names what every stuck core waits for."""
-        notes, labels, location = [], [], None
-        for core in self._cores:
-            waiting = [queue[0] for queue in core.queues if queue]
-            if not waiting:
-                continue
-            labels.append(core.identity.label)
-            for step, number, _ in waiting:
-                record = core.record(number)
-                location = location or record.location
-                iteration = sum(number_of(event) == record.number for event in core.stream[:number])
-                notes.append(f"{core.identity.label}  {record.location or record.name}  {self._what(step)}   "
-                             f"iteration {iteration}   {self._why(core, step)}")
-        blocks = sorted({core.identity.block for core in self._cores})
-        who = " and ".join(labels)
-        what = "wait for each other" if len(labels) > 1 else "waits for what is never set"
-        return TileError(f"block {', '.join(map(str, blocks[:4]))}: {who} {what}", code="S301", location=location,
-                         notes=tuple(notes), help="every wait needs a set before it, in every iteration and on every path")
-
-    @staticmethod
-    def _what(step: Step) -> str:
-        if step[0] == WAIT:
-            return f"wait_flag[{PIPES[step[2]]}, {PIPES[step[1]]}, EVENT_ID{step[3]}]"
-        if step[0] == CROSS_WAIT:
-            return f"sync_block_wait flag {step[3]} on {PIPES[step[1]]}"
-        return f"a step of {PIPES[step[1]]}"
-
-    def _why(self, core: _Core, step: Step) -> str:
-        if step[0] == WAIT:
-            seen = sum(1 for one in self.steps if one.core == core.place and one.step[0] == SET
-                       and (one.step[1], one.step[2], one.step[3]) == (step[2], step[1], step[3]))
-            return f"{seen} sets seen, this is wait {seen + 1}"
-        if step[0] == CROSS_WAIT:
-            missing = self._rendezvous.missing(core.identity, step[3])
-            seen = sum(1 for one in self.steps if one.core == core.place and one.step[0] == CROSS_WAIT
-                       and one.step[3] == step[3])
-            still = f"; still to set it: {', '.join(sorted({other.label for other in missing}))}" if missing else ""
-            return f"{seen} sets seen, this is wait {seen + 1}{still}"
-        return ""
-

@@ -11,7 +11,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter, Value, bounds, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.scalars import is_truth
 from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
-from tilelang_npu.simulator.codegen.views import Choice, View
+from tilelang_npu.simulator.codegen.views import Choice, Local, View
+from tilelang_npu.simulator.work import CrossSet, CrossWait
+
+FEW = 16
+"""Iterations up to which a loop is too short to be one that does not end."""
 
 
 class Carried:
@@ -97,7 +101,10 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     em.depth -= 1
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
-    outer.line(f"for {index} in range({bounds_text}):", op)
+    trips = f"range({bounds_text})"
+    if not (em.stepwise or (low.known and high.known and step.known and high.const - low.const <= FEW * step.const)):
+        trips = f"guard.counted({trips}, ev, bid, sid)"
+    outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
         em.values[result] = one.value(em.scope)
@@ -155,8 +162,13 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     carried = [Carried(em, arg.type, op) for arg in before.args]
     results = [Carried(em, result.type, op) for result in op.results]
     _assign(em, carried, op.arguments, op)
+    storage = {value.name for value in em.values.values() if isinstance(value, Local)}
+    first, before_loop, em.written = len(em.records), em.written, set()
+    watch = em.fresh("watch")
     em.flush()
     outer = em.scope
+    if not em.stepwise:
+        outer.line(f"{watch} = guard.watch(bid, sid)")
     outer.line("while True:", op)
     scope = em.enter("branch")
     header = outer.lines.pop()
@@ -176,6 +188,15 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     _assign(em, carried, _terminator(after).operands, op)
     em.depth -= 1
     em.flush()
+    if not em.stepwise:
+        memories = sorted(em.written - storage)
+        variables = [*(one.name for one in carried), *sorted(em.written & storage)]
+        if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
+            em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
+        else:
+            em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
+                    f"({''.join(f'{name}, ' for name in memories)}))", op)
+    em.written |= before_loop
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):

@@ -105,6 +105,8 @@ class Emitter:
         parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
     """
 
+    stepwise = False
+
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         self.function = function
         self.core = core
@@ -122,6 +124,7 @@ class Emitter:
         self.depth = 0
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
+        self.written: set[str] = set()
         self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []
         self._gm: list[str] = []
@@ -509,6 +512,8 @@ class Emitter:
     def _access(self, op: Operation, operand: Operand, facts: dict[str, int]) -> Access:
         views = alternatives(operand.buffer)
         first = views[0]
+        if operand.writes:
+            self.written.update(view.base.name for view in views)
         if any((v.base, v.sizes, v.strides) != (first.base, first.sizes, first.strides) for v in views):
             raise unsupported(op, "it chooses among memrefs that differ in more than their address")
         offset: Slot | None

@@ -267,6 +267,7 @@ def _store(em: Emitter, op: memref.StoreOp) -> None:
     target = em.value(op.memref)
     text = em.expression(op.value).text
     if isinstance(target, Local):
+        em.written.add(target.name)
         em.line(f"{target.name}[{_place(em, target.shape, op.indices)}] = {text}")
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)

@@ -14,14 +14,14 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
 from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.cores import BARRIER_FLAG
 from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
+from tilelang_npu.target import Sync
 
 PIPES = {"AIC": ("S", "M", "MTE1", "MTE2", "MTE3", "FIX"), "AIV": ("S", "V", "MTE2", "MTE3")}
 """Pipes of each core (L1 to GM runs on MTE3 of a Cube core)."""
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
                  "INTRA_BLOCK_SYNCHRONIZATION": "pair"}
-BARRIER_FLAG = 16
-"""Flags of ``sync_block`` without a number; above those that a kernel can name."""
 
 
 def _number(em: Emitter, given: int | SSAValue) -> Int:
@@ -41,8 +41,10 @@ def _event(em: Emitter, op: Any) -> None:
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
     if event.known and not 0 <= event.const < limit:
-        raise TileError(f"event {event.const} does not exist: a pair of pipes has {limit}", code="T505",
-                        location=location_of(op), help=f"use 0 to {limit - 1}")
+        raise _no_event(event.const, limit).at(location_of(op))
+    if not (event.at_least(0) and event.high is not None and event.high < limit):
+        text = em.name_of(event)
+        em.line(f"if not 0 <= {text} < {limit}: raise {em.constant(_no_event, 'fault')}({text}, {limit})", op)
     if op.name == "hivm.hir.set_flag":
         em.record(op, source, (), lambda slot: EventSet(source, target, slot(event)))
     else:
@@ -80,11 +82,23 @@ def _right_core(em: Emitter, op: Any) -> None:
 
 def _flag(em: Emitter, op: Any) -> Int:
     flag = _number(em, op.flag_id())
-    limit = em.chip.sync.flag_ids
-    if flag.known and not 0 <= flag.const < limit:
-        raise TileError(f"cross-core flag {flag.const} does not exist: there are {limit}", code="T505",
-                        location=location_of(op), help=f"use one of {list(em.chip.sync.user_flag_ids)}")
+    sync = em.chip.sync
+    if flag.known and not 0 <= flag.const < sync.flag_ids:
+        raise _no_flag(flag.const, sync).at(location_of(op))
+    if not (flag.at_least(0) and flag.high is not None and flag.high < sync.flag_ids):
+        text = em.name_of(flag)
+        em.line(f"if not 0 <= {text} < {sync.flag_ids}: raise {em.constant(_no_flag, 'fault')}({text}, "
+                f"{em.constant(sync, 'sync')})", op)
     return flag
+
+
+def _no_event(event: int, limit: int) -> TileError:
+    return TileError(f"event {event} does not exist: a pair of pipes has {limit}", code="T505", help=f"use 0 to {limit - 1}")
+
+
+def _no_flag(flag: int, sync: Sync) -> TileError:
+    return TileError(f"cross-core flag {flag} does not exist: there are {sync.flag_ids}", code="T505",
+                     help=f"use one of {list(sync.user_flag_ids)}")
 
 
 def _set(em: Emitter, op: Any, pipe: str, flag: Int, group: str) -> None:

@@ -114,7 +114,7 @@ def _quotient(emit: Emitter, value: Value, extent: Value) -> Value:
 
 
 def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
-    """Which cores a kernel needs, from the memories that its operations touch."""
+    """Which cores a kernel needs, from the memories that its operations touch and the flags that they set or wait for."""
     cube = vector = False
     launch: tile.LaunchOp | None = None
     for op in walk(kernel.body.block):
@@ -123,6 +123,8 @@ def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
         spaces = [space_of(use.value) for use in uses_of(op)]
         cube = cube or any(space in _CUBE_SPACES for space in spaces)
         vector = vector or "ub" in spaces
+        if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
+            cube, vector = cube or op.core() == "AIC", vector or op.core() == "AIV"
     cores = "MIX" if cube and vector else "AIC" if cube else "AIV"
     halves = cores == "AIV" and launch is not None and launch.explicit_sub_block is not None
     return KernelShape(cores, halves and launch is not None and launch.sub_blocks.value.data == 2)

@@ -1,0 +1,121 @@
+"""Loops that do not end: a ``while`` that changes nothing any more, and a core that issues ops without end.
+
+What a core does follows from its memories and variables alone. So an iteration of a ``while`` that leaves all of them as they
+were is followed by equal ones for ever. That is looked for now and then: the loop has to run through :data:`FIRST` iterations
+before it costs anything. A loop that changes something each time is only long, until its ops fill the memory of this machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import TileError
+
+FIRST = 256
+"""Iterations of a ``while`` before its state is looked at for the first time; then at every power of two."""
+PERIOD = 8
+"""Iterations behind that in which the same state is looked for again."""
+LONG = 1 << 16
+"""Iterations of a counted loop between two looks at how many ops there are."""
+MOST_OPS = 8_000_000
+"""Ops that a core may issue in one block: what is recorded of them takes about 100 bytes each."""
+
+
+class Guard:
+    """What the generated code of one device function asks.
+
+    Attributes:
+        most: ops that a core may issue in a block.
+    """
+
+    def __init__(self, core: str, name: str) -> None:
+        self.core, self.name = core, name
+        self.most = MOST_OPS
+
+    def label(self, sub: int) -> str:
+        """``AIC``, ``AIV0`` or ``AIV1``."""
+        return self.core if self.core == "AIC" else f"AIV{sub}"
+
+    def counted(self, trips: range, events: Sequence[object], block: int, sub: int) -> Iterable[int]:
+        """The iterations of a counted loop.
+
+        Raises:
+            TileError: S306, at its start or behind 65 536 iterations, the core has issued too many ops.
+        """
+        self.check(events, block, sub)
+        return self._in_parts(trips, events, block, sub) if trips[LONG:] else trips
+
+    def _in_parts(self, trips: range, events: Sequence[object], block: int, sub: int) -> Iterator[int]:
+        while trips:
+            yield from trips[:LONG]
+            self.check(events, block, sub)
+            trips = trips[LONG:]
+
+    def check(self, events: Sequence[object], block: int, sub: int) -> None:
+        """Raise S306 where a core has issued too many ops."""
+        if len(events) > self.most:
+            raise TileError(
+                f"block {block}: {self.label(sub)} has issued {_spaced(len(events))} ops and is in this loop still",
+                code="S306", notes=(f"a core may issue {_spaced(self.most)} in a block, as each of them is kept",),
+                help="check the bound of the loop; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
+
+    def watch(self, block: int, sub: int) -> Watch:
+        """Somebody who looks at a ``while`` that starts."""
+        return Watch(self, block, sub)
+
+
+class Watch:
+    """Counts the iterations of a ``while`` and compares what they leave."""
+
+    def __init__(self, guard: Guard, block: int, sub: int) -> None:
+        self._guard, self._block, self._sub = guard, block, sub
+        self._count = 0
+        self._looked = 0
+        self._kept = b""
+
+    def __call__(self, events: Sequence[object], variables: Sequence[object], memories: Sequence[NDArray[Any]]) -> None:
+        """An iteration is over.
+
+        Args:
+            events: the ops of the core so far.
+            variables: what the loop hands on, and scalar storage.
+            memories: bytes that the loop writes.
+
+        Raises:
+            TileError: S305, the loop is where it was; S306, the core has issued too many ops.
+        """
+        self._count += 1
+        if self._count < FIRST:
+            return
+        if self._count & (self._count - 1) == 0:
+            self._guard.check(events, self._block, self._sub)
+            self._looked, self._kept = self._count, _digest(variables, memories)
+        elif self._count <= self._looked + PERIOD and _digest(variables, memories) == self._kept:
+            raise self._endless(self._count - self._looked)
+        elif self._count % LONG == 0:
+            self._guard.check(events, self._block, self._sub)
+
+    def _endless(self, period: int) -> TileError:
+        every = "an iteration changes nothing" if period == 1 else f"every {period} iterations all is as it was"
+        return TileError(
+            f"block {self._block}: {self._guard.label(self._sub)} never leaves this loop: {every}", code="S305",
+            notes=(f"S of {self._guard.label(self._sub)}  iteration {self._count - 1}  waits for its own condition to change",),
+            help="change in the loop what its condition reads; what another core or block is to change, wait for with a flag")
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _digest(variables: Sequence[object], memories: Iterable[NDArray[Any]]) -> bytes:
+    """Equal for equal states."""
+    sha = hashlib.sha1(usedforsecurity=False)
+    sha.update(repr(variables).encode())
+    for memory in memories:
+        sha.update(np.ascontiguousarray(memory).view(np.uint8).data)
+    return sha.digest()
