@@ -93,7 +93,7 @@ def interrupted(words: Sequence[str], folder: Path, ready: float, marker: Path |
     (["survey", ".", "--json", "out.json"], "started"),
 ])
 def test_ctrl_c(folder: Path, words: list[str], marker: str | None) -> None:
-    code, errors, seconds = interrupted(words, folder, 0.3 if marker else 3.0, folder / marker if marker else None)
+    code, errors, seconds = interrupted(words, folder, 0.3 if marker else 4.0, folder / marker if marker else None)
     assert code == 130, errors
     lines = errors.strip().splitlines()
     assert len(lines) == 1, errors

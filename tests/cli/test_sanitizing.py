@@ -78,8 +78,8 @@ def test_what_ended_the_script_is_in_the_report(tool, race: Path, tmp_path: Path
     race.write_text(RACE.replace("T.copy(a, B)", "T.wait_flag('mte2', 'v', 0)"))
     report = tmp_path / "r.json"
     done = tool("run", race, "--sanitize", "--report", report, "--allow", "S203:race.py:8=not reached")
-    assert done.code == 1 and "deadlock[S301]" in done.err and "T415" not in done.err
-    assert [error["code"] for error in json.loads(report.read_text())["errors"]] == ["S301"]
+    assert done.code == 1 and "hang[S302]" in done.err and "T415" not in done.err
+    assert [error["code"] for error in json.loads(report.read_text())["errors"]] == ["S302"]
 
 
 def test_sim_does_the_same(tool, race: Path, tmp_path: Path) -> None:

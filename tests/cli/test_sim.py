@@ -69,3 +69,16 @@ def test_another_order_shows_the_wait_that_is_missing(tool, dumped: Path, tmp_pa
         a, b = (np.load(tmp_path / f"{name}.npy") for name in "AB")
         assert np.array_equal(b, a + a) == right
     assert "T413" in tool("sim", dumped, "--schedule", "sometimes").err
+
+
+def test_a_kernel_without_a_grid_among_its_arguments(tool, tmp_path: Path) -> None:
+    """Foreign files need not end in the three sizes of the grid."""
+    gm = "memref<8xi32, #hivm.address_space<gm>>"
+    (tmp_path / "plain.mlir").write_text(
+        f"func.func @k(%A: {gm}) attributes {{hacc.entry, hacc.block_dim = 1 : i64, hacc.function_kind = "
+        "#hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {\n"
+        "  %c0 = arith.constant 0 : index\n  %seven = arith.constant 7 : i32\n"
+        f"  memref.store %seven, %A[%c0] : {gm}\n  return\n}}\n")
+    done = tool("sim", tmp_path / "plain.mlir", "--save", tmp_path)
+    assert done.code == 0, done.err
+    assert np.load(tmp_path / "A.npy")[0] == 7

@@ -264,7 +264,7 @@ def test_a_core_that_issues_ops_without_end_runs_out_of_them(launched: Any, monk
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
 def test_the_limit_is_a_number(launched: Any, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("TILELANG_NPU_MAX_OPS", value)
-    assert launched(CASES["missing set"])[0].code == "T414"
+    assert launched(CASES["missing set"])[0].code == "T418"
 
 
 def test_long_loops_that_end_do(launched: Any) -> None:

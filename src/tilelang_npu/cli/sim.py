@@ -105,9 +105,11 @@ def blocks_of(entry: FuncOp, file: str) -> int:
 
 def parameters_of(entry: FuncOp) -> list[Parameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
-    from tilelang_npu.simulator.arguments import GRID, parameters
+    from tilelang_npu.simulator.arguments import GRID, has_grid, parameters
 
-    return [parameter for parameter in parameters(entry)[:-GRID] if parameter.role == "user"]
+    declared = parameters(entry)
+    own = declared[:-GRID] if has_grid(entry, declared) else declared
+    return [parameter for parameter in own if parameter.role == "user"]
 
 
 def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:

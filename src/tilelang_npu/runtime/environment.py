@@ -71,13 +71,13 @@ def most_ops() -> int | None:
     """The number of ``TILELANG_NPU_MAX_OPS``; None where it is not set.
 
     Raises:
-        TileError: T414, it is no positive number.
+        TileError: T418, it is no positive number.
     """
     text = MAX_OPS.text()
     if not text:
         return None
     if not text.isdecimal() or not int(text):
-        raise TileError(f"{MAX_OPS.name}={text} is no number of ops", code="T414", help="for example 20000000")
+        raise TileError(f"{MAX_OPS.name}={text} is no number of ops", code="T418", help="for example 20000000")
     return int(text)
 
 

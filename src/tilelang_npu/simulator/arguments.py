@@ -117,13 +117,19 @@ def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: in
     return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
+def has_grid(function: FuncOp, declared: Sequence[Parameter]) -> bool:
+    """Whether the last parameters are the three sizes of the grid."""
+    last = declared[-GRID:]
+    return len(last) == GRID and all(
+        parameter.role == "user" and parameter.shape is None and
+        function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
+
+
 def _with_grid(declared: list[Parameter], count: int, function: FuncOp) -> list[Parameter]:
     """Give the trailing grid arguments their role where the user's arguments leave them out."""
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]
-    is_grid = len(last) == GRID and all(
-        parameter.role == "user" and parameter.shape is None and
-        function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
+    is_grid = has_grid(function, declared)
     if count == len(user):
         return declared
     if is_grid and count == len(user) - GRID:

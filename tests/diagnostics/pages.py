@@ -1,0 +1,115 @@
+"""The pages of docs/diagnostics, and what their kernels do when they are run.
+
+``python tests/diagnostics/pages.py [CODE ...]`` runs the wrong kernel of every page, and writes what it shows into the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "diagnostics"
+PAGES = sorted(path for path in FOLDER.glob("*.md") if re.fullmatch(r"[ST]\d{3}", path.stem))
+FENCE = re.compile(r"^```(\w+) ?([\w.]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Part(NamedTuple):
+    """The wrong or the repaired half of a page: its files, the command lines, and the text that it says is shown."""
+
+    files: dict[str, str]
+    commands: list[str]
+    shown: str
+
+
+def parts(page: Path) -> tuple[Part, Part]:
+    """Both halves of a page."""
+    text = page.read_text(encoding="utf-8")
+    wrong, marker, repaired = text.partition("\n## Repair\n")
+    assert marker, f"{page.name} has no repair"
+    return _part(wrong), _part(repaired)
+
+
+def _part(text: str) -> Part:
+    files: dict[str, str] = {}
+    commands: list[str] = []
+    shown = ""
+    for kind, name, body in FENCE.findall(text):
+        if kind == "console":
+            commands += [line.removeprefix("$ tilelang-npu ") for line in body.splitlines() if line.startswith("$ ")]
+        elif kind == "text":
+            shown = body
+        else:
+            files[name or "kernel.py"] = body
+    return Part(files, commands, shown)
+
+
+def outcome(part: Part) -> tuple[int, str]:
+    """Exit code, and what the commands say went wrong. Without a command kernel.py is run under the sanitizer."""
+    with tempfile.TemporaryDirectory() as place, _inside(Path(place)):
+        for name, body in part.files.items():
+            Path(name).write_text(body, encoding="utf-8")
+        if not part.commands:
+            return _run(Path("kernel.py"))
+        errors = io.StringIO()
+        code = 0
+        for command in part.commands:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+                code = code or _command(command.split())
+        return code, errors.getvalue()
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _command(words: list[str]) -> int:
+    from tilelang_npu.cli import main
+
+    try:
+        return main(words)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+
+
+def _run(path: Path) -> tuple[int, str]:
+    import linecache
+
+    from tilelang_npu.cli.script import execute
+    from tilelang_npu.runtime.sanitizer import Sanitizer
+
+    linecache.clearcache()
+    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        done = execute(path, [], "__main__", sanitizer=Sanitizer())
+    said = [done.complaint] if done.complaint else []
+    said += [str(finding) for tally in done.record.tallies for finding in tally.findings]
+    said += [str(one.message) for one in warned]
+    return done.code or int(bool(said)), "".join(f"{text}\n" for text in "\n\n".join(said).splitlines())
+
+
+def refresh(page: Path) -> None:
+    """Write what the wrong half shows now into its text block."""
+    text = page.read_text(encoding="utf-8")
+    shown = outcome(parts(page)[0])[1]
+    made = re.sub(r"^```text\n.*?^```$", lambda _: f"```text\n{shown}```", text, count=1, flags=re.MULTILINE | re.DOTALL)
+    page.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for one in PAGES:
+        if not sys.argv[1:] or one.stem in sys.argv[1:]:
+            refresh(one)

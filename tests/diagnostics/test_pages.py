@@ -1,0 +1,54 @@
+"""Every diagnostic has a page, and every page says what happens: its kernel shows the text, the repaired one runs clean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diagnostics.pages import FOLDER, PAGES, outcome, parts
+from tilelang_npu.cli import main
+from tilelang_npu.cli.explain import index
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "tilelang_npu"
+RAISED = {code for file in SOURCE.rglob("*.py") for code in re.findall(r"[\"']([ST]\d{3})[\"']", file.read_text())}
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert {page.stem for page in PAGES} == {code for code in RAISED if code.startswith("S")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_wrong_half_shows_the_text(page: Path) -> None:
+    wrong, _ = parts(page)
+    code, shown = outcome(wrong)
+    assert shown == wrong.shown
+    assert f"[{page.stem}]" in shown
+    assert code
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_repaired_half_runs(page: Path) -> None:
+    _, repaired = parts(page)
+    assert repaired.files or repaired.commands
+    assert outcome(repaired) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_title_names_the_code(page: Path) -> None:
+    first = page.read_text(encoding="utf-8").splitlines()[0]
+    assert re.fullmatch(rf"# {page.stem}: \S.*[^.]", first)
+
+
+def test_the_index_lists_the_pages() -> None:
+    assert (FOLDER / "README.md").read_text(encoding="utf-8") == index()
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "s302"]) == 0
+    assert capsys.readouterr().out == (FOLDER / "S302.md").read_text(encoding="utf-8")
+    assert main(["explain", "T999"]) == 1
+    assert "there is no diagnostic T999" in capsys.readouterr().err
+    assert main(["explain"]) == 0
+    assert "S302  " in capsys.readouterr().out
