@@ -92,4 +92,4 @@ def test_a_place_that_cannot_be_written(tool, file: Path) -> None:
 
 def test_not_text(tool, tmp_path: Path) -> None:
     (tmp_path / "x.mlir").write_bytes(b"\xff\xfe\x00")
-    assert "error[T802]" in tool("opt", tmp_path / "x.mlir").err
+    assert "error[T801]" in tool("opt", tmp_path / "x.mlir").err

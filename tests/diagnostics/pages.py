@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import sys
@@ -53,6 +54,7 @@ def _part(text: str) -> Part:
 
 def outcome(part: Part) -> tuple[int, str]:
     """Exit code, and what the commands say went wrong. Without a command kernel.py is run under the sanitizer."""
+    linecache.clearcache()  # another page's file of this name
     with tempfile.TemporaryDirectory() as place, _inside(Path(place)):
         for name, body in part.files.items():
             Path(name).write_text(body, encoding="utf-8")
@@ -86,12 +88,9 @@ def _command(words: list[str]) -> int:
 
 
 def _run(path: Path) -> tuple[int, str]:
-    import linecache
-
     from tilelang_npu.cli.script import execute
     from tilelang_npu.runtime.sanitizer import Sanitizer
 
-    linecache.clearcache()
     with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         done = execute(path, [], "__main__", sanitizer=Sanitizer())

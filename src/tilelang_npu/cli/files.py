@@ -29,7 +29,7 @@ def read_text(name: str) -> str:
     """A text file's content; standard input for ``-``.
 
     Raises:
-        TileError: T801 there is no such file, T802 it is no text.
+        TileError: T801 there is no such file, T801 it is no text.
     """
     if name == "-":
         return sys.stdin.read()
@@ -37,7 +37,7 @@ def read_text(name: str) -> str:
         return existing(name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         msg = f"{name} is not text in UTF-8: {error.reason} at byte {error.start}"
-        raise TileError(msg, code="T802", help="give an .mlir file") from None
+        raise TileError(msg, code="T801", help="give an .mlir file") from None
 
 
 def write_text(name: str | None, text: str) -> None:

@@ -94,8 +94,8 @@ class Signature:
         """Check the arguments and allocate the rest. The caller may also pass the outputs, at their places.
 
         Raises:
-            TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements, T405 memory that
-                cannot be written, T406 a number for an array or the reverse, T407 memory that cannot be reached.
+            TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements or memory that
+                cannot be written, T405 a number for an array or the reverse, T407 memory that cannot be reached.
         """
         called = user_location()
         passed = self.inputs
@@ -187,7 +187,7 @@ def _checked(parameter: Parameter, argument: Any, written: bool, called: Locatio
     name, where, notes = parameter.name, parameter.location, _called(called)
     if not is_tensor(argument):
         msg = f"{name} is an array of {parameter.dtype}; got {_kind(argument)}"
-        raise TileError(msg, code="T406", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
+        raise TileError(msg, code="T405", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
     try:
         array = as_array(argument)
     except TileError as error:
@@ -205,7 +205,7 @@ def _checked(parameter: Parameter, argument: Any, written: bool, called: Locatio
         raise TileError(msg, code="T404", location=where, notes=notes, help=advice)
     if written and not array.flags.writeable:
         msg = f"the kernel writes {name}, and the array is read-only"
-        raise TileError(msg, code="T405", location=where, notes=notes, help=f"pass a copy: {name}.copy()")
+        raise TileError(msg, code="T404", location=where, notes=notes, help=f"pass a copy: {name}.copy()")
     return array
 
 
@@ -237,7 +237,7 @@ def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any
     if not fits:
         msg = f"{parameter.name} is a number of type {dtype}; got {_kind(argument)}"
         kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
-        raise TileError(msg, code="T406", location=parameter.location, notes=_called(called), help=f"pass {kind}")
+        raise TileError(msg, code="T405", location=parameter.location, notes=_called(called), help=f"pass {kind}")
     return dtype.numpy.type(argument)
 
 

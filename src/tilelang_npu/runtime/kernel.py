@@ -242,13 +242,13 @@ class JITKernel:
         """How many blocks a run launches.
 
         Raises:
-            TileError: T408 there are none, because a size or a number among the arguments makes the grid empty.
+            TileError: T406 there are none, because a size or a number among the arguments makes the grid empty.
         """
         numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True) if p.shape is None}
         grid = [size_of(size, {**numbers, **call.symbols}) for size in self._lowering.traced.grid]
         if min(grid) <= 0:
             msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
-            raise TileError(msg, code="T408", location=user_location(), help="skip the call where there is nothing to compute")
+            raise TileError(msg, code="T406", location=user_location(), help="skip the call where there is nothing to compute")
         return math.prod(grid) * self._blocks_per_point
 
     @cached_property

@@ -75,7 +75,7 @@ def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
     """Write zeros as the product of two tiles of zeros."""
     shape = tile.shape_of(fill.target)
     if len(shape) != 2 or min(shape) < 0:
-        raise refuse(fill, f"{label} is in L0C, and this part of it cannot be cleared by itself", "T212",
+        raise refuse(fill, f"{label} is in L0C, and this part of it cannot be cleared by itself", "T210",
                      help="clear a matrix of constant size, or pass init=True to the gemm")
     whole = isinstance(fill.value.type, IntegerType)
     element = IntegerType(8) if whole else Float16Type()

@@ -171,18 +171,18 @@ class _Coherence:
 
     def _loop(self, body: Block, state: Valid, *, place: bool) -> Valid:
         entry = dict(state)
-        for _ in range(4):
+        while True:  # a home that is lost stays lost, so this ends
             after = self.block(body, entry, place=False)
-            merged = self._join([entry, after])
+            merged = self._join([state, after, entry])
+            lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
+            if lost:
+                op = lost[0].owner
+                assert isinstance(op, tile.AllocOp)
+                raise refuse(op, f"{op.label.data} is handed back and forth between Cube and Vector around a loop", "T202",
+                             help="use one buffer for each direction")
             if merged == entry:
                 break
             entry = merged
-        lost = [b for b in self.homes if not entry.get(b) and state.get(b)]
-        if lost:
-            op = lost[0].owner
-            assert isinstance(op, tile.AllocOp)
-            raise refuse(op, f"{op.label.data} is handed back and forth between Cube and Vector around a loop", "T202",
-                         help="use one buffer for each direction")
         after = self.block(body, entry, place=place)
         return self._join([entry, after])
 

@@ -27,7 +27,7 @@ def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
         raise refuse(loop, "T.unroll needs bounds that are constants", "T260", help="use T.serial for run-time bounds")
     values = range(low, high, step)
     if len(values) > LIMIT:
-        raise refuse(loop, f"T.unroll over {len(values)} iterations; {LIMIT} are the most", "T261", help="use T.serial")
+        raise refuse(loop, f"T.unroll over {len(values)} iterations; {LIMIT} are the most", "T260", help="use T.serial")
     block = loop.parent_block()
     assert block is not None
     carried: list[SSAValue] = list(loop.iter_args)

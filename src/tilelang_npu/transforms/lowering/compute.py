@@ -48,7 +48,7 @@ def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
             operands.append(place)
     axes = broadcast_axes(views, target)
     if axes and not entry.broadcast:
-        raise refuse(op, f"{entry.name} does not broadcast its operands", "T250", help="broadcast the operand first (T.vbrc)")
+        raise refuse(op, f"{entry.name} does not broadcast its operands", "T111", help="broadcast the operand first (T.vbrc)")
     kinds = {view.buffer.dtype for view in views[1 if entry.condition else 0:]}
     for kind in kinds:
         if kind not in entry.dtypes:

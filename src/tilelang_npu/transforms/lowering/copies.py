@@ -267,7 +267,7 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
     kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
     quantisation = _PRE_QUANT.get(kinds)
     if kinds[0] != kinds[1] and quantisation is None:
-        raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T233",
+        raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T232",
                      help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
     to_gm = target.buffer.space == "gm"
     if to_gm:

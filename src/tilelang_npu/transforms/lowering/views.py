@@ -225,7 +225,7 @@ def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
     have_rows, have_columns = (size for size in buffer.shape[-2:])
     assert isinstance(have_rows, int) and isinstance(have_columns, int)
     if any(size != 1 for size in view.sizes[:-2]):
-        raise refuse(op, f"a slice of {buffer.label} has several matrices", "T220", help="take one of them: buffer[i, :, :]")
+        raise refuse(op, f"a slice of {buffer.label} has several matrices", "T221", help="take one of them: buffer[i, :, :]")
     writes = isinstance(op, tile.CopyOp) and buffer.space == "cbuf" and root_of(op.target) is not root_of(op.source)
     fills = writes and space_of(op.operands[1]) == "cbuf"
     columns = _room(op, view, columns, column, have_columns)
@@ -265,7 +265,7 @@ def _room(op: Operation, view: View, size: Value, offset: Value, extent: int) ->
         return size
     if isinstance(offset, int):
         return extent - offset
-    raise refuse(op, f"a slice of {view.buffer.label} has a start and a size known only at run time", "T220",
+    raise refuse(op, f"a slice of {view.buffer.label} has a start and a size known only at run time", "T221",
                  help="let it start at a constant, or give it a constant size")
 
 
