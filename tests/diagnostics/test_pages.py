@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from diagnostics.pages import FOLDER, PAGES, outcome, parts
+from diagnostics.pages import FOLDER, PAGES, Part, outcome, parts
 from tilelang_npu.cli import main
 from tilelang_npu.cli.explain import index
+from tilelang_npu.runtime.upstream import bindings
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tilelang_npu"
 RAISED = {code for file in SOURCE.rglob("*.py") for code in re.findall(r"[\"']([ST]\d{3})[\"']", file.read_text())}
+NEVER_SEEN = {"T241"}
+"""Hand-overs share flags so well that no kernel is known which needs more than there are."""
+
+
+def ran(page: Path, part: Part) -> tuple[int, str]:
+    """The outcome of a part, where this machine can show it."""
+    if page.stem == "T711" and bindings() is not None:
+        pytest.skip("MLIR bindings are installed here")
+    return outcome(part)
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
-    assert {page.stem for page in PAGES} == {code for code in RAISED if code.startswith("S")}
+    assert {page.stem for page in PAGES} == RAISED - NEVER_SEEN
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_wrong_half_shows_the_text(page: Path) -> None:
     wrong, _ = parts(page)
-    code, shown = outcome(wrong)
-    assert shown == wrong.shown
-    assert f"[{page.stem}]" in shown
+    code, shown = ran(page, wrong)
+    if sys.version_info >= (3, 11):  # before, Python does not keep the column of a call on the host's side
+        assert shown == wrong.shown
+    assert shown.partition("\n")[0] == wrong.shown.partition("\n")[0]
+    assert f"[{page.stem}]" in shown or shown.startswith(f"{page.stem}: ")  # the latter is a warning
     assert code
 
 
@@ -32,7 +45,7 @@ def test_the_wrong_half_shows_the_text(page: Path) -> None:
 def test_the_repaired_half_runs(page: Path) -> None:
     _, repaired = parts(page)
     assert repaired.files or repaired.commands
-    assert outcome(repaired) == (0, "")
+    assert ran(page, repaired) == (0, "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

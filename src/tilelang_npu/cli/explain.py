@@ -21,9 +21,9 @@ A page for each code: a kernel that shows it, the message, and the repair. `tile
 (Made by `tilelang-npu explain --markdown > docs/diagnostics/README.md`.)
 """
 _GROUPS = (
-    ("S2", "What the sanitizer finds"), ("S3", "Hangs"), ("T1", "The kernel's text"), ("T2", "What the chip cannot do"),
-    ("T4", "Calls and arguments"), ("T5", "Modules in the simulator"), ("T6", "MLIR text"), ("T7", "Settings"),
-    ("T8", "The command line"),
+    ("S2", "What the sanitizer finds"), ("S3", "Hangs"), ("S4", "Numbers"), ("T1", "The kernel's text"),
+    ("T2", "What the chip cannot do"), ("T4", "Calls and arguments"), ("T5", "Modules in the simulator"), ("T6", "MLIR text"),
+    ("T7", "Settings"), ("T8", "The command line"),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.program import BlockRun, Recorded

@@ -20,8 +20,9 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
-from tilelang_npu.simulator.codegen.emitter import SPOKEN, op_name
+from tilelang_npu.simulator.codegen.emitter import op_name
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
+from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.data_uses import DataUses
 from tilelang_npu.simulator.endless import Guard
 from tilelang_npu.target import Chip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import number_of
 from tilelang_npu.simulator.steps import PIPE, PIPES, RUN, Expansion
 from tilelang_npu.simulator.work import Mmad

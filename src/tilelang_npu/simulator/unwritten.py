@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.emitter import SPOKEN
+from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Site
 from tilelang_npu.simulator.memory import POISON

@@ -72,8 +72,8 @@ def _reorder(body: Block, certain: set[SSAValue], likely: set[SSAValue], channel
     order, found = _order(statements, certain, channels)
     if not found:
         names = sorted(_name(buffer) for buffer in certain)
-        raise refuse(statements[order[-1]], f"Cube and Vector wait for each other here: {', '.join(names)} "
-                     f"{'is' if len(names) == 1 else 'are'} read before anything is written to it, and each needs the other", "T204",
+        raise refuse(statements[order[-1]], f"Cube and Vector wait for each other here: what is read of "
+                     f"{', '.join(names)} is written further down, and each core needs the other", "T204",
                      help="write one of them before this, or put what the cores exchange into loops over the same range")
     early = certain
     for root in sorted(likely, key=_name):

@@ -14,6 +14,7 @@ from xdsl.utils.hints import isa
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.simulator.codegen.reach import checked, part
 from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
 from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
 from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
@@ -125,6 +126,7 @@ class Emitter:
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
         self.written: set[str] = set()
+        self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
         self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []
         self._gm: list[str] = []
@@ -367,7 +369,7 @@ class Emitter:
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
             return self.define(f"{first} if {buffer.condition.text} else {second}", self.surely_run(scope), "v")
-        inside = self._checked(buffer, element)
+        inside = checked(self, buffer, element)
         if element is None:
             kind = self.numpy_type(buffer.element)
         else:
@@ -375,52 +377,18 @@ class Emitter:
             self.globals[kind] = element
         shape = _tuple([self.spelled(size) for size in buffer.sizes])
         strides = _tuple([self.spelled(stride) for stride in buffer.strides])
-        offset = self.name_of(buffer.offset)
+        memory, offset = buffer.base.name, self.name_of(buffer.offset)
+        if not inside and buffer.limit is not None:
+            memory, offset = part(self, buffer.base, buffer.limit), f"{offset} - {buffer.limit[0]}"
         empty = [self.name_of(size) for size in buffer.sizes if not size.at_least(1)]
         if empty:  # a tile that lies wholly beyond its tensor has no elements, and no address either
             offset = f"{offset} if {' and '.join(empty)} else 0"
-        text = f"nd({shape}, {kind}, {buffer.base.name}, {offset}, {strides})"
+        text = f"nd({shape}, {kind}, {memory}, {offset}, {strides})"
         scope = self.scope_of(buffer)
         return self.define(text, scope if inside else self.surely_run(scope), "v")
 
-    def _checked(self, view: View, element: np.dtype[Any] | None) -> bool:
-        """Whether a view surely lies in its memory; one that surely does not is an error."""
-        base = view.base
-        reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
-        for size, stride in zip(view.sizes, view.strides, strict=True):
-            if not stride.known:
-                return False
-            reach = reach + (size - 1).scaled(stride.const)
-        if base.memory != "gm" and base.size is not None:
-            high, known = reach.high, self.extents.get(base.memory, 0)
-            bounded = high is not None and high <= base.size  # of no use otherwise: the buffer around the view tells more
-            self.extents[base.memory] = max(known, high) if bounded and high is not None else known or base.size
-        if base.size is None:
-            return False
-        if view.static and view.shape is not None and 0 not in view.shape and (
-                view.offset.const < 0 or reach.const > base.size):
-            raise TileError(
-                f"bytes {view.offset.const}..{reach.const - 1} do not lie in {spoken(base)}, which has {base.size} bytes",
-                code="T502", location=location_of(self._owner_now()),
-                help="the address plus the size of the buffer must not pass the end of the memory")
-        return (view.offset.at_least(0) and reach.at_most(base.size) and all(size.at_least(0) for size in view.sizes))
-
-    def check_address(self, view: View) -> None:
-        """An address that is known must be aligned and leave room for the buffer.
-
-        Raises:
-            TileError: T502, no room; T510, not aligned.
-        """
-        memory = self.chip.memory[view.base.memory]
-        if not view.offset.known:
-            return
-        if view.offset.const % memory.align:
-            raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}",
-                            code="T510", location=location_of(self._owner_now()))
-        if view.shape is not None:
-            self._checked(view, None)
-
-    def _owner_now(self) -> Operation:
+    def owner_now(self) -> Operation:
+        """The op that code is made for."""
         return self.current if self.current is not None else self.function
 
     # -- lines and events ----------------------------------------------------------------------------------------------
@@ -570,15 +538,6 @@ class Emitter:
 
 def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
-SPOKEN = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"}
-"""What the memories are called in messages."""
-
-
-def spoken(base: Base) -> str:
-    """What the memory is called in messages."""
-    return SPOKEN.get(base.memory, base.memory)
 
 
 def element_of(kind: Attribute) -> DType:

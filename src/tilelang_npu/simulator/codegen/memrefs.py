@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects import memref
@@ -24,9 +26,10 @@ from tilelang_npu.simulator.codegen.emitter import (
     pure,
     unsupported,
 )
+from tilelang_npu.simulator.codegen.reach import check_address
 from tilelang_npu.simulator.codegen.scalars import is_truth
 from tilelang_npu.simulator.codegen.scope import Expr, Int
-from tilelang_npu.simulator.codegen.views import Choice, Local, View, mapped
+from tilelang_npu.simulator.codegen.views import Choice, Local, View, alternatives, mapped
 from tilelang_npu.simulator.work import ScalarAccess
 
 
@@ -55,8 +58,8 @@ def _subview(em: Emitter, op: memref.SubviewOp) -> Value:
         for offset, stride in zip(offsets, view.strides, strict=True):
             start = start + em.multiplied(offset, stride)
         strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides, strict=True)]
-        return View(view.base, view.element, view.origin, start, tuple(sizes[axis] for axis in kept),
-                    tuple(strides[axis] for axis in kept))
+        return replace(view, offset=start, sizes=tuple(sizes[axis] for axis in kept),
+                       strides=tuple(strides[axis] for axis in kept))
 
     return mapped(em.buffer(op.source), cut)
 
@@ -83,8 +86,8 @@ def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
 
     def place(view: View) -> View:
         width = view.element.nbytes
-        return View(view.base, view.element, view.origin, view.origin + offset.scaled(width), tuple(sizes),
-                    tuple(stride.scaled(width) for stride in strides))
+        return replace(view, offset=view.origin + offset.scaled(width), sizes=tuple(sizes),
+                       strides=tuple(stride.scaled(width) for stride in strides))
 
     return mapped(em.buffer(op.source), place)
 
@@ -104,7 +107,8 @@ def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
 
     def place(view: View) -> View:
         start = view.offset + shift
-        return View(view.base, element, start, start, sizes, tuple(em.row_major(sizes, element.nbytes)))
+        return replace(view, element=element, origin=start, offset=start, sizes=sizes,
+                       strides=tuple(em.row_major(sizes, element.nbytes)))
 
     return mapped(em.buffer(op.source), place)
 
@@ -113,7 +117,7 @@ def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
 def _bitcast(em: Emitter, op: Operation) -> Value:
     element = element_of(op.results[0].type)
     return mapped(em.buffer(op.operands[0]),
-                  lambda view: View(view.base, element, view.origin, view.offset, view.sizes, view.strides))
+                  lambda view: replace(view, element=element))
 
 
 def _groups(op: memref.AlterShapeOperation) -> list[list[int]]:
@@ -137,7 +141,7 @@ def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
                     raise unsupported(op, "the axes that it merges do not lie without gaps")
             sizes.append(size)
             strides.append(view.strides[group[-1]] if group else Int(view.element.nbytes))
-        return View(view.base, view.element, view.origin, view.offset, tuple(sizes), tuple(strides))
+        return replace(view, sizes=tuple(sizes), strides=tuple(strides))
 
     return mapped(em.buffer(op.src), merge)
 
@@ -154,7 +158,7 @@ def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
             for place in reversed(group):
                 strides[place] = step
                 step = em.multiplied(step, shape[place])
-        return View(view.base, view.element, view.origin, view.offset, tuple(shape), tuple(strides))
+        return replace(view, sizes=tuple(shape), strides=tuple(strides))
 
     return mapped(em.buffer(op.src), split)
 
@@ -187,9 +191,11 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
     base = em.on_chip(memory, op.results[0].name_hint or "")
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
-    views = [View(base, element, place, place, sizes, strides) for place in places]
+    bytes_ = element.nbytes * math.prod(size.const for size in sizes) if all(size.known for size in sizes) else None
+    views = [View(base, element, place, place, sizes, strides,
+                  (place.const, place.const + bytes_) if place.known and bytes_ is not None else None) for place in places]
     for view in views:
-        em.check_address(view)
+        check_address(em, view)
     made: View | Choice = views[-1]
     if len(views) > 1:
         iteration = turn(em, op)
@@ -222,7 +228,24 @@ def _alloc(em: Emitter, op: Operation) -> None:
     em.values[op.results[0]] = Local(name, kind.element_type, tuple(kind.get_shape()))
 
 
-def _place(em: Emitter, shape: Sequence[int], indices: Sequence[SSAValue]) -> str:
+def _inside(em: Emitter, op: Operation, numbers: Sequence[Int], sizes: Sequence[Int], name: str) -> None:
+    """Make sure that an element is there, where it is not certain."""
+    for axis, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
+        if not (number.at_least(0) and (size - number).at_least(1)):
+            index, extent = em.name_of(number), em.name_of(size)
+            em.line(f"if not 0 <= {index} < {extent}: raise {em.constant(_outside, 'fault')}({index}, {extent}, {axis}, "
+                    f"{name!r}, bid)", op)
+
+
+def _outside(index: int, size: int, axis: int, name: str, block: int) -> TileError:
+    valid = f"valid are 0 to {size - 1}" if size > 0 else "it has no elements"
+    return TileError(f"index {index} is outside of axis {axis} of {name} in block {block}: {valid}", code="T502",
+                     help="check the index against the shape, or the data that it comes from")
+
+
+def _place(em: Emitter, op: Operation, local: Local, indices: Sequence[SSAValue]) -> str:
+    shape = local.shape
+    _inside(em, op, [em.integer(index) for index in indices], [Int(size) for size in shape], "a local buffer")
     total = Int(0)
     for size, index in zip(shape, indices, strict=True):
         total = em.multiplied(total, Int(size)) + em.integer(index)
@@ -231,12 +254,14 @@ def _place(em: Emitter, shape: Sequence[int], indices: Sequence[SSAValue]) -> st
 
 def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequence[SSAValue]) -> View | Choice:
     numbers = [em.integer(index) for index in indices]
+    first = alternatives(buffer)[0]
+    _inside(em, op, numbers, first.sizes, first.base.label or first.base.memory)
 
     def pick(view: View) -> View:
         start = view.offset
         for number, stride in zip(numbers, view.strides, strict=True):
             start = start + em.multiplied(number, stride)
-        return View(view.base, view.element, view.origin, start, (), ())
+        return replace(view, offset=start, sizes=(), strides=())
 
     return mapped(buffer, pick)
 
@@ -248,7 +273,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
     kind = result.type
     name = em.fresh("r")
     if isinstance(source, Local):
-        em.line(f"{name} = {source.name}[{_place(em, source.shape, op.indices)}]")
+        em.line(f"{name} = {source.name}[{_place(em, op, source, op.indices)}]")
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)
         em.record(op, "S", [Operand(place, reads=True, writes=False, pipe="S", name="memref")],
@@ -268,7 +293,7 @@ def _store(em: Emitter, op: memref.StoreOp) -> None:
     text = em.expression(op.value).text
     if isinstance(target, Local):
         em.written.add(target.name)
-        em.line(f"{target.name}[{_place(em, target.shape, op.indices)}] = {text}")
+        em.line(f"{target.name}[{_place(em, op, target, op.indices)}] = {text}")
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)
     em.record(op, "S", [Operand(place, reads=False, writes=True, pipe="S", name="memref")],

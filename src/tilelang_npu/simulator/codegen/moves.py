@@ -13,9 +13,9 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.simulator import datapath
-from tilelang_npu.simulator.codegen.emitter import SPOKEN, Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.views import SPOKEN, Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.work import Lanes, Transfer
 
 _PLACE = {"gm": "gm", "ub": "ub", "cbuf": "l1", "cc": "l0c", "ca": "l0a", "cb": "l0b", "bt": "bt", "fb": "fb"}

@@ -9,6 +9,9 @@ from typing import Any
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.scope import Expr, Int
 
+SPOKEN = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"}
+"""What the memories are called in messages."""
+
 
 @dataclass(frozen=True)
 class Base:
@@ -29,6 +32,11 @@ class Base:
     label: str = field(default="", compare=False)
 
 
+def spoken(base: Base) -> str:
+    """What the memory is called in messages."""
+    return SPOKEN.get(base.memory, base.memory)
+
+
 @dataclass(frozen=True)
 class View:
     """A strided part of a memory.
@@ -40,6 +48,7 @@ class View:
         offset: byte offset of the first element.
         sizes: elements of each axis.
         strides: bytes between elements of each axis.
+        limit: first byte, and one past the last, of the buffer that it is a part of, where they are known.
     """
 
     base: Base
@@ -48,6 +57,7 @@ class View:
     offset: Int
     sizes: tuple[Int, ...]
     strides: tuple[Int, ...]
+    limit: tuple[int, int] | None = None
 
     @property
     def rank(self) -> int:

@@ -1,0 +1,69 @@
+"""Whether a view lies in its buffer and its memory: while code is generated where that can be told, and when it runs else.
+
+An array that is made over a memory is refused by NumPy where it reaches beyond. So a view that does not surely stay inside of
+its buffer is made over the bytes of that buffer alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.views import Base, View, spoken
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.codegen.emitter import Emitter
+
+
+def part(em: Emitter, base: Base, limit: tuple[int, int]) -> str:
+    """The name of the bytes of one buffer."""
+    name = em.parts.get((base, limit))
+    if name is None:
+        name = em.parts[base, limit] = f"{em.fresh('b')}_{base.label}"
+        em.launch.line(f"{name} = {base.name}[{limit[0]}:{limit[1]}]")
+    return name
+
+
+def checked(em: Emitter, view: View, element: np.dtype[Any] | None) -> bool:
+    """Whether a view surely lies in its memory; one that surely does not is an error."""
+    base = view.base
+    reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
+    for size, stride in zip(view.sizes, view.strides, strict=True):
+        if not stride.known:
+            return False
+        reach = reach + (size - 1).scaled(stride.const)
+    if base.memory != "gm" and base.size is not None:
+        high, known = reach.high, em.extents.get(base.memory, 0)
+        bounded = high is not None and high <= base.size  # of no use otherwise: the buffer around the view tells more
+        em.extents[base.memory] = max(known, high) if bounded and high is not None else known or base.size
+    if base.size is None:
+        return False
+    first, end = view.limit or (0, base.size)
+    if view.static and view.shape is not None and 0 not in view.shape and (
+            view.offset.const < first or reach.const > min(end, base.size)):
+        whole, room = (spoken(base), base.size) if reach.const > base.size else (base.label or "its buffer", end - first)
+        shift = 0 if reach.const > base.size else first
+        raise TileError(
+            f"bytes {view.offset.const - shift}..{reach.const - shift - 1} do not lie in {whole}, which has {room} bytes",
+            code="T502", location=location_of(em.owner_now()),
+            help="the address plus the size of the buffer must not pass the end of the memory")
+    return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
+
+
+def check_address(em: Emitter, view: View) -> None:
+    """An address that is known must be aligned and leave room for the buffer.
+
+    Raises:
+        TileError: T502, no room; T510, not aligned.
+    """
+    memory = em.chip.memory[view.base.memory]
+    if not view.offset.known:
+        return
+    if view.offset.const % memory.align:
+        raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}",
+                        code="T510", location=location_of(em.owner_now()))
+    if view.shape is not None:
+        checked(em, view, None)

@@ -1,0 +1,86 @@
+"""Accesses outside of a buffer, an axis or a tensor: found when the kernel runs, with index, valid range and line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import texts
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator import simulate
+
+UB = f"memref<4x16xf32, {texts.UB}>"
+GM = f"memref<4x16xf32, {texts.GM}>"
+SCALARS = """    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.index_cast %n : i64 to index"""
+
+
+def run(body: str, n: int) -> Any:
+    """A Vector kernel over two buffers in UB, x and y, one behind the other, and a tensor A."""
+    text = texts.module(texts.kernel("AIV", [f"%A: {GM}", "%n: i64"], "\n".join(
+        [SCALARS, texts.tile("x", 0, "4x16", "f32"), texts.tile("y", 256, "4x16", "f32"), body])))
+    return simulate(parse_module(text, "kernel.mlir"), [np.zeros((4, 16), np.float32), n], blocks=1)
+
+
+def refused(body: str, n: int) -> TileError:
+    with pytest.raises(TileError) as raised:
+        run(body, n)
+    assert raised.value.code == "T502"
+    assert raised.value.location is not None
+    return raised.value
+
+
+@pytest.mark.parametrize(("body", "axis", "extent"), [
+    (f"    %v = memref.load %x[%i, %c0] : {UB}", 0, 4),
+    (f"    %v = memref.load %x[%c1, %i] : {UB}", 1, 16),
+    (f"    memref.store %zero, %x[%i, %c0] : {UB}", 0, 4),
+    (f"    %v = memref.load %A[%c1, %i] : {GM}", 1, 16),
+    (f"    memref.store %zero, %A[%i, %c1] : {GM}", 0, 4),
+])
+def test_an_element(body: str, axis: int, extent: int) -> None:
+    """The second axis runs into the next row, and the first into the next buffer: memory that is there."""
+    for index in (0, extent - 1):
+        run(body, index)
+    for index in (-1, extent):
+        error = refused(body, index)
+        if "touches bytes" not in error.message:  # what lies outside of the buffer or tensor as well may be found first
+            assert f"index {index} is outside of axis {axis} of " in error.message
+            assert error.message.endswith(f"in block 0: valid are 0 to {extent - 1}")
+        else:
+            assert axis == 0
+
+
+@pytest.mark.parametrize("index", [-1, 8])
+def test_an_element_of_a_variable(index: int) -> None:
+    body = "    %l = memref.alloca() : memref<8xi64>\n    memref.store %n, %l[%i] : memref<8xi64>"
+    run(body, 7)
+    assert refused(body, index).message == f"index {index} is outside of axis 0 of a local buffer in block 0: valid are 0 to 7"
+
+
+ROW = f"memref<1x16xf32, strided<[16, 1], offset: ?>, {texts.UB}>"
+
+
+@pytest.mark.parametrize("op", [
+    f"    hivm.hir.vbrc ins(%zero : f32) outs(%row : {ROW})",
+    f"    hivm.hir.load ins(%g : memref<1x16xf32, strided<[16, 1]>, {texts.GM}>) outs(%row : {ROW})",
+    f"    hivm.hir.store ins(%row : {ROW}) outs(%g : memref<1x16xf32, strided<[16, 1]>, {texts.GM}>)",
+    f"    hivm.hir.vexp ins(%row : {ROW}) outs(%row : {ROW})",
+])
+def test_a_part_of_a_buffer(op: str) -> None:
+    """The row behind the last of x is the first of y: the memory has it, the buffer has not."""
+    body = "\n".join([texts.view("%row", "%x", "%i, 0", "1, 16", UB, ROW),
+                      texts.view("%g", "%A", "0, 0", "1, 16", GM, f"memref<1x16xf32, strided<[16, 1]>, {texts.GM}>"), op])
+    run(body, 3)
+    assert "touches bytes 256..319 of x, which has 256 in block 0" in refused(body, 4).message
+
+
+def test_a_part_that_is_known() -> None:
+    row = f"memref<1x16xf32, strided<[16, 1], offset: 64>, {texts.UB}>"
+    body = "\n".join([texts.view("%row", "%x", "4, 0", "1, 16", UB, row),
+                      f"    hivm.hir.vbrc ins(%zero : f32) outs(%row : {row})"])
+    assert refused(body, 0).message == "bytes 256..319 do not lie in x, which has 256 bytes"
