@@ -99,6 +99,10 @@ def annotate_address(address_map: Mapping[Any, int]) -> None:
         if isinstance(address, bool) or not isinstance(address, int) or address < 0:
             raise TileError(f"T.annotate_address: {address!r} is not a byte address for {buffer.describe()}", code="T162",
                             help="an address is a number of bytes from 0")
+        if address % BLOCK:
+            low = address // BLOCK * BLOCK
+            raise TileError(f"T.annotate_address: {address}, for {buffer.describe()}, is not a multiple of {BLOCK} bytes",
+                            code="T162", help=f"buffers start at a block of the memory: use {low} or {low + BLOCK}")
         owner.properties["address"] = IntegerAttr(address, i64)
 
 
@@ -160,6 +164,8 @@ def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
     Rewriter.erase_op(old)
 
 
+BLOCK = 32
+"""Bytes of a block: what the memories of a core are read and written in, and buffers start at (hardware.md 1.2)."""
 _C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat16_t": "bfloat16",
             **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 

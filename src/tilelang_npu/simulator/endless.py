@@ -96,14 +96,24 @@ class Watch:
             self._guard.check(events, self._block, self._sub)
             self._looked, self._kept = self._count, _digest(variables, memories)
         elif self._count <= self._looked + PERIOD and _digest(variables, memories) == self._kept:
-            raise self._endless(self._count - self._looked)
+            period = self._count - self._looked
+            raise self._endless(
+                "an iteration changes nothing" if period == 1 else f"every {period} iterations all is as it was")
         elif self._count % LONG == 0:
             self._guard.check(events, self._block, self._sub)
 
-    def _endless(self, period: int) -> TileError:
-        every = "an iteration changes nothing" if period == 1 else f"every {period} iterations all is as it was"
+    def never(self) -> None:
+        """The first iteration is over, and nothing in the loop writes what its condition reads.
+
+        Raises:
+            TileError: S305.
+        """
+        self._count = 1
+        raise self._endless("nothing in it changes what its condition reads")
+
+    def _endless(self, why: str) -> TileError:
         return TileError(
-            f"block {self._block}: {self._guard.label(self._sub)} never leaves this loop: {every}", code="S305",
+            f"block {self._block}: {self._guard.label(self._sub)} never leaves this loop: {why}", code="S305",
             notes=(f"S of {self._guard.label(self._sub)}  iteration {self._count - 1}  waits for its own condition to change",),
             help="change in the loop what its condition reads; what another core or block is to change, wait for with a flag")
 

@@ -164,6 +164,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     _assign(em, carried, op.arguments, op)
     storage = {value.name for value in em.values.values() if isinstance(value, Local)}
     first, before_loop, em.written = len(em.records), em.written, set()
+    read_before, em.read = em.read, set()
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
@@ -177,6 +178,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     em.depth += 1
     em.add_scalars(2)
     em.emit_block(before)
+    asked, em.read = em.read, read_before | em.read
     condition = _terminator(before)
     test = em.expression(condition.operands[0])
     _assign(em, results, condition.operands[1:], op)
@@ -193,6 +195,8 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
         variables = [*(one.name for one in carried), *sorted(em.written & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
             em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
+        elif not carried and not asked & em.written:
+            em.line(f"{watch}.never()", op)
         else:
             em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
                     f"({''.join(f'{name}, ' for name in memories)}))", op)

@@ -126,6 +126,7 @@ class Emitter:
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
         self.written: set[str] = set()
+        self.read: set[str] = set()
         self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
         self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []
@@ -480,8 +481,9 @@ class Emitter:
     def _access(self, op: Operation, operand: Operand, facts: dict[str, int]) -> Access:
         views = alternatives(operand.buffer)
         first = views[0]
-        if operand.writes:
-            self.written.update(view.base.name for view in views)
+        names = {view.base.name for view in views}
+        self.written |= names if operand.writes else set()
+        self.read |= names if operand.reads else set()
         if any((v.base, v.sizes, v.strides) != (first.base, first.sizes, first.strides) for v in views):
             raise unsupported(op, "it chooses among memrefs that differ in more than their address")
         offset: Slot | None
