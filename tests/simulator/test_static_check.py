@@ -76,7 +76,7 @@ def test_a_hang() -> None:
             T.copy(a, B)
 
     (error,) = checked(main, A, B).errors
-    assert error.code == "S301"
+    assert error.code == "S302"
 
 
 def test_bytes_beyond_the_end() -> None:

@@ -134,7 +134,7 @@ def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | tuple[int, 
 
 def _note_error(done: Checked, error: TileError, value: int | tuple[int, int] | None, uses: Sequence[Use]) -> None:
     """An error of a trace: of the kernel's, unless a made-up number leads outside."""
-    leads = {"T502": "place", "T509": "place", "S306": "trips"}.get(error.code)  # what of the data may lead there
+    leads = {"T502": "place", "T509": "place", "S305": "trips", "S306": "trips"}.get(error.code)  # what of data may lead there
     if leads is not None and uses and (value is not None or any(use.what == leads for use in uses)):
         given = "" if value is None else f" where the kernel reads {_spoken(value)}"
         done.notes.append(f"not decided{given}: {error.message}")

@@ -164,7 +164,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     _assign(em, carried, op.arguments, op)
     storage = {value.name for value in em.values.values() if isinstance(value, Local)}
     first, before_loop, em.written = len(em.records), em.written, set()
-    read_before, em.read = em.read, set()
+    read_before, em.looked = em.looked, set()
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
@@ -178,7 +178,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     em.depth += 1
     em.add_scalars(2)
     em.emit_block(before)
-    asked, em.read = em.read, read_before | em.read
+    asked, em.looked = em.looked, read_before | em.looked
     condition = _terminator(before)
     test = em.expression(condition.operands[0])
     _assign(em, results, condition.operands[1:], op)
@@ -191,11 +191,11 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     em.depth -= 1
     em.flush()
     if not em.stepwise:
-        memories = sorted(em.written - storage)
+        memories = sorted(em.written - storage) if em.computes else []
         variables = [*(one.name for one in carried), *sorted(em.written & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
             em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
-        elif not carried and not asked & em.written:
+        elif em.computes and not carried and not asked & em.written:
             em.line(f"{watch}.never()", op)
         else:
             em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "

@@ -107,6 +107,7 @@ class Emitter:
     """
 
     stepwise = False
+    computes = True
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         self.function = function
@@ -126,7 +127,7 @@ class Emitter:
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
         self.written: set[str] = set()
-        self.read: set[str] = set()
+        self.looked: set[str] = set()
         self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
         self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []
@@ -483,7 +484,7 @@ class Emitter:
         first = views[0]
         names = {view.base.name for view in views}
         self.written |= names if operand.writes else set()
-        self.read |= names if operand.reads else set()
+        self.looked |= names if operand.reads else set()
         if any((v.base, v.sizes, v.strides) != (first.base, first.sizes, first.strides) for v in views):
             raise unsupported(op, "it chooses among memrefs that differ in more than their address")
         offset: Slot | None

@@ -273,7 +273,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
     kind = result.type
     name = em.fresh("r")
     if isinstance(source, Local):
-        em.read.add(source.name)
+        em.looked.add(source.name)
         em.line(f"{name} = {source.name}[{_place(em, op, source, op.indices)}]")
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)

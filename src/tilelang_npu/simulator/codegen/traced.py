@@ -59,6 +59,7 @@ class TracingEmitter(Emitter):
         function, core, chip, parallel: as for ``Emitter``.
     """
 
+    computes = False
     _inside = False
 
     def __init__(self, witness: Witness, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
