@@ -65,12 +65,19 @@ def opt(args: argparse.Namespace) -> int:
 
 
 def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], first_line: int) -> list[str]:
+    from xdsl.dialects.func import FuncOp
+
     from tilelang_npu.dialects.context import make_context
-    from tilelang_npu.dialects.text import parse_module, print_module, verify_module
+    from tilelang_npu.dialects.text import location_of, parse_module, print_module, verify_module
 
     printed: list[str] = []
     # empty lines in front, so that a part of a split file has the line numbers of the file
     module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file)
+
+    for function in module.walk() if passes else ():
+        if isinstance(function, FuncOp) and len(function.body.blocks) != 1:
+            raise TileError(f"{function.sym_name.data} has {len(function.body.blocks)} blocks; passes work on functions of one",
+                            code="T602", location=location_of(function), help="write loops and branches as scf ops")
 
     def show() -> str:
         return print_module(module, generic=args.print_op_generic, locations=args.print_locations).rstrip("\n")

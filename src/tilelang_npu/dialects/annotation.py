@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.attribute_kinds import EnumAttr, TextAttr
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
 
 WRITES = ArrayAttr([StringAttr("write")])
+MOST_SLOTS = 1024
+"""Slots of a buffer that are taken seriously: as many as UB has rows of 192 bytes."""
 STRINGS = OfClass((ArrayAttr,), "an array of strings")
 
 
@@ -59,6 +62,12 @@ class MarkOp(DialectOp):
             self, operands=[src, list(named.values())], attributes=dict(attributes or {}),
             properties={"effects": ArrayAttr([StringAttr(effect) for effect in effects]),
                         "keys": ArrayAttr([StringAttr(key) for key in named]) if named else None})
+
+    def verify_(self) -> None:
+        """A number of slots is one that a memory can have."""
+        slots = self.attributes.get("hivm.multi_buffer")
+        if slots is not None and not (isinstance(slots, IntegerAttr) and 1 <= slots.value.data <= MOST_SLOTS):
+            raise VerifyException(f"hivm.multi_buffer is a number from 1 to {MOST_SLOTS}")
 
 
 Annotation = Dialect("annotation", [MarkOp], [EffectModeAttr, FilterPassesAttr])

@@ -111,6 +111,8 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
         op.verify_()
     except VerifyException as error:
         raise _broken(op, _first_line(error)) from None
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:  # it stumbles over what is broken
+        raise _broken(op, f"cannot be what it says: {_first_line(error)}") from error
     for region in op.regions:
         _verify_region(op, region, visible)
 

@@ -155,4 +155,9 @@ def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:
     """The functions of a module that have a body."""
-    return [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks and op.body.block.ops]
+    found = [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks]
+    for function in found:
+        if len(function.body.blocks) > 1:
+            raise TileError(f"{function.sym_name.data} has several blocks, and what jumps between them is not executed",
+                            code="T501", location=location_of(function), help="write loops and branches as scf ops")
+    return [function for function in found if function.body.block.ops]

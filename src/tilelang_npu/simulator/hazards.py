@@ -11,7 +11,7 @@ The verdict does not depend on cycles, nor on which of two unordered steps the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint,
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.overlap import overlap
 from tilelang_npu.simulator.schedule import Order
-from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT, Step
+from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
 from tilelang_npu.simulator.work import Barrier
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
@@ -124,6 +124,7 @@ class _Walk:
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
         self.waited: dict[int, tuple[int, int]] = {}
+        self.waits: dict[tuple[int, Any], tuple[int, int]] = {}
         self.last_set: dict[tuple[int, Any], tuple[int, int]] = {}
         self.set_early: set[tuple[int, Any, int, int]] = set()
         self.gm = gm
@@ -164,6 +165,7 @@ class _Walk:
                 self.sent[place] = sent
             elif kind in (WAIT, CROSS_WAIT):
                 self.ticks[own] += kind == WAIT
+                self._wait(core, (other, pipe, step[3]) if kind == WAIT else step[3], number)
                 for partner in partners:
                     self._join(own, self.sent[partner])
                     self.waited[partner] = own, self.ticks[own]
@@ -178,6 +180,13 @@ class _Walk:
                 drained = self.clocks[target].copy()
                 drained[target] = self.ticks[target]
                 self._join(own, drained)
+
+    def _wait(self, core: int, key: Any, number: int) -> None:
+        """Count a wait: for its event or flag, and for those of the same pipes."""
+        if isinstance(key, tuple) and key[2] >= INTERNAL:
+            return
+        for place in ((core, key), (core, key[:2] if isinstance(key, tuple) else "flags")):
+            self.waits[place] = self.waits.get(place, (0, 0))[0] + 1, number
 
     def _set(self, core: int, own: int, key: tuple[int, int, int], place: int, number: int) -> None:
         """Note an event that is set in no order with the wait for its last set."""
@@ -380,23 +389,19 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
 
 def _waits(walk: _Walk, core: int, key: Any) -> str:
     """Where a core waits for an event or flag, and how often; else what it waits for instead."""
-    def lines(wanted: Callable[[Step], bool]) -> list[str]:
-        numbers = [one.number for one in walk.order.steps if one.core == core and wanted(one.step)]
-        places = [walk.records[core][number_of(walk.streams[core][number])].location for number in numbers]
-        return [f"line {place.line}" if place is not None else "an op" for place in places]
+    def line(number: int) -> str:
+        place = walk.records[core][number_of(walk.streams[core][number])].location
+        return f"line {place.line}" if place is not None else "an op"
 
-    if not isinstance(key, tuple):
-        name, found = f"flag {key}", lines(lambda step: step[0] == CROSS_WAIT and step[3] == key)
-        others = lines(lambda step: step[0] == CROSS_WAIT and step[3] != key)
-        instead = "another flag"
+    like: object
+    if isinstance(key, tuple):
+        name, instead, like = f"EVENT_ID{key[2]}", "another event of these pipes", key[:2]
     else:
-        source, target, event = key
-        name = f"EVENT_ID{event}"
-        found = lines(lambda step: step[0] == WAIT and (step[2], step[1], step[3]) == key)
-        others = lines(lambda step: step[0] == WAIT and (step[2], step[1]) == (source, target) and step[3] < INTERNAL)
-        instead = "another event of these pipes"
-    if found:
-        return f"{walk.cores[core].label} waits for {name} {len(found)} times, the last at {found[-1]}"
-    if others:
-        return f"{walk.cores[core].label} never waits for {name}, but for {instead} at {others[-1]}"
-    return f"{walk.cores[core].label} never waits for {name}"
+        name, instead, like = f"flag {key}", "another flag", "flags"
+    label = walk.cores[core].label
+    count, last = walk.waits.get((core, key), (0, 0))
+    if count:
+        return f"{label} waits for {name} {count} times, the last at {line(last)}"
+    if (core, like) in walk.waits:
+        return f"{label} never waits for {name}, but for {instead} at {line(walk.waits[core, like][1])}"
+    return f"{label} never waits for {name}"

@@ -29,12 +29,13 @@ def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[H
         recorded: the launch.
         blocks: the blocks to look at: one of each kind.
     """
-    known: dict[int, Hazard | None] = {}
+    known: dict[tuple[int, int], Hazard | None] = {}
     for run in blocks:
-        for lane, stream in enumerate(run.streams):
-            if id(stream) not in known:
-                known[id(stream)] = next(_reads(recorded, run, lane), None)
-        suspects = [known[id(stream)] for stream in run.streams]
+        keys = [(recorded.program.lanes[lane][0], id(stream)) for lane, stream in enumerate(run.streams)]
+        for lane, key in enumerate(keys):
+            if key not in known:
+                known[key] = next(_reads(recorded, run, lane), None)
+        suspects = [known[key] for key in keys]
         suspect = next((one for one in suspects if one is not None), None)
         if suspect is not None:
             hazard = _reaching(recorded, run, suspect)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
@@ -28,7 +28,7 @@ def _type(value: SSAValue) -> MemRefType[Attribute]:
 
 def _width(value: SSAValue) -> int:
     kind = value.type
-    return dtype(str(kind.element_type if isinstance(kind, MemRefType) else kind)).nbytes
+    return dtype(str(kind.element_type if isinstance(kind, (MemRefType, TensorType)) else kind)).nbytes
 
 
 def _up(value: int, unit: int) -> int:

@@ -4,10 +4,11 @@ Cube.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StringAttr
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
@@ -62,7 +63,22 @@ def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
     if axes:
         clauses["broadcast"] = axes
     make = hivm.elementwise_op(entry.hivm)
-    emit.insert(make(operands, [materialise(emit, target, op)], **clauses))
+    result = materialise(emit, target, op)
+    _check_known(op, [operand for operand in operands if isinstance(operand.type, MemRefType)], result)
+    emit.insert(make(operands, [result], **clauses))
+
+
+def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) -> None:
+    """Refuse an operand of constant size beside a result whose size only run time knows, or the other way round."""
+    assert isinstance(result.type, MemRefType)
+    for operand in operands:
+        assert isinstance(operand.type, MemRefType)
+        for axis, (size, wanted) in enumerate(zip(operand.type.get_shape(), result.type.get_shape(), strict=False)):
+            if size != 1 and (size == DYNAMIC_INDEX) != (wanted == DYNAMIC_INDEX):
+                one, other = "an operand", "the destination"
+                known, unknown = (other, one) if size == DYNAMIC_INDEX else (one, other)
+                raise refuse(op, f"{known} has {max(size, wanted)} elements along axis {axis}, and {unknown} a number of them"
+                             " that only run time knows", "T111", help="slice both alike")
 
 
 def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
