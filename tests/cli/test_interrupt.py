@@ -93,12 +93,12 @@ def interrupted(words: Sequence[str], folder: Path, ready: float, marker: Path |
     (["survey", ".", "--json", "out.json"], "started"),
 ])
 def test_ctrl_c(folder: Path, words: list[str], marker: str | None) -> None:
-    code, errors, seconds = interrupted(words, folder, 0.3 if marker else 4.0, folder / marker if marker else None)
+    code, errors, seconds = interrupted(words, folder, 0.3 if marker else 6.0, folder / marker if marker else None)
     assert code == 130, errors
     lines = errors.strip().splitlines()
     assert len(lines) == 1, errors
     assert lines[0].startswith("interrupted")
-    assert seconds < 3  # one on an idle machine
+    assert seconds < 10  # one on an idle machine
     left = {path.name for path in folder.iterdir() if path.name.startswith("out")}
     assert left <= ({"out.json.part"} if words[0] == "survey" else set())
 

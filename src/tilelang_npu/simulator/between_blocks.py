@@ -98,7 +98,7 @@ class _Check:
         self.found: dict[object, Hazard] = {}
         self._runs = {run.block: run for run in recorded.blocks}
         self._replayed: dict[int, Sequence[NDArray[Any] | None]] = {}
-        self._places: dict[int, list[tuple[int, int, Access, Footprint]]] = {}
+        self._places: dict[tuple[int, int], list[tuple[int, int, Access, Footprint]]] = {}
         accesses = [access for records in self.records for record in records for access in record.accesses
                     if access.memory == "gm" and access.buffer in memory.delta]
         self.written = any(access.writes for access in accesses)
@@ -112,9 +112,10 @@ class _Check:
 
     def _listed(self, lane: int, stream: Sequence[Event]) -> list[tuple[int, int, Access, Footprint]]:
         """The accesses of a stream to this memory: place among the GM offsets, place in the stream, access, footprint."""
-        known = self._places.get(id(stream))
+        key = id(self.records[lane]), id(stream)  # cores of both kinds may have equal streams
+        known = self._places.get(key)
         if known is None:
-            known = self._places[id(stream)] = list(self._list(self.records[lane], stream))
+            known = self._places[key] = list(self._list(self.records[lane], stream))
             for shape in {shape for _, _, _, shape in known}:
                 self.grain = gcd(self.grain, shape.element, *shape.strides)
         return known

@@ -89,7 +89,7 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
               *_joined([one for one in ordered if one.code == "S202" and one not in follows],
                        lambda one, two: _edge(one) == _edge(two)),
               *_joined([one for one in ordered if one.code == "S203"], _same_tensor),
-              *_joined([one for one in ordered if one.code == "S221"], _same_read)]
+              *_joined([one for one in ordered if one.code in ("S221", "S222")], _same_read)]
     for hazard, cause in follows.items():
         next(group for group in groups if cause in group).append(hazard)
     rest = []

@@ -7,13 +7,14 @@ from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
 
-Kind = Literal["RAW", "WAR", "WAW", "flag", "unwritten"]
+Kind = Literal["RAW", "WAR", "WAW", "flag", "unwritten", "left over"]
 _SAID = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
     "WAW": ("are written twice in no order", "write after write", ("write", "write")),
     "flag": ("", "", ("set", "set")),
     "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
+    "left over": ("are read though another buffer left them", "left over", ("read", "store")),
 }
 CODES = {
     "S201": "race inside a core",
@@ -24,6 +25,7 @@ CODES = {
     "S213": "flag with more sets outstanding than it counts",
     "S214": "flag that is set or waited for by two pipes in no order",
     "S221": "result of bytes that nothing wrote",
+    "S222": "result of bytes that another buffer left",
 }
 """What a sanitizer finds, by code."""
 _WIDTH = 60
@@ -61,12 +63,12 @@ class Hazard:
 
     Attributes:
         code: one of :data:`CODES`.
-        kind: read after write, write after read, write after write; ``flag``; or ``unwritten``.
-        first: the earlier op as the program is written; of a flag the set; of unwritten bytes the read.
-        second: the later one, None where there is none; of unwritten bytes the store that lets them out.
+        kind: read after write, write after read, write after write; ``flag``; ``unwritten``; or ``left over``.
+        first: the earlier op as the program is written; of a flag the set; of stale bytes the read.
+        second: the later one, None where there is none; of stale bytes the store that lets them out.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
         start, end: bytes that both touch lie in ``start..end-1``: of the memory, of GM counted from the tensor's start.
-        missing: what would order them; of a flag, what is wrong with it; of unwritten bytes, what depends on them.
+        missing: what would order them; of a flag, what is wrong with it; of stale bytes, what depends on them.
         block: the block it was found in.
         buffer: what the bytes belong to, by name; empty where no name is known.
         near: what stands there that nearly orders them.
@@ -100,14 +102,14 @@ class Hazard:
             head = f"flag[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
-            word = "stale" if self.kind == "unwritten" else "race"
+            word = "stale" if self.kind in ("unwritten", "left over") else "race"
             head = f"{word}[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
         sites = [site for site in (self.first, self.second) if site is not None]
         rows = [site.row(verb) for site, verb in zip(sites, verbs, strict=False)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [head, *("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)) + "  " + row[3]
                          for row in rows)]
-        if self.kind == "unwritten":
+        if self.kind in ("unwritten", "left over"):
             lines.append(f"  {self.missing}")
         elif self.kind != "flag":
             lines.append(f"  missing {self.missing}")

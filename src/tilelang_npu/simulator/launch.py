@@ -18,6 +18,7 @@ from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
+from tilelang_npu.simulator.left_over import find_left_over
 from tilelang_npu.simulator.numbers import NumberFinding
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.same_writes import without_same_writes
@@ -321,6 +322,7 @@ class Launch:
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)
             found += list(find_unwritten(self.recorded, self.distinct_blocks))
+            found += list(find_left_over(self.recorded, self.distinct_blocks))
         seen: dict[Any, Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)

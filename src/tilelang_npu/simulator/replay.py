@@ -17,6 +17,7 @@ from tilelang_npu.simulator.work import ScalarAccess
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.arguments import Bound, Parameter
+    from tilelang_npu.simulator.codegen.watched import Observer
     from tilelang_npu.simulator.program import Again, BlockRun, Recorded
 
 Arrays = Sequence[NDArray[Any] | None]
@@ -67,14 +68,15 @@ class Replay:
                 if after is not None:
                     self._bound = replace(self._bound, arrays=after.arrays)
 
-    def after(self, run: BlockRun, *, poison: int = POISON) -> Again | None:
+    def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None) -> Again | None:
         """What copies of the arrays hold when a block has run on them; None if it cannot run on made-up numbers.
 
         Args:
             run: the block's run; only the bytes that it accessed are copied.
             poison: the byte that fills on-chip memory at first.
+            observer: sees every op that writes before and behind it.
         """
-        return self._run(run.block, poison, self.spans(run))
+        return self._run(run.block, poison, self.spans(run), observer)
 
     def spans(self, run: BlockRun) -> dict[int, tuple[int, int]]:
         """Of each argument that a block accesses the first byte, and the one behind the last."""
@@ -92,10 +94,12 @@ class Replay:
                             found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
-    def _run(self, block: int, poison: int, spans: dict[int, tuple[int, int]] | None) -> Again | None:
+    def _run(self, block: int, poison: int, spans: dict[int, tuple[int, int]] | None,
+             observer: Observer | None = None) -> Again | None:
         recorded = self._recorded
         try:
-            return recorded.program.again(self._bound, block, recorded.count, poison=poison, spans=spans)
+            return recorded.program.again(self._bound, block, recorded.count, poison=poison, spans=spans,
+                                          observer=observer)
         except TileError as error:
             if not recorded.traced:
                 raise

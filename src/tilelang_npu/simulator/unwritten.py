@@ -16,7 +16,7 @@ from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Site
 from tilelang_npu.simulator.memory import POISON
-from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.simulator.program import Again, BlockRun, Recorded
 
 OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
@@ -69,7 +69,8 @@ def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
                     at = np.unravel_index(int((~view).argmax()), view.shape)
                     start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
                     end = start + int((~view).sum())
-                    yield Hazard("S221", "unwritten", _site(recorded, run, lane, place, record, access.pipe, access.name), None,
+                    site = site_of(recorded, run, lane, place, record, access.pipe, access.name)
+                    yield Hazard("S221", "unwritten", site, None,
                                  SPOKEN[access.memory], start, end, "", run.block, access.label)
                     view[...] = True
 
@@ -78,7 +79,14 @@ def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
     return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))
 
 
-def _site(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
+def site_of(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:
+    """An op of a block, for a report.
+
+    Args:
+        recorded, run, lane: the launch, the block and the core.
+        place: of the op's event in the core's stream.
+        record, pipe, operand: what is known of the op, and which of its accesses is meant.
+    """
     before = sum(number_of(event) == record.number for event in run.streams[lane][:place])
     return Site(record.mnemonic, record.location, pipe, recorded.program.core_ids(run.block)[lane].label, before, operand,
                 record.number)
@@ -86,8 +94,18 @@ def _site(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRe
 
 def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | None:
     """The suspect with the store of the first byte that depends on it; None where no byte does."""
+    return dependent(recorded, run, suspect, *(recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER)))
+
+
+def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again | None, second: Again | None) -> Hazard | None:
+    """A report with the store of the first byte in which two runs of a block differ; None where they do not.
+
+    Args:
+        recorded, run: the launch and the block.
+        suspect: the read whose bytes were different in the two runs.
+        first, second: what they left; None where it is not known.
+    """
     bound = recorded.bound
-    first, second = (recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER))
     if first is None or second is None:
         return None  # not decided: the replay says so
     if first.recorded != second.recorded:
@@ -120,5 +138,5 @@ def _writer(recorded: Recorded, run: BlockRun, buffer: int, byte: int) -> tuple[
                 where = footprint(access, event, offsets[position]).simplified()
                 position += 1
                 if access.writes and access.buffer == buffer and where.touches(byte):
-                    return _site(recorded, run, lane, place, record, access.pipe, access.name), access.label
+                    return site_of(recorded, run, lane, place, record, access.pipe, access.name), access.label
     return None, ""

@@ -28,7 +28,9 @@ def _pure(op: Operation) -> bool:
 
 
 def _key(op: Operation) -> tuple[object, ...]:
-    return (op.name, tuple(id(operand) for operand in op.operands), tuple(sorted(op.properties.items())),
+    """Equal for operations that have equal results. Two buffers of one address stay two: reports tell them by their names."""
+    name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
+    return (op.name, name, tuple(id(operand) for operand in op.operands), tuple(sorted(op.properties.items())),
             tuple(sorted(op.attributes.items())), tuple(result.type for result in op.results))
 
 

@@ -1,0 +1,88 @@
+"""Bytes of a buffer that are another one's, and the results that depend on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+ROWS, N = 8, 64
+
+
+def shared(loaded: int, summed: int, dtype: str, *, first: bool = True, own: bool = True) -> Any:
+    """The sum of a tile that lies where another one was before, and of which the first columns are loaded."""
+
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, N), dtype), Y: T.Tensor((ROWS, N), dtype), S: T.Tensor((ROWS, 1), dtype)):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            old = T.alloc_ub((ROWS, N), dtype)
+            new = T.alloc_ub((ROWS, N), dtype)
+            total = T.alloc_ub((ROWS, 1), dtype)
+            T.annotate_address({old: 0, new: 0, total: 16384})
+            if first:
+                T.copy(X, old)
+                T.tile.add(old, old, old)
+                T.copy(old, Y)
+            if own:
+                T.copy(X[0:ROWS, 0:loaded], new[0:ROWS, 0:loaded])
+            T.reduce_sum(new[0:ROWS, 0:summed], total, dim=-1)
+            T.copy(total, S)
+
+    return main
+
+
+def hazards(function: Any, dtype: str) -> list[Any]:
+    kernel = tilelang.compile(function, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    kernel(np.ones((ROWS, N), dtype), np.zeros((ROWS, N), dtype), np.zeros((ROWS, 1), dtype))
+    return kernel.last_launch.hazards
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("loaded", "summed", "found"), [(N, N, False), (48, 48, False), (48, N, True), (32, N, True)])
+def test_a_sum_over_more_than_was_loaded(dtype: str, loaded: int, summed: int, found: bool) -> None:
+    met = hazards(shared(loaded, summed, dtype), dtype)
+    assert bool(met) == found
+    if found:
+        (hazard,) = met
+        size = np.dtype(dtype).itemsize
+        assert (hazard.code, hazard.memory, hazard.buffer) == ("S222", "UB", "new")
+        assert (hazard.start, hazard.end) == (loaded * size, ROWS * N * size)
+        text = str(hazard)
+        assert "are read though another buffer left them" in text
+        assert "T.reduce_sum(new[0:ROWS, 0:summed], total, dim=-1)" in text
+        assert "T.copy(total, S)" in text
+        assert "old left them at line " in text
+        assert f"{ROWS * size} bytes of S depend on them" in text
+
+
+def test_bytes_that_nothing_wrote_are_told_as_such() -> None:
+    with pytest.warns(tilelang.TileWarning, match="S221"):  # what was left is NaN here, and is told without a sanitizer
+        (hazard,) = hazards(shared(48, N, "float32", first=False), "float32")
+    assert hazard.code == "S221"
+
+
+def test_one_buffer_under_another_name_is_meant() -> None:
+    """No byte of it is its own."""
+    assert hazards(shared(48, N, "float32", own=False), "float32") == []
+
+
+def test_nothing_comes_of_it() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((ROWS, N), "float32"), Y: T.Tensor((ROWS, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            old = T.alloc_ub((ROWS, N), "float32")
+            new = T.alloc_ub((ROWS, N), "float32")
+            T.annotate_address({old: 0, new: 0})
+            T.copy(X, old)
+            T.copy(old, X)
+            T.copy(X[0:ROWS, 0:48], new[0:ROWS, 0:48])
+            T.tile.exp(new, new)
+            T.copy(new[0:ROWS, 0:48], Y)
+
+    kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+    kernel(np.ones((ROWS, N), np.float32), np.zeros((ROWS, 48), np.float32))
+    assert [hazard.code for hazard in kernel.last_launch.hazards if hazard.code == "S222"] == []
