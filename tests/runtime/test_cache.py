@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,25 @@ def test_two_processes_write_one_entry(python: str) -> None:
     both = [subprocess.Popen([python, "-c", program]) for _ in range(2)]
     assert [process.wait(timeout=60) for process in both] == [0, 0]
     assert [file.suffix for file in cache.get_cache_dir().iterdir()] == [".gz"]
+
+
+def test_a_killed_process_leaves_a_usable_cache(python: str) -> None:
+    """Entries that were whole stay, what was being written is no entry, and clearing takes it away."""
+    program = (
+        "import itertools\nfrom tilelang_npu.runtime import cache\n"
+        "for turn in itertools.count():\n    cache.store(f'key{turn % 7}', {'text': 'y' * 300000})\n"
+    )
+    for _ in range(3):
+        process = subprocess.Popen([python, "-c", program])
+        deadline = time.monotonic() + 60
+        while not list(cache.get_cache_dir().glob("key*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.kill()
+        process.wait()
+    found = [cache.load(f"key{turn}") for turn in range(7)]
+    assert any(found)
+    assert all(entry is None or entry["text"] == "y" * 300000 for entry in found)
+    (cache.get_cache_dir() / ".key1.kernel.gz.abc.part").write_bytes(b"half")  # as a kill in the middle would leave it
+    cache.clear_cache()
+    assert list(cache.get_cache_dir().iterdir()) == []

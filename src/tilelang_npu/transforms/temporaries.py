@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.lifetimes import root_of
+from tilelang_npu.transforms.locations import location_of
 
 BLOCK = 32  # bytes
 REPEAT = 256  # bytes
@@ -22,7 +24,10 @@ REPEAT = 256  # bytes
 
 def _type(value: SSAValue) -> MemRefType[Attribute]:
     kind = value.type
-    assert isinstance(kind, MemRefType)
+    if not isinstance(kind, MemRefType):
+        raise TileError(f"scratch is given to operations on buffers, and this one works on {kind}", code="T602",
+                        location=location_of(value.owner) if isinstance(value.owner, Operation) else None,
+                        help="bufferise the module first")
     return kind
 
 

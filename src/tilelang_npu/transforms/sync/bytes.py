@@ -12,11 +12,13 @@ from functools import cached_property
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.lifetimes import slots_of
+from tilelang_npu.transforms.locations import location_of
 
 _THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
             hivm.BitcastOp)
@@ -96,7 +98,9 @@ def place_of(value: SSAValue) -> Place:
 
 def _constant(value: SSAValue) -> int:
     owner = value.owner
-    assert isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr), "planned addresses are constants"
+    if not (isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)):
+        raise TileError("synchronisation is inserted for addresses that are constants, and this one is computed", code="T602",
+                        location=location_of(owner) if isinstance(owner, Operation) else None, help="run plan-memory first")
     return int(owner.value.value.data)
 
 
