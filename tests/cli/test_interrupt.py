@@ -65,11 +65,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def hearing() -> None:
+    """Let a new process hear of SIGINT where this one, as a job in the background of a shell, does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupted(words: Sequence[str], folder: Path, ready: float, marker: Path | None = None) -> tuple[int, str, float]:
     """Start a command, send it SIGINT once it is at work, and give it time to end: exit code, errors, seconds."""
     environment = {**os.environ, "TILELANG_CACHE_DIR": str(folder / "cache")}
     process = subprocess.Popen([sys.executable, "-m", "tilelang_npu", *words], cwd=folder, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True, env=environment)
+                               stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=hearing)
     try:
         limit = time.monotonic() + 60
         while marker is not None and not marker.exists() and time.monotonic() < limit and process.poll() is None:
@@ -112,7 +117,8 @@ def test_python_gets_keyboard_interrupt(folder: Path) -> None:
                "    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
                "    try:\n        kernel(np.zeros(64, np.int32))\n"
                "    except KeyboardInterrupt:\n        print('caught')\n")
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+                          preexec_fn=hearing)
     assert done.stdout == "caught\ncaught\n", done.stderr
     assert done.stderr == ""
 
