@@ -180,7 +180,7 @@ CASES = {
         "waits for all its 60 blocks at once, but Ascend910B2 runs 48 side by side",), "T.sync_all()  # here\n", blocks=30),
     # -- loops that do not end -----------------------------------------------------------------------------------------
     "while whose condition never changes": Case("S305", (
-        "AIV0 never leaves this loop: nothing in it changes what its condition reads", "iteration 0"),
+        "AIV0 never leaves this loop: an iteration changes nothing", "iteration 256"),
         "while i < 5:  # here\n    T.tile.fill(x, 1.0)\n"),
     "while that goes back and forth": Case("S305", (
         "AIV0 never leaves this loop: every 2 iterations all is as it was",), "while i < 5:  # here\n    i = 1 - i\n"),
@@ -190,7 +190,7 @@ CASES = {
         "AIV0 never leaves this loop: an iteration changes nothing", "iteration 256"),
         "while i < 5:  # here\n    if i > 0:\n        i = i + 1\n"),
     "spinning on GM": Case("S305", (
-        "AIV0 never leaves this loop: nothing in it changes what its condition reads", "wait for with a flag"),
+        "AIV0 never leaves this loop: an iteration changes nothing", "wait for with a flag"),
                            "while B[0, 0] < 1.0:  # here\n    i = 0\n"),
     "while that only stops by a value it steps over": Case("S305", (
         "AIV0 never leaves this loop: every 5 iterations all is as it was",),

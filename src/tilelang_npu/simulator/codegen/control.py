@@ -165,6 +165,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     storage = {value.name for value in em.values.values() if isinstance(value, Local)}
     first, before_loop, em.written = len(em.records), em.written, set()
     read_before, em.looked = em.looked, set()
+    loaded_before, em.loaded = em.loaded, set()
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
@@ -191,7 +192,8 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     em.depth -= 1
     em.flush()
     if not em.stepwise:
-        memories = sorted(em.written - storage) if em.computes else []
+        # numbers steer the loop; of the memories count those that it takes numbers from
+        memories = sorted((em.written & em.loaded) - storage) if em.computes else []
         variables = [*(one.name for one in carried), *sorted(em.written & storage)]
         if any(isinstance(record.work, CrossSet | CrossWait) for record in em.records[first:]):
             em.line("guard.check(ev, bid, sid)", op)  # what other cores do meanwhile is not known here
@@ -201,6 +203,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
             em.line(f"{watch}(ev, ({''.join(f'{name}, ' for name in variables)}), "
                     f"({''.join(f'{name}, ' for name in memories)}))", op)
     em.written |= before_loop
+    em.loaded |= loaded_before
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):

@@ -128,6 +128,7 @@ class Emitter:
         self.atomic = "none"
         self.written: set[str] = set()
         self.looked: set[str] = set()
+        self.loaded: set[str] = set()
         self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
         self.homes: dict[Block, Scope] = {}
         self._events: list[str] = []

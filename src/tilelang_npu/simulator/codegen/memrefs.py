@@ -277,6 +277,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
         em.line(f"{name} = {source.name}[{_place(em, op, source, op.indices)}]")
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)
+        em.loaded.update(view.base.name for view in alternatives(place))
         em.record(op, "S", [Operand(place, reads=True, writes=False, pipe="S", name="memref")],
                   lambda slot: ScalarAccess(store=False))
         em.read(name, em.array(place))
