@@ -1,0 +1,54 @@
+"""The check without data says of whole kernels, and of kernels that lack a wait or a set, what a run with data says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from captured import KERNELS, captured, copies
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator import Launch, Program
+from tilelang_npu.simulator.static_check import check
+
+SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")
+MUTANTS = 5
+"""Ops that are taken out of each kernel, one at a time; benchmarks/mutation.py takes more."""
+
+
+def told(program: Program, arguments: list[Any], blocks: int) -> set[object]:
+    """What a run with data finds: hazards, or the code of the error that ends it."""
+    try:
+        return {hazard.key for hazard in Launch(program.run(copies(arguments), blocks=blocks)).hazards}
+    except TileError as error:
+        return {error.code}
+
+
+def checked(program: Program, arguments: list[Any], blocks: int) -> set[object]:
+    """What the check finds; it gets integers, because some are places, and zeros for all else."""
+    blank = [value if not isinstance(value, np.ndarray) or value.dtype.kind in "iu" else np.zeros_like(value)
+             for value in arguments]
+    done = check(program, blank, blocks)
+    return {error.code for error in done.errors} or {hazard.key for hazard in done.hazards}
+
+
+@pytest.mark.parametrize("script", KERNELS, ids=lambda path: path.stem)
+def test_the_check_says_what_a_run_says(script: Path) -> None:
+    first = captured(script)[0]
+    lines = first.text.split("\n")
+    program, blocks = first.launch.recorded.program, first.launch.blocks
+    assert checked(program, first.before, blocks) == told(program, first.before, blocks) == set()
+    if not program.global_sync:
+        blocks = min(blocks, 2)
+    places = [number for number, line in enumerate(lines) if SYNC.search(line)]
+    found = 0
+    for place in places[::max(1, len(places) // MUTANTS)]:
+        program = Program(parse_module("\n".join(lines[:place] + lines[place + 1:])))
+        wrong = told(program, first.before, blocks)
+        assert checked(program, first.before, blocks) == wrong, lines[place]
+        found += bool(wrong)
+    assert found, "no op that was taken out was missed"
