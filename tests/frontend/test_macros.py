@@ -138,7 +138,7 @@ def test_plain_helpers_run_natively(traced: Any) -> None:
         if target[3] > 4:
             target[3] = 0
 
-    operation = getattr(T.tile, "add")  # noqa: B009
+    operation = getattr(T.tile, "add")  # noqa: B009  (the way of access that is tested)
 
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):

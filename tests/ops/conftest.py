@@ -34,7 +34,7 @@ def _error_of(function: Any, dialect: str) -> TileError | None:
 
 
 @pytest.fixture
-def refusal(source: Any) -> Refusal:  # noqa: F811
+def refusal(source: Any) -> Refusal:  # noqa: F811  (the fixture imported above)
     """``refusal(lines, "T.vexp(a, d)", "npuir")``: the error that a statement below others is refused with.
 
     It is one of the expected codes, and stands at the statement's line of the user's file with a way out; its text has the
@@ -67,7 +67,7 @@ class Batch:
     Every call has its own target, so a batch says as much as many kernels, and is faster.
     """
 
-    def __init__(self, source: Callable[[str], Any], dialect: str) -> None:  # noqa: F811
+    def __init__(self, source: Callable[[str], Any], dialect: str) -> None:  # noqa: F811  (the fixture imported above)
         self.source, self.dialect = source, dialect
         self.arrays: dict[str, np.ndarray] = {}
         self.statements: list[str] = []
@@ -110,6 +110,6 @@ class Batch:
 
 
 @pytest.fixture
-def batch(source: Any) -> Callable[[str], Batch]:  # noqa: F811
+def batch(source: Any) -> Callable[[str], Batch]:  # noqa: F811  (the fixture imported above)
     """``batch("npuir")``: an empty batch of that dialect."""
     return lambda dialect: Batch(source, dialect)

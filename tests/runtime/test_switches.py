@@ -46,7 +46,7 @@ def test_a_switch_is_true_or_false(value: object) -> None:
 
 def test_pass_configs_is_a_dict() -> None:
     with pytest.raises(TileError) as caught:
-        resolve([PassConfigKey.TL_ASCEND_AUTO_SYNC], "ascendc", None)  # type: ignore[arg-type]
+        resolve([PassConfigKey.TL_ASCEND_AUTO_SYNC], "ascendc", None)  # type: ignore[arg-type]  # the mistake that is tested
     assert caught.value.code == "T705"
 
 

@@ -6,6 +6,7 @@ assembly takes care of it (``syn_instr_mode``, ``enable_nz2nd``, ``unit_flag[...
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Operation
 
 from tilelang_npu.errors import TileError
@@ -57,9 +58,10 @@ def _problem(op: Operation) -> str:
     if op.name == "hivm.hir.fixpipe":
         if "nz2dn" in str(op.properties.get("dma_mode", "")):
             return "has no dma_mode nz2dn on hivm.hir.fixpipe"
-        if op.properties["operandSegmentSizes"].get_values()[3]:  # type: ignore[attr-defined]
+        segments = op.properties["operandSegmentSizes"]
+        if isinstance(segments, DenseArrayBase) and segments.get_values()[3]:
             return "has no quant_scale on hivm.hir.fixpipe"
     modes = op.properties.get("unit_flag_mode")
-    if modes is not None and len(modes) > 1:  # type: ignore[arg-type]
+    if isinstance(modes, ArrayAttr) and len(modes) > 1:
         return f"takes only one unit flag on {op.name}"
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,12 +32,12 @@ _IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no ord
 _IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
 
 
-class Loops(Calls):
+class Loops(Calls, ABC):
     """Walks loops; the statements in them are a subclass's."""
 
+    @abstractmethod
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Walk the statements of a block."""
-        raise NotImplementedError
 
     @contextmanager
     def _inside(self, loop: Jumps) -> Iterator[None]:

@@ -337,14 +337,14 @@ class _Log:
     def show(self, number: int) -> None:
         """So far the configurations are compiled and timed."""
         if self.shown:
-            print(f"\r\033[Kautotune: {number + 1} of {self.total} configurations", end="", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"\r\033[Kautotune: {number + 1} of {self.total} configurations")
 
     def close(self) -> None:
         """No more will come."""
         if self.file is not None:
             self.file.close()
         if self.shown:
-            print("\r\033[K", end="", file=sys.stderr)  # noqa: T201
+            sys.stderr.write("\r\033[K")
 
 
 @contextmanager

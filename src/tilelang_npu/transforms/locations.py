@@ -24,7 +24,9 @@ def line_of(op: Operation) -> str:
     return f"line {where.line}" if where else "a compiler-made operation"
 
 
-def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (), help: str = "", label: str = "") -> TileError:  # noqa: A002
+def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (),
+           help: str = "",  # noqa: A002  (the word the message prints)
+           label: str = "") -> TileError:
     """The error that says ``op`` cannot be compiled, at the line it comes from."""
     return TileError(message, code=code, location=location_of(op), notes=notes, help=help, label=label)
 
