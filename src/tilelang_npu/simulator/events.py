@@ -7,13 +7,11 @@ order. Offsets stand apart so that blocks which do the same at other places of G
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from typing_extensions import Self
-
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import Location
 
 Event = int | tuple[int, ...]
 Stream = tuple[Event, ...]
@@ -147,24 +145,6 @@ class OpRecord:
     def gm_operands(self) -> int:
         """How many GM offsets each of its events has."""
         return sum(access.offset is None for access in self.accesses)
-
-
-class Bounded(list[Any]):
-    """Events of which there may be so many and no more.
-
-    Args:
-        most: how many.
-    """
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def __iadd__(self, events: Iterable[Any]) -> Self:  # type: ignore[misc]  # events are added to, never put together
-        if len(self) > self._most:
-            raise TileError(f"a block comes to no end: it has more than {self._most} ops", code="S306",
-                            help="where a loop ends when data says so, run it with data")
-        return super().__iadd__(events)
 
 
 def number_of(event: Event) -> int:

@@ -29,7 +29,7 @@ from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFuncti
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.endless import MOST_OPS
-from tilelang_npu.simulator.events import Bounded, Stream
+from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
 from tilelang_npu.simulator.replay import Replay
@@ -41,8 +41,6 @@ from tilelang_npu.target import chip as find_chip
 
 WORKSPACE_BYTES = 32768
 """Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
-BLOCK_EVENTS = 5_000_000
-"""Ops of a core's work on one block at which a trace gives up: where data end a loop, it may never end without them."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"
 MIX_1_1 = 31
@@ -214,7 +212,7 @@ class Program:
 
         Raises:
             TileError: T401 to T406, wrong arguments; S304, more blocks than can wait for each other; T502, an access outside of
-                its memory; S306, a block comes to no end.
+                its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
         """
         self._check_blocks(blocks)
         bound = bind(self.entry, args, blocks, self.workspace)
@@ -230,7 +228,7 @@ class Program:
             while chosen:
                 block = chosen.pop(0)
                 for lane in lanes:
-                    lane.events, lane.gm = Bounded(BLOCK_EVENTS), []
+                    lane.events, lane.gm = [], []
                     lane.tell(block)
                 runs.append(_finish(block, lanes, interned))
                 if most is not None and len(runs) == 1:
