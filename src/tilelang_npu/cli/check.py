@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.cli.compile_file import named, parted
-from tilelang_npu.cli.files import existing, read_text
+from tilelang_npu.cli.files import existing
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import chosen, execute
-from tilelang_npu.cli.sim import blocks_of, parameters_of
+from tilelang_npu.cli.sim import blocks_of, parameters_of, program_of, size_of
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
 from tilelang_npu.runtime.sanitizer import Sanitizer
-from tilelang_npu.runtime.targets import find_chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.arguments import Parameter
@@ -37,7 +36,7 @@ def add_to(commands: Any) -> None:
         description="With KERNEL, the script is imported, and KERNEL is a kernel or a @T.prim_func at its top level. Without,"
                     " the script runs as __main__, each launch of a kernel is checked in place of being run, and so computes"
                     " nothing; the script's assertions are left out, and what it prints goes to standard error. An .mlir file"
-                    " is checked as it is. Exit code 1 if something is found.",
+                    " is checked as `sim` runs it. Exit code 1 if something is found.",
     )
     parser.add_argument("file", metavar="FILE[:KERNEL]")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
@@ -52,20 +51,13 @@ def check(args: argparse.Namespace) -> int:
     """Check the kernels."""
     session = sanitizer_of(args, always=True)
     assert session is not None
-    sizes = dict(map(_size, args.size))
+    sizes = dict(map(size_of, args.size))
     if args.file.endswith(".mlir") or args.file == "-":
         return _text(args, session, sizes)
     if args.blocks is not None:
         raise TileError("--blocks is for .mlir files", code="T417", help="a script's kernels say how many blocks they launch")
     with chosen(chip=args.chip):
         return _script(args, Checker(session, sizes))
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, _, value = text.partition("=")
-    if not name.isidentifier() or not value.lstrip("-").isdigit():
-        raise TileError(f"cannot read the size {text!r}", code="T419", help="write it as M=128")
-    return name, int(value)
 
 
 # -- scripts -----------------------------------------------------------------------------------------------------------
@@ -118,13 +110,10 @@ def _without_assertions(tree: ast.AST) -> ast.AST:
 
 
 def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -> int:
-    from tilelang_npu.dialects.text import parse_module
-    from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.static_check import check as check_program
 
     try:
-        chip = None if args.chip is None else find_chip(args.chip, None)
-        program = Program(parse_module(read_text(args.file), args.file), chip)
+        program = program_of(args.file, args.chip)
         used: dict[str, int] = {}
         values = [_value(parameter, sizes, used) for parameter in parameters_of(program.entry)]
         blocks = args.blocks or blocks_of(program.entry, args.file)

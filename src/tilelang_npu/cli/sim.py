@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
     from tilelang_npu.runtime.tensors import Array
+    from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.arguments import Parameter
 
-__all__ = ["add_to", "blocks_of", "parameters_of", "sim"]
+__all__ = ["add_to", "blocks_of", "parameters_of", "program_of", "sim", "size_of"]
 
 
 def add_to(commands: Any) -> None:
@@ -33,14 +34,18 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "sim", help="run an .mlir file of HIVM",
         description="Run the kernel of an .mlir file and print its times. Its arguments come from .npy files in order, from"
-                    " an .npz file by name (or arr_0, arr_1, ... in order), or are made up from a seed.",
+                    " an .npz file by name (or arr_0, arr_1, ... in order), or are made up from a seed. A module without"
+                    " addresses and waits, or on tensors, goes through the passes first.",
     )
     parser.add_argument("file", metavar="FILE.mlir")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--args", metavar="A.npy", nargs="+", default=None, help="one file, or one number, per argument")
     source.add_argument("--npz", metavar="F.npz", help="the arguments in one file")
     source.add_argument("--seed", metavar="N", type=int, default=0, help="make up the arguments; default seed 0")
-    parser.add_argument("--blocks", metavar="N", type=int, help="blocks to launch; default: the file's hacc.block_dim")
+    parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
+                        help="for made-up arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
+    parser.add_argument("--blocks", metavar="N", type=int,
+                        help="blocks to launch; default: the file's hacc.block_dim, or 1 where no op asks for the block")
     parser.add_argument("--chip", metavar="NAME", help="the chip; default: the file's hacc.target, or Ascend910B2")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
@@ -52,12 +57,10 @@ def add_to(commands: Any) -> None:
 
 def sim(args: argparse.Namespace) -> int:
     """Run the file."""
-    from tilelang_npu.dialects.text import parse_module
-    from tilelang_npu.simulator import Launch, Numbers, Program
+    from tilelang_npu.simulator import Launch, Numbers
 
     session = sanitizer_of(args)
-    chip = None if args.chip is None else find_chip(args.chip, None)
-    program = Program(parse_module(read_text(args.file), args.file), chip)
+    program = program_of(args.file, args.chip)
     parameters = parameters_of(program.entry)
     values = _values(args, parameters)
     blocks = args.blocks or blocks_of(program.entry, args.file)
@@ -88,17 +91,35 @@ def sim(args: argparse.Namespace) -> int:
     return conclude(session, args.report)
 
 
-def blocks_of(entry: FuncOp, file: str) -> int:
-    """How many blocks a kernel says to launch.
+def program_of(file: str, chip: str | None) -> Program:
+    """The kernel of an .mlir file, in the form that runs: passes give it the addresses and waits that it lacks.
 
     Raises:
-        TileError: T807 it does not.
+        TileError: the text is not a module, or not one that can be run.
+    """
+    from tilelang_npu.dialects.text import parse_module
+    from tilelang_npu.runtime.foreign import runnable
+    from tilelang_npu.simulator import Program
+
+    found = None if chip is None else find_chip(chip, None)
+    return Program(runnable(parse_module(read_text(file), file), found), found)
+
+
+def blocks_of(entry: FuncOp, file: str) -> int:
+    """How many blocks a kernel says to launch; one where it does not say, and no op asks which block it is.
+
+    Raises:
+        TileError: T807 it does not say.
     """
     from xdsl.dialects.builtin import IntegerAttr
+
+    from tilelang_npu.dialects import hivm
 
     blocks = entry.attributes.get("hacc.block_dim")
     if isinstance(blocks, IntegerAttr):
         return blocks.value.data
+    if not any(isinstance(op, (hivm.GetBlockIdxOp, hivm.GetBlockNumOp)) for op in entry.walk()):
+        return 1
     msg = f"{file} does not say how many blocks to launch"
     raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
 
@@ -112,7 +133,21 @@ def parameters_of(entry: FuncOp) -> list[Parameter]:
     return [parameter for parameter in own if parameter.role == "user"]
 
 
+def size_of(text: str) -> tuple[str, int]:
+    """The name and the number of ``NAME=N``.
+
+    Raises:
+        TileError: T419 it is something else.
+    """
+    name, _, value = text.partition("=")
+    if not name.isidentifier() or not value.lstrip("-").isdigit():
+        raise TileError(f"cannot read the size {text!r}", code="T419", help="write it as M=128")
+    return name, int(value)
+
+
 def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
+    if args.size and (args.args is not None or args.npz is not None):
+        raise TileError("--size is for arguments that are made up", code="T419", help="the files have their sizes: remove it")
     if args.args is not None:
         _check_count(len(args.args), parameters)
         return [_read(text, parameter) for text, parameter in zip(args.args, parameters, strict=True)]
@@ -127,7 +162,11 @@ def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
                 raise TileError(msg, code="T808", help="name the arrays as the arguments, or arr_0, arr_1, ... in order")
             return [_typed(archive[key], parameter) for key, parameter in zip(keys, parameters, strict=True)]
     rng = np.random.default_rng(args.seed)
-    return [_made_up(parameter, rng) for parameter in parameters]
+    sizes, used = dict(map(size_of, args.size)), set[str]()
+    values = [_made_up(parameter, rng, sizes, used) for parameter in parameters]
+    for name in sizes.keys() - used:
+        raise TileError(f"the kernel has no dimension or number {name}", code="T419", help=f"remove --size {name}")
+    return values
 
 
 def _check_count(given: int, parameters: list[Parameter]) -> None:
@@ -164,8 +203,15 @@ def _typed(array: Array, parameter: Parameter) -> Any:
     return np.ascontiguousarray(array)
 
 
-def _made_up(parameter: Parameter, rng: np.random.Generator) -> Any:
-    if parameter.shape is None or min(parameter.shape, default=0) < 0:
-        msg = f"{parameter.spelled} does not say what to make up"
-        raise TileError(msg, code="T808", help="give the arguments with --args or --npz")
-    return supply(parameter.element, parameter.shape, TensorSupplyType.Auto, rng)
+def _made_up(parameter: Parameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str]) -> Any:
+    def size(name: str) -> int:
+        if name not in sizes:
+            msg = f"{parameter.spelled} does not say what to make up"
+            raise TileError(msg, code="T808", help=f"say --size {name}=N, or give the arguments with --args or --npz")
+        used.add(name)
+        return sizes[name]
+
+    if parameter.shape is None:
+        return parameter.element.numpy.type(size(parameter.name))
+    shape = [size(f"{parameter.name}_{axis}") if length < 0 else length for axis, length in enumerate(parameter.shape)]
+    return supply(parameter.element, shape, TensorSupplyType.Auto, rng)

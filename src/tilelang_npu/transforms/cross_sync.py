@@ -31,6 +31,7 @@ from tilelang_npu.transforms.sync.decision import Decision, event_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, colour
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.solve import solve_between
+from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
 
 _CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
 
@@ -88,7 +89,7 @@ class _Writer:
         return [event_decision(body, event) for body, order in self.solved for event in order.events]
 
     def _flag(self, body: BlockItems, event: Event) -> None:
-        emit, ffts = self.emit, self.function.body.block.args[0]
+        emit, ffts = self.emit, toolchain_argument(self.function, FFTS)
         (source, producer), (target, _) = _split(event.source), _split(event.target)
         with emit.after(body.items[event.set_after].op):
             emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))

@@ -6,7 +6,7 @@ Read ``PASSES`` as a table of contents: each line a pass, its stage name, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -40,6 +40,7 @@ from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.tidy import Tidy
+from tilelang_npu.transforms.toolchain_arguments import AddToolchainArguments
 from tilelang_npu.transforms.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
 
@@ -149,9 +150,17 @@ def stage_names(options: Options | None = None) -> list[str]:
     return ["tile", *(name for name, _ in _passes(options or Options()))]
 
 
+def foreign_passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
+    """The passes that take HIVM of other tools, without addresses and waits, to the form that runs."""
+    yield "add-toolchain-arguments", AddToolchainArguments()  # who supplies what is asked below
+    names = [name for name, _ in _passes(options)]
+    yield from list(_passes(options))[names.index("hivm-auto"):]
+
+
 def passes() -> dict[str, type[ModulePass]]:
     """Every pass by its own name, for running them one by one."""
-    return {made.name: type(made) for _, made in _passes(Options())}
+    options = Options()
+    return {made.name: type(made) for _, made in (*_passes(options), *foreign_passes(options))}
 
 
 def lower(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
@@ -166,10 +175,28 @@ def lower(module: ModuleOp, options: Options, observer: Observer | None = None) 
         TileError: the kernel cannot be compiled; the error names the line.
         InternalError: a pass left a module that does not verify.
     """
-    context = make_context()
     if observer is not None:
         observer("tile", module)
-    for name, made in _passes(options):
+    return _run(module, _passes(options), observer)
+
+
+def complete(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
+    """Take HIVM that somebody else wrote, without addresses and waits, to the form that runs, in place.
+
+    Args:
+        module: the module; it is changed.
+        options: what it is for.
+        observer: as for ``lower``.
+
+    Raises:
+        TileError, InternalError: as ``lower``.
+    """
+    return _run(module, foreign_passes(options), observer)
+
+
+def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:
+    context = make_context()
+    for name, made in named:
         try:
             made.apply(context, module)
         except (TileError, InternalError):

@@ -1,4 +1,4 @@
-"""Give every workspace of a mixed kernel its bytes in the workspace argument: ``memref_ext.alloc_workspace`` becomes a view.
+"""Give every workspace of a kernel its bytes in the workspace argument: ``memref_ext.alloc_workspace`` becomes a view.
 
 Each block has a part of its own, in which the workspaces stand one behind the other, each slot at a full L2 line; no
 bytes are shared. The host function that the runtime asks for the size of a part is written along. Runs after the flags
@@ -23,6 +23,7 @@ from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.host_functions import workspace_function
 from tilelang_npu.transforms.insert_sync import iteration
 from tilelang_npu.transforms.lifetimes import slots_of
+from tilelang_npu.transforms.toolchain_arguments import WORKSPACE, toolchain_argument
 
 LINE_BYTES = 512  # of the L2 (hardware.md 1.8)
 
@@ -53,9 +54,10 @@ def _place(function: func.FuncOp) -> int:
         block = emit.insert(arith.IndexCastOp(emit.insert(hivm.GetBlockIdxOp()).results[0], IndexType())).result
         base, offset = emit.mul(block, total), 0
         for op, kind, count in zip(workspaces, kinds, slots, strict=True):
+            pool = toolchain_argument(function, WORKSPACE)
             elements = _slot_bytes(kind) // dtype(str(kind.element_type)).nbytes
             whole: MemRefType[Attribute] = MemRefType(kind.element_type, [count, elements], memory_space=kind.memory_space)
-            ring: SSAValue = emit.insert(memref.ViewOp(entry.args[2], emit.value(emit.add(base, offset)), [], whole)).results[0]
+            ring: SSAValue = emit.insert(memref.ViewOp(pool, emit.value(emit.add(base, offset)), [], whole)).results[0]
             ring.name_hint = op.results[0].name_hint
             rings.append(ring)
             offset += _slot_bytes(kind) * count
@@ -113,6 +115,6 @@ class PlanWorkspace(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
-            if is_mixed(function):
+            if is_mixed(function) or any(isinstance(inner, memref_ext.AllocWorkspaceOp) for inner in function.walk()):
                 made: Operation = workspace_function(function.sym_name.data, _place(function))
                 Rewriter().insert_op(made, InsertPoint.before(function))

@@ -25,6 +25,7 @@ from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.host_functions import task_type_function
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.tidy import tidy_function
+from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
 
 _SPOKEN = {"AIC": "Cube", "AIV": "Vector"}
 TASK_ONE_VECTOR, TASK_TWO_VECTORS = 31, 32  # hivm.md 1.4
@@ -123,7 +124,7 @@ class SplitCores(ModulePass):
                 two = any(isinstance(inner, hivm.GetSubBlockIdxOp) for inner in function.walk())
                 first = function.body.block.first_op
                 assert first is not None
-                base = hivm.SetFftsBaseAddrOp(function.body.block.args[0])
+                base = hivm.SetFftsBaseAddrOp(toolchain_argument(function, FFTS))
                 base.location = function.location
                 Rewriter().insert_op(base, InsertPoint.before(first))
                 task = task_type_function(function.sym_name.data, TASK_TWO_VECTORS if two else TASK_ONE_VECTOR)

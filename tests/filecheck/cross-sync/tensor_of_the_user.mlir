@@ -7,7 +7,7 @@
 // CHECK-NEXT: hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE3>, <PIPE_S>] flag = 0
 // CHECK-NEXT: hivm.hir.nd2nz
 // OFF-NOT:    sync_block
-func.func @k(%ffts: i64, %lock: memref<?xi8, #hivm.address_space<gm>>, %ws: memref<?xi8, #hivm.address_space<gm>>, %scratch: memref<16x16xf16, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
+func.func @k(%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}, %lock: memref<?xi8, #hivm.address_space<gm>>, %ws: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<workspace>}, %scratch: memref<16x16xf16, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
   %u = memref.alloc() : memref<16x16xf16, #hivm.address_space<ub>>
   %a = memref.alloc() : memref<1x1x16x16xf16, #hivm.address_space<cbuf>>
   hivm.hir.store ins(%u : memref<16x16xf16, #hivm.address_space<ub>>) outs(%scratch : memref<16x16xf16, #hivm.address_space<gm>>)

@@ -8,7 +8,7 @@
 // CHECK-NEXT:   %[[TURN:.*]] = arith.remui %[[I]], %c2
 // CHECK-NEXT:   %[[OFFSET:.*]] = arith.muli %[[TURN]], %c256
 // CHECK-NEXT:   memref.reinterpret_cast %[[RING]] to offset: [%[[OFFSET]]], sizes: [16, 16]
-func.func @k(%ffts: i64, %lock: memref<?xi8, #hivm.address_space<gm>>, %ws: memref<?xi8, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
+func.func @k(%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}, %lock: memref<?xi8, #hivm.address_space<gm>>, %ws: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<workspace>}) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

@@ -7,7 +7,7 @@
 // CHECK-NOT:     hivm.hir.pipe_barrier
 // CHECK-NOT:     hivm.tcore_type
 // CHECK:         hivm.hir.vrelu
-func.func @k(%ffts: i64, %g: memref<16x16xf32, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
+func.func @k(%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}, %g: memref<16x16xf32, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
   %c = memref.alloc() : memref<1x1x16x16xf32, #hivm.address_space<cc>>
   %u = memref.alloc() : memref<16x16xf32, #hivm.address_space<ub>>
   hivm.hir.pipe_barrier[<PIPE_ALL>] {hivm.tcore_type = #hivm.tcore_type<CUBE>}

@@ -10,7 +10,7 @@
 // CHECK:         memref.store
 // CHECK:         memref.load
 // CHECK:         hivm.hir.vrelu
-func.func @k(%ffts: i64, %g: memref<16x16xf32, #hivm.address_space<gm>>, %n: i1) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
+func.func @k(%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}, %g: memref<16x16xf32, #hivm.address_space<gm>>, %n: i1) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<MIX>} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %c = memref.alloc() : memref<1x1x16x16xf32, #hivm.address_space<cc>>
