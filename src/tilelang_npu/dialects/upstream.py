@@ -25,6 +25,7 @@ FORMATS = {
     "memref.copy": "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
     "memref.cast": _CAST,
     "memref.memory_space_cast": _CAST,
+    "tensor.empty": "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
 }
 """Assembly formats of ops that xDSL writes in generic form, by op name."""
 

@@ -189,9 +189,13 @@ def complete(module: ModuleOp, options: Options, observer: Observer | None = Non
         observer: as for ``lower``.
 
     Raises:
-        TileError, InternalError: as ``lower``.
+        TileError: a pass refuses the module, or (T508) trips over it: it breaks what a pass takes for given.
     """
-    return _run(module, foreign_passes(options), observer)
+    try:
+        return _run(module, foreign_passes(options), observer)
+    except InternalError as error:
+        msg = f"this module cannot be given addresses and waits: {error}"
+        raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
 
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:

@@ -23,6 +23,7 @@ from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.host_functions import workspace_function
 from tilelang_npu.transforms.insert_sync import iteration
 from tilelang_npu.transforms.lifetimes import slots_of
+from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.toolchain_arguments import WORKSPACE, toolchain_argument
 
 LINE_BYTES = 512  # of the L2 (hardware.md 1.8)
@@ -74,7 +75,9 @@ def _use_slot(emit: Emitter, workspace: memref_ext.AllocWorkspaceOp, ring: SSAVa
     with emit.before(workspace):
         offset: Value = 0
         if count > 1:
-            assert isinstance(loop, scf.ForOp), "slots alternate with the loop around the workspace"
+            if not isinstance(loop, scf.ForOp):
+                raise refuse(workspace, "the slots of a workspace alternate with the loop around it, and it stands in none",
+                             "T508", help="remove its hivm.multi_buffer, or allocate it in the loop")
             offset = emit.mul(emit.modulo(iteration(emit, loop), count), elements)
         strides = [stride or 1 for stride in kind.get_strides() or ()]
         layout = StridedLayoutAttr(strides, offset if isinstance(offset, int) else None)

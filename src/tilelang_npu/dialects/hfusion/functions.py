@@ -1,0 +1,186 @@
+"""HFusion's ops that are functions of tensors: no ``outs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, SymbolNameConstraint, TensorType, i64
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, var_operand_def, var_result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS
+
+
+def _function(name: str, doc: str, *, clauses: str = "", ins: bool = False, **attributes: Any) -> type[DialectOp]:
+    """The class of a function of tensors with one result or several."""
+    sources = "`ins` `(` $src `:` type($src) `)`" if ins else "$src attr-dict `:` type($src)"
+    fields: dict[str, Any] = {
+        "name": f"hfusion.{name}", "__doc__": doc, "__module__": __name__, "src": var_operand_def(), "result": var_result_def(),
+        **attributes, "assembly_format": f"{sources}{clauses}{' attr-dict' if ins else ''} `->` type($result)"}
+    return operation()(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
+
+
+_ALONG = " `cum_dims` `=` $cum_dims `reverse` `=` $reverse"
+FlipOp = _function("flip", "An axis reversed.", clauses=" `flip_axis` `=` $flip_axis", flip_axis=prop_def(NUMBER))
+InterleaveOp = _function("interleave", "The elements of two tensors in turn.")
+SCANS = tuple(_function(name, doc, clauses=_ALONG, cum_dims=prop_def(NUMBERS), reverse=prop_def(BOOL)) for name, doc in (
+    ("cumsum", "Sums so far."), ("cumprod", "Products so far."), ("cummax", "Largest so far."), ("cummin", "Smallest so far.")))
+SortOp = _function("sort", "An axis sorted.", clauses=" `descending` `=` $descending `sort_axis` `=` $sort_axis", ins=True,
+                   descending=prop_def(BOOL), sort_axis=prop_def(NUMBER))
+_PLAIN = tuple(_function(name, doc) for name, doc in (
+    ("isinf", "Whether each element is infinite."), ("isnan", "Whether each element is a NaN."),
+    ("isfinite", "Whether each element is finite."), ("erfinv", "The inverse of erf."), ("hypot", "The hypotenuse."),
+    ("nextafter", "The next float towards another."), ("cyl_bessel_i0", "The modified Bessel function of order 0."),
+    ("signbit", "Whether each element has its sign set.")))
+
+
+@operation()
+class DeinterleaveOp(DialectOp):
+    """The elements at even places (channel 0), at odd ones (channel 1), or both."""
+
+    name = "hfusion.deinterleave"
+    src = operand_def(TensorType)
+    channel_index = prop_def(NUMBER)
+    result = var_result_def(TensorType)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read ``%a channel<0> : T -> T``."""
+        src = parser.parse_unresolved_operand()
+        parser.parse_keyword("channel")
+        with parser.in_angle_brackets():
+            index = -1 if parser.parse_optional_keyword("all") is not None else parser.parse_integer()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        parser.parse_punctuation("->")
+        results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        return cls.build(operands=[parser.resolve_operand(src, type_)], result_types=[results],
+                         properties={"channel_index": IntegerAttr(index, i64)}, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the same."""
+        index = self.channel_index.value.data
+        printer.print_string(" ")
+        printer.print_ssa_value(self.src)
+        printer.print_string(f" channel<{'all' if index < 0 else index}>")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
+        printer.print_string(" -> ")
+        printer.print_list(self.result, lambda value: printer.print_attribute(value.type))
+
+
+class _Product(DialectOp):
+    """Base of the products with twice the bits; text has one type for all."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read ``%a, %b : T``."""
+        sources = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        return cls.build(operands=[parser.resolve_operand(source, type_) for source in sources], result_types=[type_, type_],
+                         attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the same."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operands[0].type)
+
+
+@operation()
+class MulExtOp(_Product):
+    """Low and high half of signed products."""
+
+    name = "hfusion.mulext"
+    lhs = operand_def()
+    rhs = operand_def()
+    low = result_def()
+    high = result_def()
+
+
+@operation()
+class MulExtUIOp(_Product):
+    """Low and high half of unsigned products."""
+
+    name = "hfusion.mulextui"
+    lhs = operand_def()
+    rhs = operand_def()
+    low = result_def()
+    high = result_def()
+
+
+@operation()
+class HistogramOp(DialectOp):
+    """How often each number below a bound occurs, where a mask is set."""
+
+    name = "hfusion.histogram"
+    input = operand_def()
+    num_bins = prop_def(IntegerAttr[I64])
+    mask = opt_operand_def()
+    output = result_def()
+    assembly_format = ("$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)")
+
+
+@operation()
+class PrintOp(DialectOp):
+    """Print a value behind a text."""
+
+    name = "hfusion.print"
+    prefix = prop_def(StringAttr)
+    hex = prop_def(BOOL)
+    args_ = var_operand_def()
+    assembly_format = "$prefix attr-dict $args_ `:` type($args_)"
+
+
+@operation()
+class AssertOp(DialectOp):
+    """Stop with a text where a value does not hold."""
+
+    name = "hfusion.assert"
+    msg = prop_def(StringAttr)
+    args_ = var_operand_def()
+    assembly_format = "$msg attr-dict $args_ `:` type($args_)"
+
+
+@operation()
+class BarrierOp(DialectOp):
+    """Wait for everything before."""
+
+    name = "hfusion.barrier"
+    assembly_format = "attr-dict"
+
+
+@operation()
+class SymbolicDimOp(DialectOp):
+    """A size that has a name."""
+
+    name = "hfusion.symbolic_dim"
+    symbolName = prop_def(SymbolNameConstraint())
+    result = result_def()
+    assembly_format = "$symbolName attr-dict `:` type($result)"
+
+
+def _as_in_hivm(name: str, cls: type[DialectOp]) -> type[DialectOp]:
+    """An op that has the operands, rules and text of the one of HIVM, and no pipe."""
+    made = type(cls.__name__, (cls,), {"name": f"hfusion.{name}", "__doc__": cls.__doc__, "__module__": __name__, "PIPES": ()})
+    assert issubclass(made, DialectOp)
+    return made
+
+
+_MIRRORED = tuple(_as_in_hivm(name, cls) for name, cls in (
+    ("gather_load", hivm.GatherLoadOp), ("scatter_store", hivm.ScatterStoreOp), ("indirect_load", hivm.IndirectLoadOp),
+    ("indirect_store", hivm.IndirectStoreOp), ("stride_load", hivm.StrideLoadOp), ("stride_store", hivm.StrideStoreOp),
+    ("embedding_gather", hivm.EmbeddingGatherOp), ("gatherT", hivm.GatherTOp), ("index_put", hivm.IndexPutOp),
+    ("scatterT", hivm.ScatterTOp)))
+FUNCTIONS: tuple[type[DialectOp], ...] = (
+    FlipOp, InterleaveOp, *SCANS, SortOp, *_PLAIN, DeinterleaveOp, MulExtOp, MulExtUIOp, HistogramOp, PrintOp, AssertOp,
+    BarrierOp, SymbolicDimOp, *_MIRRORED)

@@ -1,0 +1,148 @@
+"""HFusion's ops with ``ins`` and ``outs``, and the text that they share with linalg's named ops.
+
+They compute on tensors, or on buffers in place. The body that MLIR makes of a name is left out, as in its custom form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
+
+from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.hfusion.enums import (
+    AtomicKindAttr,
+    BinaryFnAttr,
+    CompareFnAttr,
+    ReduceWithIndexKindAttr,
+    RoundModeAttr,
+    TernaryFnAttr,
+    TypeFnAttr,
+    UnaryFnAttr,
+    UnsignedModeAttr,
+)
+from tilelang_npu.dialects.hivm.structured import StructuredOp, results_for
+
+OpT = TypeVar("OpT", bound=DialectOp)
+BOOL = IntegerAttr.constr(i1)
+NUMBER = IntegerAttr.constr(i64)
+NUMBERS = DenseArrayBase.constr(i64)
+INS_OUTS = "`ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
+RESULT = " (`->` type($result)^)?"
+
+
+class NamedOp(StructuredOp):
+    """Base of the ops that are a name, what they read, what they write, and attributes."""
+
+    def __init__(self, inputs: Any, outputs: Any, **properties: Attribute) -> None:
+        """Make the op.
+
+        Args:
+            inputs: what it reads: tensors, buffers or scalars.
+            outputs: where its results go; it has a result for each that is a tensor.
+            properties: its own attributes.
+        """
+        IRDLOperation.__init__(self, operands=[list(inputs), list(outputs)], result_types=[results_for(*outputs)],
+                               properties=properties)
+
+
+def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = RESULT, **attributes: Any) -> type[NamedOp]:
+    """The class of a named op.
+
+    Args:
+        name: of the op, with its dialect.
+        doc: what it computes.
+        head, tail: what its text has in front of ``ins`` and behind ``outs``.
+        result: how its text ends.
+        attributes: definitions of its properties; those that the toolchain has a default for may be left out.
+    """
+    fields: dict[str, Any] = {
+        "name": name, "__doc__": doc, "__module__": __name__,
+        "src": var_operand_def(), "dst": var_operand_def(), "result": var_result_def(),
+        "irdl_options": (AttrSizedOperandSegments(as_property=True),), **attributes,
+        "assembly_format": f"attr-dict {head} {INS_OUTS}{tail}{result}"}
+    return operation()(type(name.rpartition(".")[2].title().replace("_", "") + "Op", (NamedOp,), fields))
+
+
+UnaryOp = named(
+    "hfusion.elemwise_unary", "A function of each element.",
+    fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+BinaryOp = named(
+    "hfusion.elemwise_binary", "A function of each two elements.",
+    fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+TernaryOp = named(
+    "hfusion.elemwise_ternary", "A function of each three elements.",
+    fun=opt_prop_def(TernaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+CompareOp = named(
+    "hfusion.compare", "A comparison of each two elements.",
+    compare_fn=opt_prop_def(CompareFnAttr))
+SelectOp = named("hfusion.select", "The second or the third input, as the first says.")
+CastOp = named(
+    "hfusion.cast", "A conversion of each element to another type.",
+    round_mode=opt_prop_def(RoundModeAttr),
+    enable_overflow=opt_prop_def(BOOL), enable_saturate=opt_prop_def(BOOL),
+    cast=opt_prop_def(TypeFnAttr),
+    unsigned_mode=opt_prop_def(UnsignedModeAttr))
+BitcastOp = named("hfusion.bitcast", "The bits of each element read as another type.")
+LoadOp = named("hfusion.load", "A copy from global memory.")
+StoreOp = named("hfusion.store", "A copy to global memory.", atomic_kind=opt_prop_def(AtomicKindAttr))
+GroupMatmulOp = named("hfusion.group_matmul", "A product per expert, of as many rows as a table says.")
+GatherOp = named("hfusion.gather", "The elements that indices name along an axis.", tail=" `axis` `=` $axis",
+                 axis=prop_def(NUMBER))
+GatherMaskOp = named("hfusion.gather_mask", "The elements where a mask is set, and how many they are.",
+                     result=" (`->` `(` type($result)^ `)`)?")
+ReduceWithIndexOp = named(
+    "hfusion.reduce_with_index", "The extreme along an axis, and where it stands.", head="$reduce_kind",
+    tail=" `dimensions` `=` $dimensions",
+    reduce_kind=prop_def(ReduceWithIndexKindAttr), dimensions=prop_def(NUMBERS),
+    tie_break_left=opt_prop_def(BOOL), unsigned_src=opt_prop_def(BOOL))
+_CONV: dict[str, Any] = {key: opt_prop_def(IntegerAttr.constr(i32)) for key in ("stride", "padding", "dilation", "groups")}
+CONVOLUTIONS = tuple(named(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", **_CONV) for axes in (1, 2, 3))
+MatmulMxOp = named("hfusion.matmul_mx", "A product of scaled small floats.",
+                   lhsFormat=opt_prop_def(IntegerAttr), rhsFormat=opt_prop_def(IntegerAttr))
+AtomicCasOp = named("hfusion.atomic_cas", "Replace what is there where it is what is expected.")
+AtomicRmwOp = named("hfusion.atomic_rmw", "Combine what is there with new values.", tail=" `atomic_kind` `=` $atomic_kind",
+                    atomic_kind=prop_def(AtomicKindAttr))
+
+
+@operation()
+class AtomicXchgOp(StructuredOp):
+    """Exchange what is there with new values, where a mask is set."""
+
+    name = "hfusion.atomic_xchg"
+    src = var_operand_def()
+    dst = var_operand_def()
+    mask = var_operand_def()
+    result = var_result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = f"attr-dict {INS_OUTS} (`mask` `(` $mask^ `:` type($mask) `)`)?{RESULT}"
+
+
+@operation()
+class ArangeOp(StructuredOp):
+    """The offset, and a stride for each step along an axis."""
+
+    name = "hfusion.arange"
+    offset = opt_operand_def(IndexType())
+    strides = var_operand_def(IndexType())
+    dst = var_operand_def()
+    result = var_result_def()
+    INS: ClassVar[tuple[str, ...]] = ("offset", "strides")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = ("attr-dict (`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` `outs` `(` $dst `:` type($dst) `)`"
+                       + RESULT)
+
+
+STRUCTURED: tuple[type[DialectOp], ...] = (
+    UnaryOp, BinaryOp, TernaryOp, CompareOp, SelectOp, CastOp, BitcastOp, LoadOp, StoreOp, GroupMatmulOp, GatherOp,
+    GatherMaskOp, ReduceWithIndexOp, *CONVOLUTIONS, MatmulMxOp, AtomicCasOp, AtomicRmwOp, AtomicXchgOp, ArangeOp)

@@ -1,0 +1,219 @@
+"""The ops of linalg as LLVM 19 writes them, where xDSL has none or makes a body that does not fit mixed element types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
+from xdsl.dialects.linalg import Linalg as _Upstream
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_attr_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from tilelang_npu.dialects.attribute_kinds import EnumAttr
+from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
+
+_Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
+
+
+@irdl_attr_definition
+class UnaryFnAttr(EnumAttr):
+    """What ``elemwise_unary`` computes."""
+
+    name = "linalg.unary_fn"
+    CASES: ClassVar[Mapping[str, int]] = {word: number for number, word in enumerate(
+        ("exp", "log", "abs", "ceil", "floor", "negf", "reciprocal", "round", "sqrt", "rsqrt", "square", "tanh", "erf"))}
+
+
+@irdl_attr_definition
+class BinaryFnAttr(EnumAttr):
+    """What ``elemwise_binary`` computes."""
+
+    name = "linalg.binary_fn"
+    CASES: ClassVar[Mapping[str, int]] = {word: number for number, word in enumerate(
+        ("add", "sub", "mul", "div", "div_unsigned", "max_signed", "min_signed", "max_unsigned", "min_unsigned", "powf"))}
+
+
+@irdl_attr_definition
+class TypeFnAttr(EnumAttr):
+    """How operands are converted to the type of the result."""
+
+    name = "linalg.type_fn"
+    CASES: ClassVar[Mapping[str, int]] = {"cast_signed": 0, "cast_unsigned": 1}
+
+
+UnaryOp = named("linalg.elemwise_unary", "A function of each element.",
+                fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+BinaryOp = named("linalg.elemwise_binary", "A function of each two elements.",
+                 fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+PRODUCTS = tuple(named(f"linalg.{name}", doc, cast=opt_prop_def(TypeFnAttr)) for name, doc in (
+    ("matmul", "A product added to what is there."), ("matmul_transpose_a", "With the first operand transposed."),
+    ("matmul_transpose_b", "With the second operand transposed."), ("batch_matmul", "A product per batch."),
+    ("batch_matmul_transpose_a", "Per batch, with the first operand transposed."),
+    ("batch_matmul_transpose_b", "Per batch, with the second operand transposed.")))
+
+
+class _WithPayload(DialectOp):
+    """Base of the ops whose body may be written as the one op in it: ``{ arith.addf }``."""
+
+    ACCUMULATES: ClassVar[bool]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read both forms."""
+        payload: tuple[type[Operation], dict[str, Attribute]] | None = None
+        if parser.parse_optional_punctuation("{") is not None:
+            name = parser.parse_identifier()
+            op_type = parser.ctx.get_optional_op(name)
+            if op_type is None:
+                parser.raise_error(f"unknown op {name}")
+            payload = (op_type, parser.parse_optional_attr_dict())
+            parser.parse_punctuation("}")
+        ins, outs = _group(parser, "ins"), _group(parser, "outs")
+        properties = _dimensions(parser) if cls.ACCUMULATES else {}
+        attributes = parser.parse_optional_attr_dict()
+        if payload is None:
+            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+            body = parser.parse_region(arguments)
+        else:
+            body = _body(payload, ins, outs, accumulates=cls.ACCUMULATES)
+        types = [out.type for out in outs if isinstance(out.type, TensorType)]
+        if parser.parse_optional_punctuation("->") is not None:
+            parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        return cls.build(operands=[ins, outs if cls.ACCUMULATES else outs[0]], result_types=[types], regions=[body],
+                         properties=properties, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the short form where it says all."""
+        src: Sequence[SSAValue] = self.operands[:self._inputs()]
+        dst: Sequence[SSAValue] = self.operands[self._inputs():]
+        body = self.regions[0]
+        short = _short(body, accumulates=self.ACCUMULATES)
+        if short is not None:
+            printer.print_string(f" {{ {short.name}")
+            printer.print_op_attributes({name: value for name, value in {**short.properties, **short.attributes}.items()
+                                         if str(value) not in ("#arith.fastmath<none>", "#arith.overflow<none>")})
+            printer.print_string(" }")
+        for word, values in (("ins", src), ("outs", dst)):
+            printer.print_string(f" {word}(")
+            printer.print_list(values, printer.print_ssa_value)
+            printer.print_string(" : ")
+            printer.print_list(values, lambda value: printer.print_attribute(value.type))
+            printer.print_string(")")
+        dimensions = self.properties.get("dimensions")
+        if isinstance(dimensions, DenseArrayBase):
+            printer.print_string(" dimensions = [")
+            printer.print_list(dimensions.get_values(), lambda axis: printer.print_string(str(axis)))
+            printer.print_string("]")
+        printer.print_op_attributes(self.attributes)
+        if short is None:
+            printer.print_string(" (")
+            printer.print_list(body.block.args, printer.print_block_argument)
+            printer.print_string(") ")
+            printer.print_region(body, print_entry_block_args=False)
+
+    def _inputs(self) -> int:
+        """How many operands are read."""
+        raise NotImplementedError
+
+
+def _group(parser: Parser, word: str) -> list[SSAValue]:
+    parser.parse_keyword(word)
+    with parser.in_parens():
+        values = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    return list(parser.resolve_operands(values, types, parser.pos))
+
+
+def _dimensions(parser: Parser) -> dict[str, Attribute]:
+    parser.parse_keyword("dimensions")
+    parser.parse_punctuation("=")
+    axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    return {"dimensions": DenseArrayBase.from_list(i64, axes)}
+
+
+def _element(value: SSAValue) -> Attribute:
+    element: Attribute = getattr(value.type, "element_type", value.type)
+    return element
+
+
+def _body(payload: tuple[type[Operation], dict[str, Attribute]], ins: list[SSAValue], outs: list[SSAValue], *,
+          accumulates: bool) -> Region:
+    """The body that a short form stands for: with an accumulator, which comes first, or with the inputs alone."""
+    op_type, given = payload
+    block = Block(arg_types=[_element(value) for value in (*ins, *(outs if accumulates else ()))])
+    operands = [*block.args[len(ins):], *block.args[:len(ins)]] if accumulates else list(block.args)
+    definition = op_type.get_irdl_definition() if issubclass(op_type, IRDLOperation) else None
+    names = definition.properties.keys() if definition is not None else ()
+    properties: dict[str, Any] = {name: value for name, value in given.items() if name in names}
+    made = op_type.create(operands=operands, result_types=[_element(outs[0])], properties=properties,
+                          attributes={name: value for name, value in given.items() if name not in names})
+    block.add_ops([made, _Yield(*made.results)])
+    return Region(block)
+
+
+def _short(body: Region, *, accumulates: bool) -> Operation | None:
+    """The only op of a body, if its operands are the arguments in the order of the short form."""
+    block = body.block
+    ops = list(block.ops)
+    if len(ops) != 2 or not isinstance(ops[1], _Yield) or list(ops[1].operands) != list(ops[0].results):
+        return None
+    arguments: list[SSAValue] = list(block.args)
+    if accumulates:
+        half = len(arguments) // 2
+        arguments = [*arguments[half:], *arguments[:half]]
+    fits = list(ops[0].operands) == arguments and not ops[0].regions and len(ops[0].results) == 1
+    return ops[0] if fits and ops[0].results[0].type == arguments[0].type else None
+
+
+@operation()
+class ReduceOp(_WithPayload):
+    """Axes folded with a body, from what is there."""
+
+    name = "linalg.reduce"
+    src = var_operand_def()
+    dst = var_operand_def()
+    result = var_result_def(TensorType)
+    combiner = region_def("single_block")
+    dimensions = prop_def(NUMBERS)
+    ACCUMULATES: ClassVar[bool] = True
+    irdl_options = (SameVariadicOperandSize(),)
+
+    def _inputs(self) -> int:
+        return len(self.operands) // 2
+
+
+@operation()
+class MapOp(_WithPayload):
+    """A body on each element."""
+
+    name = "linalg.map"
+    src = var_operand_def()
+    dst = operand_def()
+    result = var_result_def(TensorType)
+    mapper = region_def("single_block")
+    ACCUMULATES: ClassVar[bool] = False
+
+    def _inputs(self) -> int:
+        return len(self.operands) - 1
+
+
+_OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp)
+_NAMES = {op.name for op in _OURS}
+Linalg = Dialect(
+    "linalg", [*_OURS, *(op for op in _Upstream.operations if op.name not in _NAMES)],
+    [UnaryFnAttr, BinaryFnAttr, TypeFnAttr, *_Upstream.attributes])
