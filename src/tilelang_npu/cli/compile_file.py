@@ -16,7 +16,7 @@ from tilelang_npu.errors import TileError
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["add_to", "compile_file", "named", "parted"]
+__all__ = ["add_to", "compile_file", "compiled", "named", "parted"]
 
 
 def add_to(commands: Any) -> None:
@@ -38,28 +38,35 @@ def add_to(commands: Any) -> None:
 
 def compile_file(args: argparse.Namespace) -> int:
     """Print the kernels."""
-    with chosen(chip=args.chip):
-        return _print(args)
-
-
-def _print(args: argparse.Namespace) -> int:
-    file, name = parted(args.file)
-    path = existing(file)
-    with contextlib.redirect_stdout(sys.stderr):
-        outcome = execute(path, [], "__main__" if name is None else path.stem)
-    if outcome.complaint:
-        print(outcome.complaint, file=sys.stderr)
-    if outcome.code and name is not None:
-        return outcome.code
-    kernels = outcome.record.kernels if name is None else [named(outcome, name, file)]
-    if not kernels and outcome.code:
-        return outcome.code
+    code, kernels = compiled(args.file, args.chip)
     if not kernels:
-        msg = f"{file} compiles no kernel"
-        raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
-    texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
+        return code
+    with chosen(chip=args.chip):
+        texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
-    return outcome.code  # a script that failed after it compiled something is read for what it compiled
+    return code  # a script that failed after it compiled something is read for what it compiled
+
+
+def compiled(spec: str, chip: str | None) -> tuple[int, list[JITKernel]]:
+    """The exit code of a script, and its kernels: the one that ``FILE:KERNEL`` names, or all that it compiles.
+
+    Raises:
+        TileError: T803 it ends well and compiles none.
+    """
+    with chosen(chip=chip):
+        file, name = parted(spec)
+        path = existing(file)
+        with contextlib.redirect_stdout(sys.stderr):
+            outcome = execute(path, [], "__main__" if name is None else path.stem)
+        if outcome.complaint:
+            print(outcome.complaint, file=sys.stderr)
+        if outcome.code and name is not None:
+            return outcome.code, []
+        kernels = list(outcome.record.kernels) if name is None else [named(outcome, name, file)]
+        if not kernels and not outcome.code:
+            msg = f"{file} compiles no kernel"
+            raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
+        return outcome.code, kernels
 
 
 def parted(spec: str) -> tuple[str, str | None]:

@@ -19,8 +19,13 @@ def add_to(commands: Any) -> None:
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md")
     parser.set_defaults(command=ops)
-    parser = commands.add_parser("stages", help="list the stages of a compilation",
-                                 description="What kernel.mlir(stage) and compile --stage take, in order.")
+    parser = commands.add_parser(
+        "stages", help="list the stages of a compilation, or show what each pass did",
+        description="What kernel.mlir(stage) and compile --stage take, in order. With FILE and --html, one page that shows what"
+                    " each pass changed in a script's kernel; FILE:KERNEL picks one of several.")
+    parser.add_argument("file", metavar="FILE[:KERNEL]", nargs="?", help="the script")
+    parser.add_argument("--html", metavar="OUT", help="the page to write")
+    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     parser.set_defaults(command=stages)
 
 
@@ -59,13 +64,26 @@ def ops(args: argparse.Namespace) -> int:
     return 0
 
 
-def stages(_: argparse.Namespace) -> int:
-    """Print the stages."""
+def stages(args: argparse.Namespace) -> int:
+    """Print the stages, or write the page."""
+    from tilelang_npu.cli.compile_file import compiled, parted
+    from tilelang_npu.cli.files import existing, write_text
+    from tilelang_npu.cli.stages_page import page
     from tilelang_npu.transforms import pipeline
 
-    for name in pipeline.stage_names():
-        print(name)
-    return 0
+    if (args.file is None) is not (args.html is None):
+        raise TileError("stages takes a script and a page together", code="T417",
+                        help="stages FILE --html OUT.html, or stages alone for the list")
+    if args.file is None:
+        for name in pipeline.stage_names():
+            print(name)
+        return 0
+    code, kernels = compiled(args.file, args.chip)
+    if len(kernels) != 1:
+        names = ", ".join(kernel.name for kernel in kernels) or "none"
+        raise TileError(f"one kernel is needed, {args.file} compiles {names}", code="T803", help="name one: FILE:KERNEL")
+    write_text(args.html, page(kernels[0], existing(parted(args.file)[0])))
+    return code
 
 
 def _print(rows: Sequence[Sequence[str]]) -> None:

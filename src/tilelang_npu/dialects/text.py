@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 import struct
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -60,7 +61,8 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
     return module
 
 
-def print_module(op: Operation, *, generic: bool = False, locations: bool = False, toolchain: str = "master") -> str:
+def print_module(op: Operation, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
+                 notes: Mapping[Operation, str] | None = None) -> str:
     """Write an op, usually a module, as text that ends with a line end.
 
     Args:
@@ -68,12 +70,13 @@ def print_module(op: Operation, *, generic: bool = False, locations: bool = Fals
         generic: write every op in MLIR's generic form.
         locations: write ``loc(...)`` behind each op.
         toolchain: whose spelling: ``master`` of AscendNPU-IR, or ``1.0.0`` for its release v1.0.0.
+        notes: comments, each behind its op.
 
     Raises:
         TileError: T603, the toolchain has no spelling for an op.
     """
     require_writable(op, toolchain, generic=generic)
-    printer = TextPrinter(generic=generic, locations=locations, toolchain=toolchain)
+    printer = TextPrinter(generic=generic, locations=locations, toolchain=toolchain, notes=notes)
     printer.print_op(op)
     return printer.text() + "\n"
 

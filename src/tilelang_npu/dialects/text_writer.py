@@ -25,11 +25,14 @@ class TextPrinter(Printer):
 
     Attributes:
         toolchain: ``master``, or ``1.0.0`` for the spelling of AscendNPU-IR v1.0.0.
+        notes: comments, written behind the ops that they are about.
     """
 
-    def __init__(self, *, generic: bool = False, locations: bool = False, toolchain: str = "master") -> None:
+    def __init__(self, *, generic: bool = False, locations: bool = False, toolchain: str = "master",
+                 notes: Mapping[Operation, str] | None = None) -> None:
         super().__init__(StringIO(), print_generic_format=generic, print_debuginfo=locations)
         self.toolchain = toolchain
+        self.notes = notes or {}
         self._parts: list[str] = []
         self._spelled: dict[int, tuple[Attribute, str]] = {}
 
@@ -108,6 +111,9 @@ class TextPrinter(Printer):
                 self.print_attribute(op.location)
         if isolated:
             self.exit_scope()
+        note = self.notes.get(op)
+        if note:
+            self._parts.append(f"  // {note}")
 
     def print_operation_type(self, op: Operation) -> None:
         """The type of an op; its location stands behind it only in the generic form."""

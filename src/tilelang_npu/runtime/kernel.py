@@ -308,20 +308,47 @@ class JITKernel:
                                 help="pass the inputs, or the values of the symbolic dimensions") from None
             yield parameter, shape
 
-    def mlir(self, stage: str = FINAL, generic: bool = False, locations: bool = False) -> str:
+    def mlir(self, stage: str = FINAL, generic: bool = False, locations: bool = False, annotate: bool = False) -> str:
         """The kernel as MLIR text.
 
         Args:
             stage: one of :meth:`stages`; the last one, ``hivm``, is what runs.
             generic: print every operation in the generic form.
             locations: print the source line of every operation.
+            annotate: put a comment beside each operation that moves or computes: its Python line, its bytes, and in the last
+                stage its cycles on an idle chip in a block of the last launch (of a trace, or a run, where there was none).
 
         Raises:
-            TileError: T710 there is no such stage.
+            TileError: T710 there is no such stage; with ``annotate``, what a run raises.
         """
         from tilelang_npu.dialects.text import print_module
 
-        return print_module(self._lowering.module(stage), generic=generic, locations=locations)
+        module = self._lowering.module(stage)
+        notes = None
+        if annotate:
+            from tilelang_npu.runtime.annotations import comments
+
+            launch = None if stage != FINAL else self.last_launch or self.trace() or self.profile()
+            notes = comments(module, launch)
+        return print_module(module, generic=generic, locations=locations, notes=notes)
+
+    def export(self, directory: str | Path) -> list[Path]:
+        """Write what the vendor's compiler and a launcher of its binary need.
+
+        Args:
+            directory: where to; it is made. Files of an earlier export are replaced.
+
+        Returns:
+            The files: ``NAME.mlir`` (the last stage), ``NAME.auto.mlir`` (``hivm-auto``), ``NAME.json`` (the arguments, the
+            grid, the workspace) and ``README.md``, which says how bishengir-compile is called.
+        """
+        from tilelang_npu.runtime.export import export
+
+        try:
+            blocks = math.prod(size_of(size, {}) for size in self._lowering.traced.grid) * self._blocks_per_point
+        except KeyError:
+            blocks = None
+        return export(self, Path(directory), self._effects, blocks)
 
     def stages(self) -> list[str]:
         """Names of the stages, in order: ``tile`` as traced, each pass by its name, ``hivm-auto``, ``hivm``."""

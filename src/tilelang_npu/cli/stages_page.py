@@ -1,0 +1,118 @@
+"""The page of ``stages FILE --html``: what each pass did to a kernel, as a diff, with the Python beside it."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["page"]
+
+_CONTEXT = 3
+"""Unchanged lines around a change; the rest is folded away."""
+_LOCATION = re.compile(r' loc\((?:"([^"]*)":(\d+):\d+|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
+_STYLE = """
+:root { --ink: #1c2128; --dim: #6e7781; --line: #d8dee4; --page: #ffffff; --bar: #f6f8fa;
+  --new: #dafbe1; --old: #ffebe9; --on: #fff8c5 }
+@media (prefers-color-scheme: dark) { :root { --ink: #dce3ea; --dim: #8b949e; --line: #30363d; --page: #0d1117;
+  --bar: #161b22; --new: #12361f; --old: #43191d; --on: #4b3f12 } }
+* { box-sizing: border-box }
+body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.5 system-ui, sans-serif; height: 100vh;
+  display: flex; flex-direction: column }
+header { padding: 12px 20px; border-bottom: 1px solid var(--line) }
+h1 { font-size: 17px; margin: 0 }
+header p { margin: 2px 0; color: var(--dim) }
+main { display: grid; grid-template-columns: minmax(260px, 34%) 1fr; flex: 1; min-height: 0 }
+main > div { overflow: auto; min-width: 0 }
+#python { border-right: 1px solid var(--line); background: var(--bar) }
+pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: max-content; min-width: 100% }
+.l { display: block; padding: 0 14px }
+.n { display: inline-block; width: 3em; color: var(--dim); user-select: none }
+details { border-bottom: 1px solid var(--line) }
+summary { padding: 7px 14px; cursor: pointer; position: sticky; top: 0; left: 0; background: var(--bar) }
+summary span { color: var(--dim); margin-left: 8px }
+.a { background: var(--new) }
+.d { background: var(--old) }
+.f { color: var(--dim); background: var(--bar) }
+.l.on { background: var(--on) }
+"""
+_SCRIPT = """
+const mark = (line, on) => document.querySelectorAll('[data-p="' + line + '"]').forEach(e => e.classList.toggle('on', on));
+document.querySelectorAll('[data-p]').forEach(e => {
+  e.onmouseenter = () => mark(e.dataset.p, true); e.onmouseleave = () => mark(e.dataset.p, false);
+  e.onclick = () => { const own = e.closest('#python'); const to = own
+    ? [...document.querySelectorAll('details[open] [data-p="' + e.dataset.p + '"]')][0]
+    : document.querySelector('#python [data-p="' + e.dataset.p + '"]'); if (to) to.scrollIntoView({block: 'center'}); };
+});
+"""
+
+
+def page(kernel: JITKernel, source: Path) -> str:
+    """A self-contained HTML page.
+
+    Args:
+        kernel: the kernel.
+        source: the file with its Python.
+    """
+    stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
+    shown = [_first(*stages[0])]
+    for (_, before), (name, after) in zip(stages, stages[1:], strict=False):
+        shown.append(_change(name, before, after))
+    python = "".join(f'<span class="l" data-p="{number}"><span class="n">{number}</span>{html.escape(line)}</span>'
+                     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1))
+    changed = sum("<details open>" in part for part in shown[1:])
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(kernel.name)}: stages</title>'
+            f"<style>{_STYLE}</style></head><body><header><h1>{html.escape(kernel.name)}</h1><p>{html.escape(source.name)}, "
+            f"{html.escape(kernel.chip.name)}: {len(stages) - 1} passes, {changed} of which change it. Point at a line to see "
+            f"where it comes from, click to go there.</p></header><main><div id=\"python\"><pre>{python}</pre></div>"
+            f"<div>{''.join(shown)}</div></main><script>{_SCRIPT}</script></body></html>\n")
+
+
+def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
+    """The lines of a text without their locations, each with the Python line that it comes from."""
+    for line in text.splitlines():
+        match = _LOCATION.search(line)
+        if match is None:
+            yield line, None
+            continue
+        own = match[1] is not None and Path(match[1]).name == source.name
+        yield line[:match.start()], int(match[2]) if own else None
+
+
+def _row(kind: str, sign: str, line: tuple[str, int | None]) -> str:
+    place = "" if line[1] is None else f' data-p="{line[1]}"'
+    return f'<span class="l {kind}"{place}>{sign} {html.escape(line[0])}</span>'
+
+
+def _first(name: str, lines: list[tuple[str, int | None]]) -> str:
+    rows = "".join(_row("", " ", line) for line in lines)
+    return (f"<details><summary><b>{name}</b><span>as traced, {len(lines)} lines</span></summary>"
+            f"<section><pre>{rows}</pre></section></details>")
+
+
+def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]]) -> str:
+    """What a pass removed and added; equal lines far from a change are counted only."""
+    matcher = difflib.SequenceMatcher(None, [text for text, _ in before], [text for text, _ in after], autojunk=False)
+    rows: list[str] = []
+    added = removed = end = 0
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        if group[0][1] > end:
+            rows.append(_row("f", "", (f"... {group[0][1] - end} lines", None)))
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                rows += [_row("", " ", line) for line in after[j1:j2]]
+                continue
+            rows += [_row("d", "-", line) for line in before[i1:i2]]
+            rows += [_row("a", "+", line) for line in after[j1:j2]]
+            removed, added = removed + i2 - i1, added + j2 - j1
+        end = group[-1][2]
+    if not rows:
+        return f"<details><summary><b>{name}</b><span>changes nothing</span></summary></details>"
+    return (f"<details open><summary><b>{name}</b><span>+{added} -{removed}, {len(after)} lines</span></summary>"
+            f"<section><pre>{''.join(rows)}</pre></section></details>")

@@ -1,0 +1,103 @@
+"""Comments beside the operations of a kernel's text: the Python line, the bytes, the cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.ops import dtype
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator.compiled import CompiledFunction
+    from tilelang_npu.simulator.events import OpRecord
+
+__all__ = ["comments"]
+
+
+def comments(module: ModuleOp, launch: Launch | None) -> dict[Operation, str]:
+    """The comment of each operation that moves data, computes or waits.
+
+    Args:
+        module: the kernel at some stage.
+        launch: a launch of it, for the cycles; the module is then the program's own.
+    """
+    cycles = _cycles(launch) if launch is not None else {}
+    notes = {}
+    for op in module.walk():
+        size, spent = _nbytes(op), cycles.get(op)
+        if op.regions or (size is None and spent is None):
+            continue
+        where = location_of(op)
+        parts = [f"{Path(where.file).name}:{where.line}"] if where is not None else []
+        parts += [f"{size} B"] if size else []
+        parts += [spent] if spent else []
+        if parts:
+            notes[op] = ", ".join(parts)
+    return notes
+
+
+def _nbytes(op: Operation) -> int | None:
+    """Bytes of the largest operand that an operation reads or writes; None where it touches no memory or sizes are open."""
+    sizes = [_size(access.value) for access in accesses(op)]
+    if not sizes and op.dialect_name() == "tile":
+        sizes = [_size(value) for value in op.operands if isinstance(value.type, MemRefType)]
+    known = [size for size in sizes if size is not None]
+    return max(known, default=None)
+
+
+def _size(value: SSAValue) -> int | None:
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    total: int = dtype(str(kind.element_type)).nbytes
+    for length in kind.get_shape():
+        if length == DYNAMIC_INDEX:
+            return None
+        total *= length
+    return total
+
+
+def _cycles(launch: Launch) -> dict[Operation, str]:
+    """What each operation costs in the launch's first block: ``8 x 210 cycles``."""
+    from tilelang_npu.simulator.cost import CostModel
+    from tilelang_npu.simulator.events import number_of
+    from tilelang_npu.simulator.steps import RUN, Expansion
+
+    program = launch.recorded.program
+    costs = CostModel(launch.chip)
+    spent: dict[Operation, str] = {}
+    done: set[int] = set()
+    for (index, _), stream in zip(program.lanes, launch.recorded.blocks[0].streams, strict=True):
+        if index in done:  # the second Vector core does what the first does
+            continue
+        done.add(index)
+        function = program.functions[index]
+        expansion = Expansion(function.records, costs)
+        total: dict[int, list[float]] = {}
+        for event in stream:
+            total.setdefault(number_of(event), []).append(
+                sum(step[4].busy for step in expansion.of(event) if step[0] == RUN))
+        for op, record in _matched(function):
+            each = total.get(record.number, [])
+            if any(each):
+                times = f"{len(each)} x " if len(each) > 1 else ""
+                spent[op] = f"{times}{sum(each) / len(each):.0f} cycles"
+    return spent
+
+
+def _matched(function: CompiledFunction) -> Iterator[tuple[Operation, OpRecord]]:
+    """The operations of a function with what the simulator recorded of them: both are in the order of the text."""
+    records = iter(function.records)
+    record = next(records, None)
+    for op in function.function.walk():
+        if record is not None and record.name == op.name and record.location == location_of(op):
+            yield op, record
+            record = next(records, None)

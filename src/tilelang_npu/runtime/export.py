@@ -1,0 +1,107 @@
+"""A kernel as files for the vendor's toolchain: its HIVM, a manifest of its arguments, and how the compiler is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.runtime.writing import write_whole
+
+if TYPE_CHECKING:
+    from xdsl.dialects.func import FuncOp
+
+    from tilelang_npu.runtime.coverage import Effect
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["export"]
+
+_README = """\
+# {name} for {chip}
+
+Written by tilelang_npu {version}.
+
+- `{name}.mlir`: HIVM with addresses, waits and one function per core. It is what the simulator ran.
+- `{name}.auto.mlir`: the same kernel before that: one function, memories known, the rest left to the compiler.
+- `{name}.json`: what a launcher passes, in order, and what it allocates.
+
+## Compiling
+
+With CANN's environment set (`source set_env.sh`), either let the compiler plan and synchronise,
+
+```sh
+bishengir-compile {name}.auto.mlir -enable-hivm-compile=true -o {name}.o
+```
+
+or keep the plan and the waits of this file, and switch off the passes that would make their own:
+
+```sh
+bishengir-compile {name}.mlir -enable-hivm-compile=true --disable-hivm-auto-inject-sync \\
+  --disable-auto-inject-block-sync --disable-auto-cv-work-space-manage --disable-hivm-tensor-compile -o {name}.o
+```
+
+## Launching
+
+Register `{symbol}` of the binary ({magic}), and launch {blocks} with the arguments of `{name}.json` in their order.
+`ffts` is the address that the runtime gives for flags between cores; the lock and the workspace are device memory.
+Each block has {workspace} bytes of workspace.
+"""
+_MAGIC = {"AIV": "RT_DEV_BINARY_MAGIC_ELF_AIVEC", "AIC": "RT_DEV_BINARY_MAGIC_ELF_AICUBE", "MIX": "RT_DEV_BINARY_MAGIC_ELF"}
+
+
+def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], blocks: int | None) -> list[Path]:
+    """Write the files; see ``JITKernel.export``.
+
+    Args:
+        kernel: the kernel.
+        directory: where to.
+        effects: what it does to its arguments, by position.
+        blocks: how many it launches; None where a call decides.
+    """
+    from tilelang_npu import __version__
+
+    facts = _manifest(kernel, effects, blocks)
+    launched = f"{blocks} blocks" if blocks is not None else "as many blocks as the grid has points"
+    readme = _README.format(name=kernel.name, chip=kernel.chip.name, version=__version__, symbol=facts["symbol"],
+                            magic=_MAGIC[facts["cores"]], blocks=launched, workspace=facts["workspace_bytes_per_block"])
+    files = {f"{kernel.name}.mlir": kernel.mlir(), f"{kernel.name}.auto.mlir": kernel.mlir("hivm-auto"),
+             f"{kernel.name}.json": json.dumps(facts, indent=2) + "\n", "README.md": readme}
+    for name, text in files.items():
+        write_whole(directory / name, text)
+    return [directory / name for name in files]
+
+
+def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: int | None) -> dict[str, Any]:
+    """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
+    from tilelang_npu.simulator.arguments import GRID, has_grid, parameters
+
+    program = kernel.program
+    declared = parameters(program.entry)
+    grid = declared[-GRID:] if has_grid(program.entry, declared) else []
+    directions = {position: ("in" if not effect.writes else "in and out" if effect.reads else "out")
+                  for position, effect in effects.items()}
+    arguments = []
+    position = 0
+    for parameter in declared:
+        role = "grid" if parameter in grid else parameter.role
+        fact: dict[str, Any] = {"name": parameter.name, "role": role, "type": parameter.element.mlir}
+        if parameter.shape is not None:
+            fact["shape"] = ["?" if size < 0 else size for size in parameter.shape]
+        if role == "user":
+            own = kernel.params[position].shape if position < len(kernel.params) else None
+            if own is not None:
+                fact["shape"] = [size if isinstance(size, int) else str(size) for size in own]
+            fact["direction"] = "in" if own is None else directions.get(position, "unused")
+            position += 1
+        arguments.append(fact)
+    cores = "MIX" if program.mixed else program.functions[0].core
+    return {
+        "name": kernel.name, "symbol": kernel.name, "chip": kernel.chip.hivm_target or kernel.chip.name, "cores": cores,
+        "functions": [_name(function.function) for function in program.functions], "blocks": blocks,
+        "workspace_bytes_per_block": program.workspace if program.mixed else 0, "arguments": arguments}
+
+
+def _name(function: FuncOp) -> str:
+    return function.sym_name.data
+
