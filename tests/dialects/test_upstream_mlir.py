@@ -1,8 +1,13 @@
-"""Our generic form read by the C++ parser of MLIR, which knows nothing of HIVM and checks all that is common to MLIR."""
+"""Our generic form read by the C++ parser of MLIR, which knows nothing of HIVM and checks all that is common to MLIR.
+
+Two distributions of its Python bindings are asked: they are builds of different versions.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +19,7 @@ from dialects.test_round_trip import CASES
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.ops import elementwise
-
-ir = pytest.importorskip("iree.compiler.ir", reason="iree-base-compiler is not installed")
+from tilelang_npu.runtime.upstream import new_context
 
 MODULES = sorted((Path(__file__).parent / "modules").glob("*.mlir"))
 
@@ -26,23 +30,29 @@ def _numbered(text: str) -> str:
     return re.sub(r"#hivm\.address_space<(\w+)>", lambda match: f"{hivm.address_space(match[1]).value} : i64", text)
 
 
-def _upstream(text: str) -> Any:
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
-        module = ir.Module.parse(text)
-        assert module.operation.verify()
-        return module, module.operation.get_asm(print_generic_op_form=True)
+@pytest.fixture(params=["iree.compiler", "jaxlib.mlir"])
+def mlir(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The ``ir`` module of a distribution, in a context."""
+    pytest.importorskip(f"{request.param}.ir", reason=f"{request.param} is not installed")
+    with new_context(request.param):
+        yield import_module(f"{request.param}.ir")
 
 
-def _agree(module: Operation) -> None:
+def _upstream(mlir: Any, text: str) -> Any:
+    module = mlir.Module.parse(text)
+    assert module.operation.verify()
+    return module, module.operation.get_asm(print_generic_op_form=True)
+
+
+def _agree(mlir: Any, module: Operation) -> None:
     generic = _numbered(print_module(module, generic=True))
-    parsed, written = _upstream(generic)
-    assert [op.name for op in module.walk()] == _names(parsed)
+    parsed, written = _upstream(mlir, generic)
+    assert [op.name for op in module.walk()] == _names(mlir, parsed)
     again = parse_module(written, verify=False)
     assert _facts(again) == _facts(parse_module(generic, verify=False))
 
 
-def _names(module: Any) -> list[str]:
+def _names(ir: Any, module: Any) -> list[str]:
     names: list[str] = []
 
     def visit(op: Any) -> Any:
@@ -63,30 +73,29 @@ def _facts(module: Operation) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("make", [case[1] for case in CASES], ids=[case[0] for case in CASES])
-def test_every_op(k: Kernel, make: Any) -> None:
+def test_every_op(mlir: Any, k: Kernel, make: Any) -> None:
     module = k.module(make(k))
     if any(op.name == "bufferization.to_memref" for op in module.walk()):
-        _upstream(_numbered(print_module(module, generic=True)))  # there by its newer name
+        _upstream(mlir, _numbered(print_module(module, generic=True)))  # there by its newer name
     else:
-        _agree(module)
+        _agree(mlir, module)
 
 
 @pytest.mark.parametrize("entry", list(elementwise()), ids=lambda entry: entry.hivm)
-def test_every_elementwise_op(k: Kernel, entry: Any) -> None:
+def test_every_elementwise_op(mlir: Any, k: Kernel, entry: Any) -> None:
     inputs = [k("4x8xf32") for _ in range(entry.inputs)]
-    _agree(k.module(hivm.elementwise_op(entry.hivm)(inputs, [k("4x8xf32") for _ in range(entry.outputs)], broadcast=[0])))
+    _agree(mlir, k.module(hivm.elementwise_op(entry.hivm)(inputs, [k("4x8xf32") for _ in range(entry.outputs)], broadcast=[0])))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_whole_kernels(path: Path) -> None:
-    _agree(parse_module(path.read_text(), str(path)))
+def test_whole_kernels(mlir: Any, path: Path) -> None:
+    _agree(mlir, parse_module(path.read_text(), str(path)))
 
 
-def test_our_spelling_of_the_common_dialects() -> None:
+def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
     """The custom form too: MLIR reads ours, and we read what MLIR writes."""
     module = parse_module((Path(__file__).parent / "modules" / "common.mlir").read_text())
-    with ir.Context():
-        written = str(ir.Module.parse(print_module(module)))
+    written = str(mlir.Module.parse(print_module(module)))
     again = parse_module(written)
     assert [op.name for op in again.walk()] == [op.name for op in module.walk()]
     assert print_module(again, generic=True) == print_module(parse_module(written), generic=True)

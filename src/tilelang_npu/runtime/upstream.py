@@ -12,13 +12,13 @@ from typing import Any
 
 from tilelang_npu.errors import TileError
 
-__all__ = ["bindings", "live_module"]
+__all__ = ["bindings", "live_module", "new_context"]
 
-_HOMES = ("mlir", "iree.compiler", "torch_mlir")
+_HOMES = ("mlir", "iree.compiler", "torch_mlir", "jaxlib.mlir")
 
 
 def bindings() -> str | None:
-    """The package whose ``ir`` module is used: ``mlir``, ``iree.compiler`` or ``torch_mlir``; None where none is installed."""
+    """The package whose ``ir`` module is used: ``mlir``, ``iree.compiler``, ``torch_mlir`` or ``jaxlib.mlir``, or None."""
     for home in _HOMES:
         try:
             if find_spec(f"{home}.ir") is not None:
@@ -38,7 +38,17 @@ def live_module(text: str) -> Any:
     if home is None:
         msg = "no MLIR Python bindings are installed"
         raise TileError(msg, code="T711", help="pip install 'tilelang-npu[mlir]'; mlir(stage) gives the text without them")
+    return import_module(f"{home}.ir").Module.parse(text, new_context(home))
+
+
+def new_context(home: str) -> Any:
+    """A context of one of the distributions that knows MLIR's own dialects and takes others in the generic form."""
     ir = import_module(f"{home}.ir")
     context = ir.Context()
+    if home == "jaxlib.mlir":  # the other distributions register theirs by themselves
+        registry = ir.DialectRegistry()
+        import_module(f"{home}._mlir_libs._jax_mlir_ext").register_dialects(registry)
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
     context.allow_unregistered_dialects = True
-    return ir.Module.parse(text, context)
+    return context
