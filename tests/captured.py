@@ -17,8 +17,9 @@ KERNELS = sorted((Path(__file__).resolve().parent / "frontend" / "kernels").glob
 
 
 class Run(NamedTuple):
-    """One call of a kernel: its text, its launch, its arguments before and after."""
+    """One call of a kernel: itself, its text, its launch, its arguments before and after."""
 
+    kernel: JITKernel
     text: str
     names: list[str]
     launch: Any
@@ -46,7 +47,7 @@ def captured(script: Path) -> list[Run]:
     def observed_call(self: JITKernel, *args: Any, **options: Any) -> Any:
         result = call(self, *args, **options)
         names = [parameter.name for parameter in self.params]
-        found.append(Run(self.mlir(), names, self.last_launch, *arguments.pop()))
+        found.append(Run(self, self.mlir(), names, self.last_launch, *arguments.pop()))
         return result
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from xdsl.ir import Operation
 
+from captured import KERNELS, captured
 from dialects.helpers import Kernel
 from dialects.test_round_trip import CASES
 from tilelang_npu.dialects import hivm
@@ -99,3 +100,14 @@ def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
     again = parse_module(written)
     assert [op.name for op in again.walk()] == [op.name for op in module.walk()]
     assert print_module(again, generic=True) == print_module(parse_module(written), generic=True)
+
+
+@pytest.mark.parametrize("script", KERNELS, ids=lambda file: file.stem)
+def test_what_is_emitted(mlir: Any, script: Path) -> None:
+    """The kernels of a script, in both forms that are handed out: they verify, come back unchanged, and MLIR reads them."""
+    for kernel in {run.kernel.mlir(): run.kernel for run in captured(script)}.values():
+        for stage in ("hivm-auto", "hivm"):
+            text = kernel.mlir(stage)
+            module = parse_module(text)
+            assert print_module(module) == text
+            _agree(mlir, module)
