@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilelang_npu import simulator
+from tilelang_npu import TileError, simulator
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.runtime.foreign import is_planned, runnable
 
@@ -52,3 +52,41 @@ def test_what_is_completed_is_a_planned_module(file: Path) -> None:
     assert is_planned(module)
     written = print_module(module)
     assert print_module(parse_module(written)) == written
+
+
+def test_rows_on_tensors() -> None:
+    x, y = normal(48, 40), np.zeros((48, 40), np.float32)
+    assert run("softmax_of_tensors", x, y).hazards == []
+    shifted = np.exp(x - np.maximum(x.max(1, keepdims=True), 0.5))
+    np.testing.assert_allclose(y, shifted / shifted.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
+    x, y = normal(64), np.zeros(64, np.float32)
+    assert run("carried_tensors", x, y, count).hazards == []
+    u, v = x, x * np.float32(2)
+    for _ in range(count):
+        u, v = v, u + v
+    expected = (v - u if count >= 5 else v).copy()
+    expected[32:48] = 2 * expected[8:24]
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ("%t = bufferization.to_tensor %x restrict writable : memref<16xf32>\n"
+     "%r = hfusion.isnan %t : tensor<16xf32> -> tensor<16xi1>", "hfusion.isnan has no counterpart in HIVM"),
+    ("%f = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", "a constant tensor of several numbers"),
+    ("%a = memref.alloc() : memref<16xf32>\n%b = memref.alloc() : memref<16xf32>\n"
+     "%c = scf.if %p -> (memref<16xf32>) {\nscf.yield %a : memref<16xf32>\n} else {\nscf.yield %b : memref<16xf32>\n}",
+     "scf.if hands out a buffer"),
+    ("%a = memref.alloc() : memref<16xf32>\nhivm.hir.vabs ins(%g : memref<?xf32>) outs(%g : memref<?xf32>)",
+     "vector work on global memory of open size"),
+])
+def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -> None:
+    head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %p: i1) attributes {hacc.entry} {"
+    lines = [head, *body.split("\n"), "return", "}"]
+    with pytest.raises(TileError, match=said) as caught:
+        runnable(parse_module("\n".join(lines)))
+    assert caught.value.location is not None
+    assert 1 < caught.value.location.line < len(lines)

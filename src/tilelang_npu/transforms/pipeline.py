@@ -21,7 +21,9 @@ from tilelang_npu.transforms import insert_sync
 from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
+from tilelang_npu.transforms.bufferise import Bufferise
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
+from tilelang_npu.transforms.convert_named_ops import ConvertNamedOps
 from tilelang_npu.transforms.cross_sync import CrossSync
 from tilelang_npu.transforms.expand_composites import ExpandComposites
 from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
@@ -34,6 +36,7 @@ from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.number_events import NumberEvents
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
+from tilelang_npu.transforms.place_buffers import PlaceBuffers
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
@@ -152,6 +155,9 @@ def stage_names(options: Options | None = None) -> list[str]:
 
 def foreign_passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     """The passes that take HIVM of other tools, without addresses and waits, to the form that runs."""
+    yield "convert-named-ops", ConvertNamedOps()  # from here on every op says what it reads and writes
+    yield "bufferise", Bufferise()  # tensors have no memory
+    yield "place-buffers", PlaceBuffers()  # which core an op is for follows from the memories
     yield "add-toolchain-arguments", AddToolchainArguments()  # who supplies what is asked below
     names = [name for name, _ in _passes(options)]
     yield from list(_passes(options))[names.index("hivm-auto"):]

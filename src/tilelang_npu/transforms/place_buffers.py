@@ -1,0 +1,150 @@
+"""Say in which memory each buffer of a foreign kernel is, and which op moves its data there.
+
+Arguments of a kernel are in global memory; what the matrix unit reads is in L1, what it writes in L0C; all else is in UB (the
+rule of AscendNPU-IR's infer-mem-scope). Views are where their source is. ``memref.copy`` becomes the op that moves between the
+two memories; vector work on global memory gets buffers in UB, and loads and stores around. Runs on buffers, before planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.hivm.structured import StructuredOp
+from tilelang_npu.transforms.buffers import with_space
+from tilelang_npu.transforms.lifetimes import root_of
+from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.toolchain_arguments import kernels
+
+_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+          memref.ViewOp, hivm.BitcastOp)
+
+
+def _open(value: SSAValue) -> bool:
+    """Whether a memref does not say where it is."""
+    return isinstance(value.type, MemRefType) and hivm.space_of(value.type) is None
+
+
+def _put(value: SSAValue, space: str) -> None:
+    assert isinstance(value.type, MemRefType)
+    Rewriter.replace_value_with_new_type(value, with_space(value.type, space))
+
+
+class _Placer:
+    """Places the buffers of one function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+
+    def run(self) -> None:
+        self._check()
+        body = self.function.body.block
+        for argument in body.args:
+            if _open(argument):
+                _put(argument, "gm")
+        self.function.properties["function_type"] = FunctionType.from_lists(
+            [argument.type for argument in body.args], list(self.function.function_type.outputs.data))
+        wanted: dict[SSAValue, str] = {}
+        for op in self.function.walk():
+            if isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
+                wanted.update({root_of(op.a): "cbuf", root_of(op.b): "cbuf", root_of(op.c): "cc"})
+        for op in list(self.function.walk()):
+            if isinstance(op, memref.AllocOp) and _open(op.memref):
+                _put(op.memref, wanted.get(op.memref, "ub"))
+            elif isinstance(op, memref_ext.AllocWorkspaceOp) and _open(op.results[0]):
+                _put(op.results[0], "gm")
+            elif isinstance(op, (*_VIEWS, arith.SelectOp)) and _open(op.results[0]):
+                source = op.operands[1 if isinstance(op, arith.SelectOp) else 0]
+                space = hivm.space_of(source.type)
+                if space is not None:
+                    _put(op.results[0], space)
+        for op in list(self.function.walk()):
+            if isinstance(op, memref.CopyOp):
+                self._move(op)
+            elif isinstance(op, StructuredOp) and "V" in op.pipes():
+                self._stage(op)
+
+    def _check(self) -> None:
+        """A buffer that a branch or a loop chooses cannot be followed."""
+        for op in self.function.walk():
+            if isinstance(op, (scf.IfOp, scf.ForOp, scf.WhileOp)) and any(isinstance(v.type, MemRefType) for v in op.results):
+                raise refuse(op, f"{op.name} hands out a buffer, and its memory cannot be planned here", "T508",
+                             help="copy into one buffer in each branch")
+
+    def _move(self, op: memref.CopyOp) -> None:
+        source, target = op.source, op.destination
+        spaces = (hivm.space_of(source.type), hivm.space_of(target.type))
+        made: Operation
+        if spaces == ("gm", "ub"):
+            made = hivm.LoadOp(source, target)
+        elif spaces == ("ub", "gm"):
+            made = hivm.StoreOp(source, target)
+        elif spaces == ("gm", "cbuf") and isinstance(target.type, MemRefType) and target.type.get_num_dims() == 4:
+            made = hivm.Nd2NzOp(source, target)
+        elif spaces == ("gm", "gm"):
+            room = self._room(op, source)
+            self._before(op, hivm.LoadOp(source, room))
+            made = hivm.StoreOp(room, target)
+        elif spaces == ("ub", "ub"):
+            made = hivm.CopyOp(source, target)
+        else:
+            raise refuse(op, f"no op copies from {spaces[0]} to {spaces[1]}", "T501",
+                         help="write fixpipe, nd2nz or the copy by way of UB")
+        made.location = op.location
+        Rewriter().replace_op(op, made, [])
+
+    def _stage(self, op: StructuredOp) -> None:
+        """Vector work reads and writes UB: what is in global memory is loaded before and stored behind."""
+        if isinstance(op, (hivm.LoadOp, hivm.StoreOp, hivm.CopyOp)):
+            return
+        for access in list(accesses(op)):
+            value = access.value
+            if hivm.space_of(value.type) != "gm":
+                continue
+            room = self._room(op, value)
+            for index, operand in enumerate(op.operands):
+                if operand is value:
+                    op.operands[index] = room
+            if access.reads or not access.writes:
+                self._before(op, hivm.LoadOp(value, room))
+            if access.writes:
+                behind = hivm.StoreOp(room, value)
+                behind.location = op.location
+                Rewriter().insert_op(behind, InsertPoint.after(op))
+
+    def _room(self, op: Operation, like: SSAValue) -> SSAValue:
+        kind = like.type
+        assert isinstance(kind, MemRefType)
+        if DYNAMIC_INDEX in kind.get_shape():
+            raise refuse(op, "vector work on global memory of open size", "T501", help="load it into a buffer of UB")
+        made = memref.AllocOp([], [], _packed(kind))
+        self._before(op, made)
+        return made.memref
+
+    @staticmethod
+    def _before(op: Operation, made: Operation) -> None:
+        made.location = op.location
+        Rewriter().insert_op(made, InsertPoint.before(op))
+
+
+def _packed(kind: MemRefType[Attribute]) -> MemRefType[Attribute]:
+    return MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
+
+
+@dataclass(frozen=True)
+class PlaceBuffers(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "place-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in kernels(op):
+            _Placer(function).run()
