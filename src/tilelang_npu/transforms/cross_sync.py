@@ -29,6 +29,7 @@ from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.sync.cover import Event, Order
 from tilelang_npu.transforms.sync.decision import Decision, event_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, colour
+from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.solve import solve_between
 from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
@@ -48,6 +49,7 @@ class _Writer:
         self.function = function
         self.arguments = arguments
         self.emit = Emitter(function.body.block)
+        self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
 
     def collect(self, body: BlockItems) -> None:
@@ -55,7 +57,7 @@ class _Writer:
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        self.solved.append((body, solve_between(body, self._counts)))
+        self.solved.append((body, solve_between(body, self.inside, self._counts)))
 
     def _counts(self, first: str, second: str, root: object) -> bool:
         """Whether a meeting of two accesses is this pass's to order: different cores, in a memory that both see."""

@@ -16,7 +16,7 @@ Runs after planning.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -32,8 +32,10 @@ from tilelang_npu.transforms.locations import location_of
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
 from tilelang_npu.transforms.sync.decision import Decision, event_decision, fence_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
+from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
+from tilelang_npu.transforms.sync.round_trips import round_trips
 from tilelang_npu.transforms.sync.solve import Hazard, solve
 
 
@@ -49,11 +51,13 @@ class _Gap:
 class _Writer:
     """Writes the solution of each block into the function."""
 
-    def __init__(self, function: func.FuncOp, *, within: bool):
+    def __init__(self, function: func.FuncOp, trips: Mapping[int, Sequence[Event]], *, within: bool):
         self.function = function
+        self.trips = trips
         self.within = within
         self.emit = Emitter(function.body.block)
         self.flags = flags_by_name(function)
+        self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
 
     def collect(self, body: BlockItems) -> None:
@@ -62,7 +66,8 @@ class _Writer:
             for nested in item.blocks:
                 self.collect(nested)
         counts = functools.partial(_within_a_statement, body.loop) if self.within else None
-        self.solved.append((body, solve(body, own_events(body, self.flags), counts)))
+        given = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
+        self.solved.append((body, solve(body, self.inside, given, counts)))
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
@@ -70,7 +75,7 @@ class _Writer:
         for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
             order.events = [event for event in order.events if event is not placed.event]
-            order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason))
+            order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason, around=placed.event.distance > 0))
 
     def write(self) -> None:
         for body, order in self.solved:
@@ -97,6 +102,9 @@ class _Writer:
         for fence in order.fences:
             if not fence.user:
                 gap(fence.before).fences.append(fence)
+            if fence.around and body.loop is not None:
+                with self.emit.after(body.loop):
+                    self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
         for index, content in sorted(gaps.items()):
             self._gap(body, index, content)
 
@@ -174,21 +182,22 @@ def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) ->
     return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1
 
 
-def _solved(function: func.FuncOp, *, within: bool = False) -> _Writer:
-    writer = _Writer(function, within=within)
-    writer.collect(build(function.body.block))
-    writer.number()
-    return writer
-
-
-def _kernels(module: ModuleOp) -> list[func.FuncOp]:
-    return [op for op in module.walk()
-            if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
+    """The kernel's functions, each with what it needs."""
+    functions = [op for op in module.walk()
+                 if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+    bodies = [build(function.body.block) for function in functions]
+    trips = round_trips(*bodies) if len(functions) == 2 else {}  # a kernel of both cores is two functions
+    for function, body in zip(functions, bodies, strict=True):
+        writer = _Writer(function, trips, within=within)
+        writer.collect(body)
+        writer.number()
+        yield writer
 
 
 def decisions(module: ModuleOp, *, within: bool) -> list[Decision]:
     """What the pass would insert into a module, and why; the module stays as it is."""
-    return [decision for function in _kernels(module) for decision in _solved(function, within=within).decisions()]
+    return [decision for writer in _solved(module, within=within) for decision in writer.decisions()]
 
 
 @dataclass(frozen=True)
@@ -199,8 +208,8 @@ class InsertSync(ModulePass):
     within: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in _kernels(op):
-            _solved(function, within=self.within).write()
+        for writer in list(_solved(op, within=self.within)):
+            writer.write()
 
 
 __all__ = ["InsertSync", "decisions", "iteration", "iteration_modulo"]

@@ -284,6 +284,10 @@ class _BlockFlagOp(DialectOp):
         """The pipe that produced and the pipe that consumes."""
         return tuple(_short(self, name) for name in ("tpipe", "pipe"))
 
+    def within_block(self) -> bool:
+        """Whether the flag is between the Cube and the Vector cores of one block."""
+        return self.properties.get("tsync_instr_mode", INTRA_BLOCK) == INTRA_BLOCK
+
     def core(self) -> str:
         """The core that executes the op."""
         core = self.properties["tcore_type"]

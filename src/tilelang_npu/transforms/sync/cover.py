@@ -8,9 +8,16 @@ exactly if s >= w.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+"""What a barrier of all pipes holds."""
 Position = int
+State = tuple[Position, str, bool]
+"""What is known to come later: work of a pipe from a position on; where True, what follows the pipe's own work there."""
 
 
 @dataclass
@@ -38,12 +45,21 @@ class Event:
 
 @dataclass
 class Fence:
-    """A barrier of one pipe (or ``ALL``) in front of an item, in every iteration."""
+    """A barrier of one pipe (or ``ALL``) in front of an item, in every iteration.
+
+    Attributes:
+        pipe: the pipe.
+        before: the item.
+        reason: what made it necessary, for the report.
+        user: whether it is the author's.
+        around: whether another stands behind the loop.
+    """
 
     pipe: str
     before: int
     reason: object
     user: bool = False
+    around: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,13 +76,56 @@ class Demand:
     reason: object
 
 
-class Order:
-    """The ordering that a block's events, barriers and macro operations give."""
+@dataclass(frozen=True)
+class Left:
+    """Pipes that come behind an access once its item is left.
 
-    def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: list[Fence]):
-        """``count`` items; ``inner`` maps an item to the pipes it runs through; ``fences`` are the user's own."""
+    Attributes:
+        within: pipes that waited for it inside the item; what they do behind the item comes later, sets included.
+        behind: pipes that wait for it right behind the item, where tokens are taken back: behind the sets that stand there.
+    """
+
+    within: frozenset[str] = frozenset()
+    behind: frozenset[str] = frozenset()
+
+
+def leaving(index: int, pipe: str, left: Left) -> list[State]:
+    """Where the search for what comes behind an access starts: its pipe, and those that come behind it inside its item."""
+    return [(index, pipe, True), *((index, other, True) for other in left.within),
+            *((index + 1, other, False) for other in left.within | left.behind)]
+
+
+class Doors(Protocol):
+    """How demands leave, enter and pass items that have blocks of their own."""
+
+    @property
+    def running(self) -> Sequence[int]:
+        """The items that are loops which run at least once."""
+
+    def left(self, demand: Demand) -> Left:
+        """What comes behind the demand's first access inside its item."""
+
+    def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
+        """Whether the demand's second access comes behind what work of a pipe in its item comes behind."""
+
+    def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
+        """What comes behind the same on the far side of a loop that runs."""
+
+
+class Order:
+    """The ordering that a block's events, barriers and macro operations give.
+
+    Args:
+        count: number of items.
+        inner: the pipes that an item runs through, where there are several.
+        fences: the author's own.
+        doors: of the items that have blocks.
+    """
+
+    def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: list[Fence], doors: Doors | None = None) -> None:
         self.count = count
         self.inner = inner
+        self.doors = doors
         self.events: list[Event] = []
         self.given: list[Event] = []
         """Orderings that somebody else provides."""
@@ -78,58 +137,80 @@ class Order:
 
     def path(self, demand: Demand) -> list[Event | Fence] | None:
         """The events and barriers that meet a demand; None if it is not met."""
-        goal = demand.then
-        best: dict[str, Position] = {}
-        via: dict[tuple[str, Position], tuple[tuple[str, Position] | None, Event | Fence | None]] = {}
-        # ``reached`` holds (pipe, position): work of that pipe from there on is known to come later.
-        pending: list[tuple[Position, str, bool]] = [(demand.first, demand.source, True)]
-        via[(demand.source, demand.first)] = (None, None)
-        while pending:
-            pending.sort(reverse=True)
-            position, pipe, start = pending.pop()
-            if not start:
-                if pipe == demand.target and position <= goal:
-                    return self._trace(via, (pipe, position))
-                if best.get(pipe, position) < position:
-                    continue
-            for step, target, where in self._steps(pipe, position, goal, start=start):
-                if where <= goal and where < best.get(target, goal + 1):
-                    best[target] = where
-                    via[(target, where)] = ((pipe, position), step)
-                    pending.append((where, target, False))
+        goal, doors = demand.then, self.doors
+        via: dict[State, tuple[State | None, Event | Fence | None]] = {}
+        for state in self._explore(leaving(demand.first, demand.source, doors.left(demand) if doors else Left()), goal, via):
+            position, pipe, start = state
+            if not start and pipe == demand.target:
+                return self._trace(via, state)
+            primed = position < goal
+            if doors and (primed or not start) and doors.enters(demand, pipe, started=start, primed=primed):
+                return self._trace(via, state)
         return None
 
-    def _trace(self, via: dict[tuple[str, Position], tuple[tuple[str, Position] | None, Event | Fence | None]],
-               at: tuple[str, Position]) -> list[Event | Fence]:
+    def reach(self, starts: Iterable[State], limit: Position) -> dict[str, Position]:
+        """From where on the work of each pipe comes later, as far as that is no later than ``limit``."""
+        found: dict[str, Position] = {}
+        for position, pipe, start in self._explore(starts, limit, {}):
+            if not start:
+                found.setdefault(pipe, position)
+        return found
+
+    def _explore(self, starts: Iterable[State], goal: Position,
+                 via: dict[State, tuple[State | None, Event | Fence | None]]) -> Iterator[State]:
+        """What follows from the starts up to ``goal``, nearest first; ``via`` takes where each comes from."""
+        best: dict[str, Position] = {}
+        pending = [state for state in starts if state[0] <= goal]
+        via.update(dict.fromkeys(pending, (None, None)))
+        heapq.heapify(pending)
+        while pending:
+            state = heapq.heappop(pending)
+            position, pipe, start = state
+            if not start:
+                if best.get(pipe, position) < position:
+                    continue
+                best[pipe] = position
+            yield state
+            for step, new in self._steps(pipe, position, start=start):
+                where, target, behind = new
+                if where > goal or where >= best.get(target, goal + 1) or (behind and new in via):
+                    continue
+                if not behind:
+                    best[target] = where
+                via[new] = (state, step)
+                heapq.heappush(pending, new)
+
+    def _trace(self, via: dict[State, tuple[State | None, Event | Fence | None]], at: State) -> list[Event | Fence]:
         steps: list[Event | Fence] = []
-        current: tuple[str, Position] | None = at
+        current: State | None = at
         while current is not None:
             current, step = via[current]
             if step is not None:
                 steps.append(step)
         return steps
 
-    def _steps(self, pipe: str, position: Position, goal: Position,
-               *, start: bool) -> list[tuple[Event | Fence | None, str, Position]]:
-        """Where one event, barrier or macro leads from work of ``pipe`` at ``position``."""
-        count = self.count
-        steps: list[tuple[Event | Fence | None, str, Position]] = []
+    def _steps(self, pipe: str, position: Position, *, start: bool) -> Iterator[tuple[Event | Fence | None, State]]:
+        """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``."""
+        count, after = self.count, position + start
         for event in (*self.events, *self.given):
             if event.source == pipe:
                 copy = max(0, -(-(position - event.set_after) // count))
-                steps.append((event, event.target, (copy + event.distance) * count + event.wait_before))
+                yield event, ((copy + event.distance) * count + event.wait_before, event.target, False)
         for fence in self.fences:
             if fence.pipe in (pipe, "ALL"):
-                after = position + 1 if start else position
-                copy = max(0, -(-(after - fence.before) // count))
-                where = copy * count + fence.before
-                if fence.pipe == "ALL":
-                    steps.extend((fence, other, where) for other in ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"))
-                else:
-                    steps.append((fence, pipe, where))
+                where = max(0, -(-(after - fence.before) // count)) * count + fence.before
+                for other in PIPES if fence.pipe == "ALL" else (pipe,):
+                    yield fence, (where, other, False)
         for index, pipes in self.inner.items():
             for a, b in zip(pipes, pipes[1:], strict=False):
                 if a == pipe:
-                    copy = max(0, -(-(position - index) // count))
-                    steps.append((None, b, copy * count + index))
-        return steps
+                    yield None, (max(0, -(-(position - index) // count)) * count + index, b, False)
+        doors = self.doors
+        for index in doors.running if doors is not None else ():
+            where = max(0, -(-(after - index) // count)) * count + index
+            assert doors is not None
+            through = doors.through(index, pipe, started=start, primed=start or position < where)
+            for other in through.within:
+                yield None, (where, other, True)
+            for other in through.within | through.behind:
+                yield None, (where + 1, other, False)

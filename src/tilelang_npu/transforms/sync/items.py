@@ -27,6 +27,12 @@ class Touch:
     writes: bool
     op: Operation
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for accesses that need the same."""
+        place = self.place
+        return self.pipe, place.space, place.root, place.low, place.high, self.writes
+
 
 @dataclass
 class Item:
@@ -98,6 +104,5 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
 def _distinct(touches: list[Touch]) -> list[Touch]:
     seen: dict[tuple[object, ...], Touch] = {}
     for touch in touches:
-        place = touch.place
-        seen.setdefault((touch.pipe, place.space, place.root, place.low, place.high, touch.writes), touch)
+        seen.setdefault(touch.key, touch)
     return list(seen.values())

@@ -6,13 +6,17 @@ barrier is taken out again if the rest still covers every demand (transitive red
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import scf
 
-from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Order
+from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Left, Order
+from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, Item, Touch
 
 _ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (hivm.md 6.3, step 2)
@@ -59,12 +63,13 @@ def demands(body: BlockItems) -> Iterator[Demand]:
                 yield Demand(a.pipe, b.pipe, i, j, slots, Hazard(_kind(a, b), a, b, 0))
     if body.loop is None:
         return
+    trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf
     for j in range(count):
         for i in range(count - 1, -1, -1):
             for a, b, period in _meetings(items[i], items[j]):
                 distance = period if period > 1 and _alternates_here(body, a) else 1
-                slots = max(1, distance)
-                yield Demand(a.pipe, b.pipe, i, distance * count + j, slots, Hazard(_kind(a, b), a, b, distance))
+                if distance < trips:
+                    yield Demand(a.pipe, b.pipe, i, distance * count + j, distance, Hazard(_kind(a, b), a, b, distance))
 
 
 def _alternates_here(body: BlockItems, touch: Touch) -> bool:
@@ -74,19 +79,46 @@ def _alternates_here(body: BlockItems, touch: Touch) -> bool:
     return parent is not None and parent() is body.block
 
 
-def solve(body: BlockItems, own: Sequence[Event] = (), counts: Callable[[Hazard], bool] | None = None) -> Order:
-    """Events and barriers for one block (not for the blocks nested in it).
+@dataclass(frozen=True)
+class _Doors:
+    """How the demands of a block leave, enter and pass its items."""
+
+    body: BlockItems
+    inside: Inside
+
+    @cached_property
+    def running(self) -> Sequence[int]:
+        ranges = Ranges()
+        return [index for index, item in enumerate(self.body.items)
+                if isinstance(item.op, scf.ForOp) and ranges.trip_count(item.op).low > 0]
+
+    def left(self, demand: Demand) -> Left:
+        item, reason = self.body.items[demand.first], demand.reason
+        return self.inside.left(item, reason.first) if item.blocks and isinstance(reason, Hazard) else Left()
+
+    def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
+        item, reason = self.body.items[demand.then % len(self.body.items)], demand.reason
+        return isinstance(reason, Hazard) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed)
+
+    def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
+        return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
+
+
+def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
+          counts: Callable[[Hazard], bool] | None = None) -> Order:
+    """Events and barriers for one block, behind those of the blocks nested in it.
 
     Args:
         body: the block.
-        own: what the author's own flags order.
+        inside: the blocks nested in it, solved; takes this one.
+        given: what somebody else orders: the author's own flags, those between the cores.
         counts: the meetings that are to be ordered; None: all.
     """
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
-    order = Order(count, inner, user)
-    order.given.extend(own)
+    order = Order(count, inner, user, _Doors(body, inside))
+    order.given.extend(given)
     asked: list[Demand] = []
     for demand in demands(body):
         if counts is not None and (not isinstance(demand.reason, Hazard) or not counts(demand.reason)):
@@ -101,14 +133,15 @@ def solve(body: BlockItems, own: Sequence[Event] = (), counts: Callable[[Hazard]
             slots = demand.slots if isinstance(body.loop, scf.ForOp) else 1
             order.events.append(
                 Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
-    _reduce(order, _strongest(asked))
+    _reduce(order, _strongest(body, asked))
+    inside.add(body, order)
     return order
 
 
-def solve_between(body: BlockItems, counts: Callable[[str, str, object], bool]) -> Order:
+def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool]) -> Order:
     """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met."""
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
-    order = Order(len(body.items), inner, [])
+    order = Order(len(body.items), inner, [], _Doors(body, inside))
     asked: list[Demand] = []
     for demand in demands(body):
         reason = demand.reason
@@ -122,16 +155,22 @@ def solve_between(body: BlockItems, counts: Callable[[str, str, object], bool]) 
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
             order.events.append(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
-    _reduce(order, _strongest(asked))
+    _reduce(order, _strongest(body, asked))
+    inside.add(body, order)
     return order
 
 
-def _strongest(asked: list[Demand]) -> list[Demand]:
-    """Demands that no other one implies: same pipes, a later first and an earlier second."""
+def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
+    """Demands that no other one implies: same pipes, a later first and an earlier second. One that goes into an item's blocks
+    may be met there, and implies none.
+    """
     groups: dict[tuple[str, str], list[Demand]] = defaultdict(list)
-    for demand in asked:
-        groups[demand.source, demand.target].append(demand)
     kept: list[Demand] = []
+    for demand in asked:
+        if body.items[demand.first].blocks or body.items[demand.then % len(body.items)].blocks:
+            kept.append(demand)
+        else:
+            groups[demand.source, demand.target].append(demand)
     for group in groups.values():
         best: dict[int, Demand] = {}
         for demand in group:

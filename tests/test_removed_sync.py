@@ -1,0 +1,107 @@
+"""Nothing too much: take out any set with its waits, any flag between the cores, any barrier, and there is a hazard.
+
+Which set meets which wait is read from the order in which the machine ran them, not from what the passes thought.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from captured import KERNELS, Run, captured, copies
+from tilelang_npu import TileError
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator.events import number_of
+from tilelang_npu.simulator.launch import Launch
+from tilelang_npu.simulator.program import Program
+from tilelang_npu.simulator.static_check import check
+
+SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
+EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
+
+
+def _sites(module: ModuleOp) -> list[Operation]:
+    return [op for op in module.walk() if isinstance(op, SYNC)]
+
+
+def _units(program: Program, launch: Launch) -> Iterator[list[int]]:
+    """What must be taken out together, as places among the sites: sets and waits that ever meet; a barrier alone."""
+    sites = _sites(program.module)
+    names = {site.name for site in sites}
+    kernels = [op for op in program.module.walk()
+               if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+    place: dict[tuple[int, int], int] = {}
+    for index, (kernel, function) in enumerate(zip(kernels, program.functions, strict=True)):
+        own = [number for number, site in enumerate(sites) if kernel.is_ancestor(site)]
+        for number, record in zip(own, [one for one in function.records if one.name in names], strict=True):
+            place[index, record.number] = number
+    root = list(range(len(sites)))
+
+    def find(number: int) -> int:
+        while root[number] != number:
+            number = root[number]
+        return number
+
+    for run in launch.distinct_blocks:
+        order = launch._order([run])
+        lanes = [index for index, _ in program.lanes]
+
+        where = [place.get((lanes[step.core], number_of(run.streams[step.core][step.number]))) for step in order.steps]
+        for one, step in zip(where, order.steps, strict=True):
+            for two in (where[partner] for partner in step.partners):
+                if one is not None and two is not None:  # a macro's own events are no ops
+                    root[find(one)] = find(two)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for number in range(len(sites)):
+        groups[find(number)].append(number)
+    yield from groups.values()
+
+
+def _exempt(ops: list[Operation]) -> bool:
+    """The barrier that ends a kernel, and the events of a product's own two slots in L0."""
+    if any(isinstance(op, hivm.PipeBarrierOp) and isinstance(op.next_op, func.ReturnOp) for op in ops):
+        return True
+    return all(isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp)) and op.pipes() == ("M", "MTE1") for op in ops)
+
+
+def _idle(run: Run) -> list[str]:
+    module = parse_module(run.text)
+    program, blocks = Program(module), run.launch.blocks
+    checked = check(program, copies(run.before), blocks)
+    assert checked.hazards == [] and checked.errors == [] and checked.launch is not None
+    idle = []
+    units = list(_units(program, checked.launch))
+    for unit in units:
+        made = module.clone()
+        ops = [_sites(made)[number] for number in unit]
+        if _exempt(ops):
+            continue
+        for op in ops:
+            block = op.parent_block()
+            assert block is not None
+            block.erase_op(op)
+        try:
+            after = check(Program(made), copies(run.before), blocks)
+        except TileError:
+            continue
+        if not after.hazards and not after.errors:
+            idle.append("; ".join(str(_sites(module)[number]) for number in unit))
+    assert len(units) > 3
+    return idle
+
+
+@pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda script: script.stem)
+def test_none_is_too_much(script: Path) -> None:
+    for run in captured(script):
+        assert _idle(run) == []
+        if "expert" not in script.stem:  # whose author holds all pipes
+            assert not any(isinstance(op, hivm.PipeBarrierOp) and op.pipes() == ("ALL",)
+                           for loop in parse_module(run.text).walk() if isinstance(loop, (scf.ForOp, scf.WhileOp))
+                           for op in loop.walk())
