@@ -33,7 +33,7 @@ from tilelang_npu.transforms.sync.cover import Event, Fence, Order
 from tilelang_npu.transforms.sync.decision import Decision, event_decision, fence_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
 from tilelang_npu.transforms.sync.inside import Inside
-from tilelang_npu.transforms.sync.items import BlockItems, build
+from tilelang_npu.transforms.sync.items import BlockItems, Touch, build
 from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.sync.round_trips import round_trips
 from tilelang_npu.transforms.sync.solve import Hazard, solve
@@ -65,17 +65,18 @@ class _Writer:
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        counts = functools.partial(_within_a_statement, body.loop) if self.within else None
         given = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
-        self.solved.append((body, solve(body, self.inside, given, counts)))
+        order = (solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line) if self.within
+                 else solve(body, self.inside, given))
+        self.solved.append((body, order))
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
         events = [Placed(event, body) for body, order in self.solved for event in order.events]
         for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
-            order.events = [event for event in order.events if event is not placed.event]
-            order.fences.append(Fence("ALL", placed.event.wait_before, placed.event.reason, around=placed.event.distance > 0))
+            order.remove(placed.event)
+            order.add(Fence("ALL", placed.event.wait_before, placed.event.reason, around=placed.event.distance > 0))
 
     def write(self) -> None:
         for body, order in self.solved:
@@ -174,6 +175,12 @@ def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
     turn.name_hint = name
     assert isinstance(turn.owner, Operation)
     return turn.owner
+
+
+def _line(touch: Touch) -> object:
+    """The line of the kernel that an access belongs to."""
+    place = location_of(touch.op)
+    return None if place is None else (place.file, place.line)
 
 
 def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) -> bool:

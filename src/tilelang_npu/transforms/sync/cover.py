@@ -9,6 +9,7 @@ exactly if s >= w.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,7 @@ State = tuple[Position, str, bool]
 """What is known to come later: work of a pipe from a position on; where True, what follows the pipe's own work there."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Event:
     """One set/wait pair inside a block.
 
@@ -43,7 +44,7 @@ class Event:
     id: int = -1
 
 
-@dataclass
+@dataclass(eq=False)
 class Fence:
     """A barrier of one pipe (or ``ALL``) in front of an item, in every iteration.
 
@@ -112,6 +113,49 @@ class Doors(Protocol):
         """What comes behind the same on the far side of a loop that runs."""
 
 
+class _Row:
+    """Places of items in ascending order, each with what stands there."""
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        self.values: list[Event | Fence | None] = []
+
+    def add(self, place: int, value: Event | Fence | None) -> None:
+        index = bisect_right(self.places, place)
+        self.places.insert(index, place)
+        self.values.insert(index, value)
+
+    def remove(self, value: Event | Fence) -> None:
+        index = self.values.index(value)
+        del self.places[index], self.values[index]
+
+    def next(self, position: Position, count: int) -> tuple[Event | Fence | None, Position] | None:
+        """What stands at or next behind a position, in this iteration or the next."""
+        if not self.places:
+            return None
+        copy, place = divmod(position, count)
+        index = bisect_left(self.places, place)
+        if index == len(self.places):
+            return self.values[0], (copy + 1) * count + self.places[0]
+        return self.values[index], copy * count + self.places[index]
+
+    def soonest(self, position: Position, count: int) -> tuple[Event, Position] | None:
+        """Of events, which are kept by their sets, the one that is waited for first of those set at or behind a position."""
+        copy, place = divmod(position, count)
+        start, found = bisect_left(self.places, place), None
+        for index in range(start, start + len(self.places)):
+            turn, index = divmod(index, len(self.places))
+            event = self.values[index]
+            assert isinstance(event, Event)
+            base = (copy + turn) * count
+            if found is not None and event.distance == 0 and base + event.set_after >= found[1]:
+                break  # a wait comes behind its set
+            where = base + event.distance * count + event.wait_before
+            if found is None or where < found[1]:
+                found = event, where
+        return found
+
+
 class Order:
     """The ordering that a block's events, barriers and macro operations give.
 
@@ -122,14 +166,49 @@ class Order:
         doors: of the items that have blocks.
     """
 
-    def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: list[Fence], doors: Doors | None = None) -> None:
+    def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: Iterable[Fence],
+                 doors: Doors | None = None) -> None:
         self.count = count
-        self.inner = inner
         self.doors = doors
-        self.events: list[Event] = []
-        self.given: list[Event] = []
-        """Orderings that somebody else provides."""
-        self.fences: list[Fence] = list(fences)
+        self._own: dict[Event | Fence, None] = {}
+        self._events: dict[str, dict[tuple[str, int], _Row]] = {}
+        self._fences: dict[str, _Row] = {}
+        self._macros: dict[str, dict[str, _Row]] = {}
+        for fence in fences:
+            self.add(fence)
+        for index, pipes in inner.items():
+            for a, b in zip(pipes, pipes[1:], strict=False):
+                self._macros.setdefault(a, {}).setdefault(b, _Row()).add(index, None)
+
+    @property
+    def events(self) -> list[Event]:
+        """The events that were added."""
+        return [one for one in self._own if isinstance(one, Event)]
+
+    @property
+    def fences(self) -> list[Fence]:
+        """The barriers."""
+        return [one for one in self._own if isinstance(one, Fence)]
+
+    def add(self, one: Event | Fence) -> None:
+        """Take an event or a barrier in."""
+        self._own[one] = None
+        if isinstance(one, Event):
+            self.give(one)
+        else:
+            self._fences.setdefault(one.pipe, _Row()).add(one.before, one)
+
+    def give(self, event: Event) -> None:
+        """An ordering that somebody else provides."""
+        self._row(event).add(event.set_after, event)
+
+    def _row(self, event: Event) -> _Row:
+        return self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _Row())
+
+    def remove(self, one: Event | Fence) -> None:
+        """Take an event or a barrier out again."""
+        del self._own[one]
+        (self._row(one) if isinstance(one, Event) else self._fences[one.pipe]).remove(one)
 
     def covers(self, demand: Demand) -> bool:
         """Whether the demand is met by what there is."""
@@ -190,21 +269,22 @@ class Order:
         return steps
 
     def _steps(self, pipe: str, position: Position, *, start: bool) -> Iterator[tuple[Event | Fence | None, State]]:
-        """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``."""
-        count, after = self.count, position + start
-        for event in (*self.events, *self.given):
-            if event.source == pipe:
-                copy = max(0, -(-(position - event.set_after) // count))
-                yield event, ((copy + event.distance) * count + event.wait_before, event.target, False)
-        for fence in self.fences:
-            if fence.pipe in (pipe, "ALL"):
-                where = max(0, -(-(after - fence.before) // count)) * count + fence.before
-                for other in PIPES if fence.pipe == "ALL" else (pipe,):
-                    yield fence, (where, other, False)
-        for index, pipes in self.inner.items():
-            for a, b in zip(pipes, pipes[1:], strict=False):
-                if a == pipe:
-                    yield None, (max(0, -(-(position - index) // count)) * count + index, b, False)
+        """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``: of each kind the soonest."""
+        count, after, position = self.count, position + start, max(position, 0)
+        for (target, _), row in self._events.get(pipe, {}).items():
+            event = row.soonest(position, count)
+            if event is not None:
+                yield event[0], (event[1], target, False)
+        for kind in (pipe, "ALL"):
+            fence = self._fences[kind].next(after, count) if kind in self._fences else None
+            if fence is not None:
+                assert isinstance(fence[0], Fence)
+                for other in PIPES if kind == "ALL" else (pipe,):
+                    yield fence[0], (fence[1], other, False)
+        for target, row in self._macros.get(pipe, {}).items():
+            macro = row.next(position, count)
+            if macro is not None:
+                yield None, (macro[1], target, False)
         doors = self.doors
         for index in doors.running if doors is not None else ():
             where = max(0, -(-(after - index) // count)) * count + index

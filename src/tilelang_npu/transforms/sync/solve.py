@@ -15,10 +15,15 @@ from functools import cached_property
 from xdsl.dialects import scf
 
 from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.sync.bytes import Place
 from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Left, Order
 from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, Item, Touch
 
+_CELL = 2048
+"""Bytes of on-chip memory whose accesses are kept together; any number will do."""
+_LARGEST = 1 << 20
+"""Bytes that no on-chip memory exceeds."""
 _ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (hivm.md 6.3, step 2)
 
 
@@ -38,38 +43,109 @@ def _kind(first: Touch, second: Touch) -> str:
     return "WAR"
 
 
-def _meetings(earlier: Item, later: Item) -> Iterator[tuple[Touch, Touch, int]]:
-    """Pairs of accesses of two items that can touch a common byte, with the slots they alternate between (0 for
-    none).
-    """
-    for a in earlier.touches:
-        for b in later.touches:
-            if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
-                period = a.place.meets(b.place)
-                if period is not None:
-                    yield a, b, period
+def _alike(_: object) -> bool:
+    return True
 
 
-def demands(body: BlockItems) -> Iterator[Demand]:
+def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Hazard], object] = _alike
+            ) -> Iterator[Demand]:
     """What must be ordered between the items of a block, nearest pairs first.
 
-    In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes.
+    In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes. Of
+    several accesses of a pipe that meet one only the last is told: whoever comes behind that comes behind all. That does not
+    hold of those in an item's blocks, which may be met there.
+
+    Args:
+        body: the block.
+        tag: accesses of which this differs are told apart.
+        group: hazards of which this differs are.
     """
-    items, count = body.items, len(body.items)
-    for j in range(count):
-        for i in range(j - 1, -1, -1):
-            for a, b, _ in _meetings(items[i], items[j]):
-                slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
-                yield Demand(a.pipe, b.pipe, i, j, slots, Hazard(_kind(a, b), a, b, 0))
-    if body.loop is None:
+    items = body.items
+    seen = _Seen(items, tag)
+
+    def found(j: int, trips: float) -> list[Demand]:
+        nearest: dict[object, Demand] = {}
+        for b in items[j].touches:
+            for i, a, period in seen.meeting(b):
+                if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
+                    slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
+                    distance = 0
+                    if trips:
+                        slots = distance = period if period > 1 and _alternates_here(body, a) else 1
+                    if distance and distance >= trips:
+                        continue
+                    hazard = Hazard(_kind(a, b), a, b, distance)
+                    ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
+                    key = ends, distance, group(hazard)
+                    known = nearest.get(key)
+                    if known is None or known.first < i:
+                        nearest[key] = Demand(a.pipe, b.pipe, i, distance * len(items) + j, slots, hazard)
+        return sorted(nearest.values(), key=lambda demand: -demand.first)
+
+    for j in range(len(items)):
+        yield from found(j, 0)
+        seen.add(j)
+    if body.loop is not None:
+        trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf
+        for j in range(len(items)):
+            yield from found(j, trips)
+
+
+class _Seen:
+    """The accesses of the items so far, by the bytes that they touch.
+
+    Args:
+        items: all items that there will be.
+        tag: accesses of which this differs are kept apart.
+    """
+
+    def __init__(self, items: Sequence[Item], tag: Callable[[Touch], object]) -> None:
+        self._items, self._tag = items, tag
+        self._numbers: dict[Place, int] = {}
+        self._places: list[Place] = []
+        self._near: dict[object, list[int]] = defaultdict(list)
+        self._meet: dict[int, list[tuple[int, int]]] = {}
+        self._last: dict[int, dict[object, tuple[int, Touch]]] = defaultdict(dict)
+        for item in items:
+            for touch in item.touches:
+                self._number(touch.place)
+
+    def _number(self, place: Place) -> int:
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self._places)
+            self._places.append(place)
+            for cell in set(_cells(place)):
+                self._near[cell].append(number)
+        return number
+
+    def add(self, index: int) -> None:
+        """The accesses of an item, behind those of the items before it."""
+        inside = bool(self._items[index].blocks)
+        for touch in self._items[index].touches:
+            key = (touch.pipe, touch.writes, self._tag(touch), index if inside else -1)
+            self._last[self._number(touch.place)][key] = index, touch
+
+    def meeting(self, touch: Touch) -> Iterator[tuple[int, Touch, int]]:
+        """The last accesses that can touch a byte that this one does: item, access, and slots they alternate between."""
+        number = self._number(touch.place)
+        if number not in self._meet:
+            near = dict.fromkeys(other for cell in _cells(touch.place) for other in self._near[cell])
+            periods = [(other, self._places[other].meets(touch.place)) for other in near]
+            self._meet[number] = [(other, period) for other, period in periods if period is not None]
+        for other, period in self._meet[number]:
+            for index, access in self._last[other].values():
+                yield index, access, period
+
+
+def _cells(place: Place) -> Iterator[object]:
+    """Where to look for a place's neighbours: two that can meet have one in common."""
+    if not place.planned:
+        yield place.root
         return
-    trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf
-    for j in range(count):
-        for i in range(count - 1, -1, -1):
-            for a, b, period in _meetings(items[i], items[j]):
-                distance = period if period > 1 and _alternates_here(body, a) else 1
-                if distance < trips:
-                    yield Demand(a.pipe, b.pipe, i, distance * count + j, distance, Hazard(_kind(a, b), a, b, distance))
+    for address in place.addresses:
+        for cell in range((address + place.low) // _CELL, -(-(address + min(place.high, _LARGEST)) // _CELL)):
+            yield place.space, cell
 
 
 def _alternates_here(body: BlockItems, touch: Touch) -> bool:
@@ -105,7 +181,7 @@ class _Doors:
 
 
 def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
-          counts: Callable[[Hazard], bool] | None = None) -> Order:
+          counts: Callable[[Hazard], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
     """Events and barriers for one block, behind those of the blocks nested in it.
 
     Args:
@@ -113,14 +189,16 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
         inside: the blocks nested in it, solved; takes this one.
         given: what somebody else orders: the author's own flags, those between the cores.
         counts: the meetings that are to be ordered; None: all.
+        tag: what of an access ``counts`` looks at.
     """
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
     order = Order(count, inner, user, _Doors(body, inside))
-    order.given.extend(given)
+    for event in given:
+        order.give(event)
     asked: list[Demand] = []
-    for demand in demands(body):
+    for demand in demands(body, tag=tag, group=counts or _alike):
         if counts is not None and (not isinstance(demand.reason, Hazard) or not counts(demand.reason)):
             continue
         asked.append(demand)
@@ -128,11 +206,10 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
             continue
         distance, index = divmod(demand.then, count)
         if demand.source == demand.target:
-            order.fences.append(Fence(demand.source, index, demand.reason))
+            order.add(Fence(demand.source, index, demand.reason))
         else:
             slots = demand.slots if isinstance(body.loop, scf.ForOp) else 1
-            order.events.append(
-                Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+            order.add(Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
     return order
@@ -143,18 +220,21 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     order = Order(len(body.items), inner, [], _Doors(body, inside))
     asked: list[Demand] = []
-    for demand in demands(body):
-        reason = demand.reason
-        assert isinstance(reason, Hazard)
-        if counts(demand.source, demand.target, reason.first.place.root):
+
+    def own(hazard: Hazard) -> bool:
+        return counts(hazard.first.pipe, hazard.second.pipe, hazard.first.place.root)
+
+    for demand in demands(body, group=own):
+        assert isinstance(demand.reason, Hazard)
+        if own(demand.reason):
             asked.append(demand)
         elif demand.source != demand.target:
             distance, index = divmod(demand.then, order.count)
-            order.given.append(Event(demand.source, demand.target, demand.first, index, distance, 1, reason))
+            order.give(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     for demand in asked:
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
-            order.events.append(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+            order.add(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
     return order
@@ -187,38 +267,30 @@ def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
 
 def _reduce(order: Order, asked: list[Demand]) -> None:
     """Take out what the rest makes unnecessary; the weakest candidates (those that bind soonest) first."""
-    paths: dict[int, list[Event | Fence]] = {}
+    users: dict[Event | Fence, set[int]] = defaultdict(set)
+    paths: list[list[Event | Fence]] = []
     for index, demand in enumerate(asked):
         path = order.path(demand)
         assert path is not None
-        paths[index] = path
+        paths.append(path)
+        for step in path:
+            users[step].add(index)
     candidates: list[Event | Fence] = [*order.fences, *order.events]
     for candidate in candidates:
         if isinstance(candidate, Fence) and candidate.user:
             continue
-        _take_out(order, candidate)
+        order.remove(candidate)
         changed: dict[int, list[Event | Fence]] = {}
-        for index, demand in enumerate(asked):
-            if any(step is candidate for step in paths[index]):
-                path = order.path(demand)
-                if path is None:
-                    break
-                changed[index] = path
+        for index in sorted(users[candidate]):
+            path = order.path(asked[index])
+            if path is None:
+                order.add(candidate)
+                break
+            changed[index] = path
         else:
-            paths.update(changed)
-            continue
-        _put_back(order, candidate)
-
-
-def _take_out(order: Order, candidate: Event | Fence) -> None:
-    if isinstance(candidate, Event):
-        order.events = [event for event in order.events if event is not candidate]
-    else:
-        order.fences = [fence for fence in order.fences if fence is not candidate]
-
-
-def _put_back(order: Order, candidate: Event | Fence) -> None:
-    if isinstance(candidate, Event):
-        order.events.append(candidate)
-    else:
-        order.fences.append(candidate)
+            for index, path in changed.items():
+                for step in paths[index]:
+                    users[step].discard(index)
+                paths[index] = path
+                for step in path:
+                    users[step].add(index)
