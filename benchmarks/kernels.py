@@ -245,6 +245,30 @@ def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
     return out
 
 
+def chain(ops: int) -> Any:
+    """As many sums and products, each of what the one before gave, in a loop over four tiles: for the time of compilation."""
+
+    @tilelang.jit(out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
+    def factory(rows: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
+            with T.Kernel(T.ceildiv(rows, 16), is_npu=True) as (block, half):
+                a = T.alloc_ub((8, 64), "float32")
+                b = T.alloc_ub((8, 64), "float32")
+                T.tile.fill(b, 1.0)
+                for _i in T.serial(4):
+                    T.copy(X[block * 16 + half * 8, 0], a)
+                    for _j in T.unroll(10):
+                        for _k in T.unroll(ops // 20):
+                            T.tile.add(a, a, b)
+                            T.tile.mul(b, a, a)
+                    T.copy(a, Y[block * 16 + half * 8, 0])
+
+        return main
+
+    return factory(64)
+
+
 CASES = {
     "gemm": Case(gemm, gemm_inputs, gemm_by_hand),
     "linear": Case(linear, linear_inputs, linear_by_hand),

@@ -5,7 +5,8 @@
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
 interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
-without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas.
+without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``compile`` has
+kernels of 100 to 5000 ops, and the ratio of the times that an op takes in them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ import peers
 BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "import", "compile")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
+OPS = (100, 500, 1000, 5000)
+"""Ops of the kernels whose compilation is timed."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Row:
     """One line of the table.
 
     Attributes:
-        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; 0 where there is nothing to compare with.
+        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; of ``compile`` the time an op takes to that
+            in the smallest kernel; 0 where there is nothing to compare with.
     """
 
     benchmark: str
@@ -150,21 +154,33 @@ def importing(repeat: int) -> Iterator[Row]:
 
 
 def compiling(repeat: int) -> Iterator[Row]:
-    """From the factory's call to a kernel ready to run, with everything imported: lowered anew, and from the cache."""
+    """From the factory's call to a kernel ready to run, with everything imported: lowered anew, and from the cache; then how
+    the time grows with the ops.
+    """
     import tilelang_npu
     from tilelang_npu.runtime import cache
 
-    def once() -> object:
-        return kernels.CASES["gemm"].kernel(SIZES[0]).program
-
     tilelang_npu.disable_cache()
 
-    def cold() -> object:
-        cache._State.memory.clear()
-        return once()
+    def times(kernel: Callable[[], Any]) -> tuple[float, float]:
+        def once() -> object:
+            return kernel().program
 
-    yield Row("compile", "gemm, lowered", median(cold, repeat))
-    yield Row("compile", "gemm, cached", median(once, repeat))
+        def cold() -> object:
+            cache._State.memory.clear()
+            return once()
+
+        return median(cold, repeat), median(once, repeat)
+
+    for name in ("gemm", "flash"):
+        figures = times(lambda name=name: kernels.CASES[name].kernel(SIZES[0]))
+        for how, figure in zip(("lowered", "cached"), figures, strict=True):
+            yield Row("compile", f"{name}, {how}", figure)
+    first = 0.0
+    for ops in OPS:
+        each = times(lambda ops=ops: kernels.chain(ops))[0] / ops
+        first = first or each
+        yield Row("compile", f"{ops} ops, lowered", each * ops, each / first, f"{each:.2f} ms an op")
     tilelang_npu.enable_cache()
 
 
