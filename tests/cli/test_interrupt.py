@@ -95,6 +95,8 @@ def interrupted(words: Sequence[str], folder: Path, ready: float, marker: Path |
     (["run", "endless.py", "--trace", "out.json", "--mlir", "out"], "started"),
     (["compile", "endless.py", "-o", "out.mlir"], "started"),
     (["sim", "endless.mlir", "--save", "out", "--trace", "out.json"], None),
+    (["check", "endless.py", "--report", "out.json"], "started"),
+    (["check", "endless.mlir", "--report", "out.json"], None),
     (["survey", ".", "--json", "out.json"], "started"),
 ])
 def test_ctrl_c(folder: Path, words: list[str], marker: str | None) -> None:

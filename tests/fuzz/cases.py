@@ -257,6 +257,21 @@ def kernel_text(rng: random.Random) -> str:
     return head + "".join(f"            {line}\n" for line in body) + "    return main\n"
 
 
+_CALL = '''
+
+import numpy as np
+
+rng = np.random.default_rng(0)
+factory()(rng.standard_normal((64, 64)).astype(np.float32), rng.standard_normal((64, 64)).astype(np.float16),
+          rng.integers(0, 64, 64).astype(np.int32), np.zeros((64, 64), np.float32), 5)
+'''
+
+
+def script_text(rng: random.Random) -> str:
+    """The text of a script that calls its kernel once."""
+    return kernel_text(rng) + _CALL
+
+
 def load(text: str, folder: Path) -> Any:
     """The factory of a script."""
     file = folder / "fuzzed.py"

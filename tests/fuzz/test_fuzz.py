@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import random
 import re
@@ -22,7 +23,7 @@ from types import FrameType
 import numpy as np
 import pytest
 
-from fuzz.cases import MOST_BLOCKS, corpus, damaged, kernel_text, random_bytes, run_kernel
+from fuzz.cases import MOST_BLOCKS, corpus, damaged, kernel_text, random_bytes, run_kernel, script_text
 from tilelang_npu.cli import main
 from tilelang_npu.errors import TileError
 from tilelang_npu.transforms.pipeline import passes
@@ -106,7 +107,21 @@ def test_kernels(tmp_path: Path) -> None:
         attempt(seed, text, lambda text=text: run_kernel(text, tmp_path))
 
 
-@pytest.mark.parametrize("door", ["opt", "sim"])
+@pytest.mark.parametrize("words", [["run", "--sanitize"], ["check"]], ids=lambda words: words[0])
+def test_scripts(tmp_path: Path, words: list[str]) -> None:
+    for seed in seeds(60):
+        text = script_text(random.Random(seed))
+        try:
+            compile(text, "fuzzed.py", "exec")
+        except SyntaxError:  # Python's own
+            continue
+        file = tmp_path / "fuzzed.py"
+        file.write_text(text, encoding="utf-8")
+        linecache.clearcache()
+        attempt(seed, text, lambda words=words, file=file: command(*words, file))
+
+
+@pytest.mark.parametrize("door", ["opt", "sim", "check"])
 def test_damaged_mlir(tmp_path: Path, door: str) -> None:
     names = list(passes())
     for seed in seeds(100):
@@ -115,19 +130,20 @@ def test_damaged_mlir(tmp_path: Path, door: str) -> None:
         file = tmp_path / "fuzzed.mlir"
         file.write_text(text, encoding="utf-8")
         words = ([door, file, "-p", rng.choice(names)] if door == "opt" else
-                 [door, file, "--blocks", rng.randint(1, MOST_BLOCKS), "--sanitize"])
+                 [door, file, "--blocks", rng.randint(1, MOST_BLOCKS), *(["--sanitize"] if door == "sim" else [])])
         attempt(seed, f"{words[2:]}\n{text}", lambda words=words: command(*words))
 
 
-@pytest.mark.parametrize("door", ["opt", "sim", "run", "compile"])
-def test_bytes(tmp_path: Path, door: str) -> None:
+@pytest.mark.parametrize(("door", "ending"), [("opt", "mlir"), ("sim", "mlir"), ("check", "mlir"), ("run", "py"),
+                                              ("compile", "py"), ("check", "py")])
+def test_bytes(tmp_path: Path, door: str, ending: str) -> None:
     for seed in seeds(20):
         given = random_bytes(random.Random(seed))
-        file = tmp_path / ("fuzzed.mlir" if door in ("opt", "sim") else "fuzzed.py")
+        file = tmp_path / f"fuzzed.{ending}"
         file.write_bytes(given)
 
         def act(file: Path = file) -> None:
-            if door in ("opt", "sim"):
+            if ending == "mlir":
                 command(door, file)
                 return
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

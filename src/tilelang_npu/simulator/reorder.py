@@ -255,6 +255,16 @@ class Stepped:
             return not any(each.queue for place, each in enumerate(self.pipes) if place != SCALAR)
         return True
 
+    def choices(self, place: int) -> list[Choice]:
+        """What the core at a place can do now."""
+        found: list[Choice] = [(place, SCALAR, "issue")] if self.can_issue() else []
+        for number, pipe in enumerate(self.pipes):
+            if pipe.queue and self.can_run(number):
+                found.append((place, number, "run"))
+            if pipe.landing:
+                found.append((place, number, "land"))
+        return found
+
     def run(self, pipe: int, set_flag: Callable[[int, str], None]) -> None:
         """Run what is next in a pipe."""
         here = self.pipes[pipe]
@@ -346,30 +356,29 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
         TileError: S301 to S303, they hang.
     """
     rendezvous = Rendezvous([core.identity for core in cores])
-    by_identity = {core.identity: core for core in cores}
+    place_of = {core.identity: place for place, core in enumerate(cores)}
+    moved = set(place_of.values())  # cores that may do something else than before
 
     def setter(core: Stepped) -> Callable[[int, str], None]:
         def set_flag(flag: int, group: str) -> None:
             for receiver in rendezvous.arrive(core.identity, flag, group)[0]:
-                counts = by_identity[receiver].flags
+                moved.add(place_of[receiver])
+                counts = cores[place_of[receiver]].flags
                 counts[flag] = counts.get(flag, 0) + 1
 
         return set_flag
 
     setters = [setter(core) for core in cores]
+    offered: list[list[Choice]] = [[] for _ in cores]
     while True:
-        choices: list[Choice] = []
-        for place, core in enumerate(cores):
-            if core.can_issue():
-                choices.append((place, SCALAR, "issue"))
-            for number, pipe in enumerate(core.pipes):
-                if pipe.queue and core.can_run(number):
-                    choices.append((place, number, "run"))
-                if pipe.landing:
-                    choices.append((place, number, "land"))
+        for place in moved:
+            offered[place] = cores[place].choices(place)
+        moved.clear()
+        choices = [one for of_core in offered for one in of_core]
         if not choices:
             break
         place, number, what = policy.choose(choices)
+        moved.add(place)
         core = cores[place]
         if what == "issue":
             core.issue()

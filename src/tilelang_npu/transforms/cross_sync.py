@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -26,6 +27,7 @@ from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.transforms.cores import core_of
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.locations import refuse
+from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.sync.cover import Event, Order
 from tilelang_npu.transforms.sync.decision import Decision, event_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, colour
@@ -78,8 +80,8 @@ class _Writer:
         failed = colour(placed, tuple(flags))
         if failed:
             first = failed[0].body.items[failed[0].event.set_after].op
-            raise refuse(first, f"the hand-overs between Cube and Vector need more than the {len(flags)} flags that there are",
-                         "T241", help="hand over fewer buffers, or larger ones")
+            raise refuse(first, f"the hand-overs between Cube and Vector need more flags than the {len(flags)} that are left",
+                         "T241", help="hand over in fewer nested loops, or set fewer flags by hand")
 
     def write(self) -> None:
         for body, order in self.solved:
@@ -107,10 +109,12 @@ class _Writer:
 
 
 def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp]) -> list[int]:
-    """The flags that the user's own code does not name; the highest first where it computes numbers."""
-    named = {op.flag_id() for op in by_hand}
-    left = [flag for flag in flags if flag not in named]
-    return left if all(isinstance(flag, int) for flag in named) else left[::-1]
+    """The flags that the user's own code does not name; the highest first where it computes numbers without bounds."""
+    ranges = Ranges()
+    named = [ranges.of(op.flag_id()) for op in by_hand]
+    bounded = [known for known in named if known.low > -inf and known.high < inf]
+    left = [flag for flag in flags if not any(known.low <= flag <= known.high for known in bounded)]
+    return left if len(bounded) == len(named) else left[::-1]
 
 
 @dataclass(frozen=True)
