@@ -1,13 +1,24 @@
 """Does the sanitizer see what a schedule can show? One wait, set, barrier or flag less, or in the wrong place, at a time.
 
-    python benchmarks/mutation.py SCRIPT.py [...] [--mutants 200] [--schedules 50] [--seed 0]
+    python benchmarks/mutation.py SCRIPT.py [...] [--mutants 200] [--schedules 50] [--seconds S] [--seed 0]
 
 Each script runs once; its kernels, with the arguments of their first call, are then run as mutants: one synchronising op
-deleted, or moved past the op before or behind it. A mutant is *wrong* if its values differ, or it hangs, in program order or
-under one of the schedules (early, late, random ones). It is *reported* if the sanitizer finds a hazard that the kernel itself
-does not have, or says that it hangs. The check without data has to say the same of every mutant. The table must have nothing
-that is wrong and not reported; what is reported and right everywhere is listed: flags left over (the next launch would find
-them set), or races that no schedule tried shows.
+deleted, or moved past the op before or behind it. A mutant is *reported* if the sanitizer finds a hazard that the kernel itself
+does not have, or says that it hangs. What becomes of it otherwise is one of
+
+=========  =======================================================================================================
+wrong      its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
+launch 2   the same in a second launch on the cores as the first one left them, with events and flags that are still set
+piles up   each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
+           counter of a few for a flag
+scalar     one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
+           the op is issued, and a chip may take longer
+same       every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
+right      none of these
+=========  =======================================================================================================
+
+All that is wrong must be reported, and of what is reported none may be *same* or *right*. The check without data has to find
+the same as the run.
 """
 
 from __future__ import annotations
@@ -20,7 +31,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,11 +46,16 @@ from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.hazards import Hazard
+from tilelang_npu.simulator.events import replay
+from tilelang_npu.simulator.finding import Hazard
+from tilelang_npu.simulator.program import Left, Recorded
 from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
+FATES = ("wrong", "launch 2", "piles up", "scalar", "same", "right")
+WRONG = FATES[:2]
 
 
 @dataclass(frozen=True)
@@ -55,11 +72,13 @@ class Verdict:
     """What became of a mutant.
 
     Attributes:
+        fate: one of ``FATES``.
         reported: the hazards that are new.
         shown: the schedule that shows it wrong; empty where none does.
         checked: whether the check without data finds the same.
     """
 
+    fate: str
     reported: list[str]
     shown: str
     checked: bool
@@ -85,11 +104,75 @@ def copies(values: Sequence[Any]) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
-def outcome(program: Program, call: Call, schedule: str | None) -> tuple[Launch, list[bytes]]:
-    """A launch and the bytes it leaves."""
-    arguments = copies(call.arguments)
-    recorded = program.run(arguments, blocks=call.blocks, schedule=schedule)
-    return Launch(recorded), [array.tobytes() for array in arguments if isinstance(array, np.ndarray)]
+class Bench:
+    """A kernel's call, and what its arrays should hold behind it.
+
+    Args:
+        call: the call, whose arguments stay as they are.
+
+    Attributes:
+        launch: the kernel's own run.
+        known: the hazards that the kernel itself has.
+        queues: what each pipe of it does.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self._arguments = copies(call.arguments)
+        self._written: list[int] = []
+        self.launch = self.run(call.program)
+        users = self.launch.recorded.bound.users
+        self._written = [number for number, place in enumerate(users) if place in call.program.written]
+        self._right = [self._arguments[number].copy() for number in self._written]
+        self.known = {hazard.key for hazard in self.launch.hazards}
+        self.queues = queues(self.launch)
+
+    def run(self, program: Program) -> Launch:
+        """Run the kernel, or a mutant, with the call's arguments, in the program's order.
+
+        Raises:
+            TileError: it hangs, or comes to a fault.
+        """
+        return Launch(self._run(program, None, None))
+
+    def right(self) -> bool:
+        """Whether the last run left what it should."""
+        return all(np.array_equal(self._arguments[number].reshape(-1).view("u1"), right.reshape(-1).view("u1"))
+                   for number, right in zip(self._written, self._right, strict=True))
+
+    def goes_wrong(self, program: Program, schedule: str | None = None, left: Left | None = None) -> bool:
+        """Whether a run leaves something else, or hangs."""
+        try:
+            self._run(program, schedule, left)
+        except TileError:
+            return True
+        return not self.right()
+
+    def _run(self, program: Program, schedule: str | None, left: Left | None) -> Recorded:
+        for number in self._written:
+            np.copyto(self._arguments[number], self.call.arguments[number])
+        return program.run(self._arguments, blocks=self.call.blocks, schedule=schedule, left=left)
+
+
+def queues(launch: Launch) -> list[Any]:
+    """What each pipe of each core does, in order, and behind how many steps of the scalar unit, which every pipe waits for.
+
+    Kernels in which these are equal do the same under every schedule.
+    """
+    found = []
+    program = launch.recorded.program
+    for run in launch.recorded.blocks:
+        for (index, _), stream, offsets in zip(program.lanes, run.streams, run.gm, strict=True):
+            pipes: list[list[Any]] = [[] for _ in PIPES]
+            records = program.functions[index].records
+            for done in replay(records, stream, offsets):
+                slots = done.event[1:] if isinstance(done.event, tuple) else ()
+                for place, step in enumerate(launch.expansions[index].of(done.event)):
+                    pipe = max(step[1], 0)  # a barrier of all pipes is the scalar unit's
+                    goal = len(pipes[step[2]]) if step[0] == JOIN else 0
+                    pipes[pipe].append((replace(done.record, number=0), slots, done.gm, place, goal, len(pipes[0])))
+            found.append(pipes)
+    return found
 
 
 def sites(module: ModuleOp) -> list[Operation]:
@@ -113,27 +196,48 @@ def mutated(module: ModuleOp, number: int, kind: str) -> ModuleOp | None:
     return made
 
 
-def judged(module: ModuleOp, call: Call, right: list[bytes], known: set[object], schedules: Sequence[str]) -> Verdict:
+def count_set(left: Left) -> int:
+    """How many sets nobody has waited for."""
+    return sum(sum(core.events.values()) + sum(core.flags.values()) for core in left.values())
+
+
+def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
     """What the sanitizer and the schedules say of a mutant."""
+    call = bench.call
     program = Program(module, call.program.chip)
-    static = check(program, copies(call.arguments), call.blocks)
+    static = check(program, call.arguments, call.blocks)
     errors = {error.code for error in static.errors}
     try:
-        launch, written = outcome(program, call, None)
-        hazards = launch.hazards
+        launch = bench.run(program)
     except TileError as error:
-        return Verdict([error.message], "program order", error.code in errors)
-    reported = [str(hazard) for hazard in hazards if hazard.key not in known]
-    agrees = not errors and {hazard.key for hazard in static.hazards} == {hazard.key for hazard in hazards}
-    if written != right:
-        return Verdict(reported, "program order", agrees)
-    for schedule in schedules:
-        try:
-            if outcome(program, call, schedule)[1] != right:
-                return Verdict(reported, schedule, agrees)
-        except TileError:
-            return Verdict(reported, schedule, agrees)
-    return Verdict(reported, "", agrees)
+        return Verdict("wrong", [error.message], "program order", error.code in errors)
+    right = bench.right()
+    new = [hazard for hazard in launch.hazards if hazard.key not in bench.known]
+    agrees = not errors and {hazard.key for hazard in static.hazards} == {hazard.key for hazard in launch.hazards}
+
+    def verdict(fate: str, shown: str = "") -> Verdict:
+        return Verdict(fate, [str(hazard) for hazard in new], shown, agrees)
+
+    if not right:
+        return verdict("wrong", "program order")
+    if queues(launch) == bench.queues:
+        return verdict("same")
+    shown = next((schedule for schedule in schedules if bench.goes_wrong(program, schedule)), "")
+    if shown:
+        return verdict("wrong", shown)
+    if any(hazard.kind == "flag" for hazard in new):
+        left: Left = {}
+        if bench.goes_wrong(program, "early", left):
+            return verdict("wrong", "early")
+        for schedule in schedules:
+            if bench.goes_wrong(program, schedule, deepcopy(left)):
+                return verdict("launch 2", schedule)
+        again = deepcopy(left)
+        bench.goes_wrong(program, "early", again)
+        if count_set(again) > count_set(left):
+            return verdict("piles up")
+    sites = [site for hazard in new for site in (hazard.first, hazard.second) if site is not None]
+    return verdict("scalar" if any(site.pipe == "S" for site in sites) else "right")
 
 
 def mutants(call: Call, most: int, seed: int) -> Iterator[tuple[int, str, ModuleOp]]:
@@ -152,45 +256,46 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=200, help="mutants of each kernel at most (default 200)")
     parser.add_argument("--schedules", type=int, default=50, help="random schedules of each mutant (default 50)")
     parser.add_argument("--blocks", type=int, default=2, help="blocks that run of each kernel (default 2)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="take no further mutants of a script after so long")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     schedules = ["late", "early", *(f"random:{seed}" for seed in range(options.schedules))]
-    table: Counter[tuple[bool, bool]] = Counter()
-    only_flags = disagreed = 0
+    table: Counter[tuple[bool, str]] = Counter()
+    disagreed = 0
     for script in options.scripts:
         started, before = time.monotonic(), table.total()
         for call in calls_of(script, options.blocks):
             try:
-                launch, right = outcome(call.program, call, None)
+                bench = Bench(call)
             except TileError as error:
                 print(f"{script}: {call.program.name} does not run on {call.blocks} blocks: {error.message}")
                 continue
-            unstable = [schedule for schedule in schedules[:6] if outcome(call.program, call, schedule)[1] != right]
-            hazards: list[Hazard] = launch.hazards
+            unstable = [schedule for schedule in schedules[:6] if bench.goes_wrong(call.program, schedule)]
+            hazards: list[Hazard] = bench.launch.hazards
             if unstable or hazards:
                 first = str(hazards[0]) if hazards else "no hazard"
                 print(f"{script}: {call.program.name} itself: {first}; differs under {unstable or 'none'}")
             if unstable:
                 continue
-            known = {hazard.key for hazard in hazards}
             for number, kind, module in mutants(call, options.mutants, options.seed):
-                verdict = judged(module, call, right, known, schedules)
-                table[bool(verdict.reported), bool(verdict.shown)] += 1
+                if time.monotonic() - started > options.seconds:
+                    break
+                verdict = judged(module, bench, schedules)
+                table[bool(verdict.reported), verdict.fate] += 1
+                op = sites(call.program.module)[number]
                 if not verdict.checked:
                     disagreed += 1
-                    print(f"{script}: {call.program.name}: {sites(call.program.module)[number]} {kind}: the check disagrees")
-                flags = all(text.startswith("flag") for text in verdict.reported)
-                only_flags += bool(verdict.reported) and not verdict.shown and flags
-                if (verdict.shown and not verdict.reported) or (verdict.reported and not verdict.shown and not flags):
-                    op = sites(call.program.module)[number]
-                    print(f"{script}: {call.program.name}: {op} {kind}: {verdict.shown or verdict.reported[0]}")
+                    print(f"{script}: {call.program.name}: {op} {kind}: the check disagrees")
+                if bool(verdict.reported) != (verdict.fate not in ("same", "right")):
+                    said = verdict.reported[0] if verdict.reported else verdict.shown
+                    print(f"{script}: {call.program.name}: {op} {kind}: {verdict.fate}: {said}")
         print(f"{script}: {table.total() - before} mutants, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"\n{table.total()} mutants{'wrong':>12}{'right under all schedules':>30}")
+    print(f"\n{f'{table.total()} mutants':14}" + "".join(f"{fate:>10}" for fate in FATES))
     for reported in (True, False):
-        note = f"   ({only_flags} of them: a flag is left set)" if reported else ""
-        print(f"{'reported' if reported else 'not reported':12}{table[reported, True]:>12}{table[reported, False]:>30}{note}")
+        print(f"{'reported' if reported else 'not reported':14}" + "".join(f"{table[reported, fate]:>10}" for fate in FATES))
     print(f"\nthe check without data says the same of {table.total() - disagreed} of them")
-    return 1 if table[False, True] or disagreed else 0
+    bad = sum(table[False, fate] for fate in WRONG) + table[True, "same"] + table[True, "right"]
+    return 1 if bad or disagreed else 0
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.endless import MOST_OPS
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
-from tilelang_npu.simulator.reorder import Policy, Stepped, policy, run_reordered
+from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, policy, run_reordered
 from tilelang_npu.simulator.replay import Replay
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import Expansion
@@ -57,6 +57,10 @@ def one_blas_thread() -> Iterator[None]:
     """Many small products on many threads are slower than on one, by a hundred times on a busy machine."""
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+Left = dict[tuple[int, int, int], LeftSet]
+"""What is set on the cores of a chip: by the place of the block among those that run together, function and sub-block."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,8 @@ class Program:
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
-            schedule: str | None = None, observer: Observer | None = None, most_ops: int | None = None) -> Recorded:
+            schedule: str | None = None, left: Left | None = None, observer: Observer | None = None,
+            most_ops: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -171,6 +176,8 @@ class Program:
             blocks: number of blocks.
             order: the order in which blocks run, or the seed of a random one.
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
+            left: events and flags that earlier launches left set on the cores, which the ops find in a schedule; what this one
+                leaves set is added.
             observer: sees every op that writes before and behind it.
             most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
 
@@ -186,7 +193,7 @@ class Program:
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
-                runs = self._reordered(bound, sequence, policy(schedule))
+                runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left)
             else:
                 functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
                 for function in functions:
@@ -284,19 +291,23 @@ class Program:
             _together(lanes, [block], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
 
-    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy) -> list[BlockRun]:
-        """As many blocks at a time as the chip has cores, op by op in the policy's order."""
+    @cached_property
+    def _parts(self) -> list[Parts]:
         costs = CostModel(self.chip)
-        expansions = [Expansion(function.records, costs) for function in self.stepwise]
+        return [Parts(function.records, costs) for function in self.stepwise]
+
+    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left) -> list[BlockRun]:
+        """As many blocks at a time as the chip has cores, op by op in the policy's order; cores keep what was left set."""
         runs = []
         interned: dict[Stream, Stream] = {}
         for start in range(0, len(sequence), self.cores):
             table: dict[int, list[_Lane]] = {}
             cores: dict[CoreId, Stepped] = {}
-            for block in sequence[start:start + self.cores]:
+            for place, block in enumerate(sequence[start:start + self.cores]):
                 table[block] = [_Lane(self, index, sub, bound, len(sequence), self.stepwise) for index, sub in self.lanes]
-                for identity, lane, (index, _) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
-                    cores[identity] = lane.stepped(identity, expansions[index])
+                for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
+                    found = left.setdefault((place, index, sub), LeftSet())
+                    cores[identity] = lane.stepped(identity, self._parts[index], found)
             run_reordered(list(cores.values()), policy)
             for block, lanes in table.items():
                 for identity, lane in zip(self.core_ids(block), lanes, strict=True):
@@ -348,11 +359,11 @@ class _Lane:
                 raise
             raise told from None
 
-    def stepped(self, core: CoreId, expansion: Expansion) -> Stepped:
+    def stepped(self, core: CoreId, expansion: Parts, left: LeftSet) -> Stepped:
         """The core with its ops in a schedule's hands."""
         self.start()
         return Stepped(core, self.run(core.block, None, None, None, None), expansion,
-                       lambda error: self.explained(error, core.block))
+                       lambda error: self.explained(error, core.block), left)
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
         """Run a block, handing over where it waits."""

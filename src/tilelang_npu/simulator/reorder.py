@@ -19,6 +19,7 @@ import numpy as np
 
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.simulator.cores import CoreId, Rendezvous
+from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.events import Event, OpRecord, number_of
 from tilelang_npu.simulator.memory import POISON
 from tilelang_npu.simulator.schedule import Order
@@ -93,22 +94,37 @@ class _Ranked:
 
 
 class _Random:
-    """Random priorities that change now and then: so one pipe can run far ahead of another."""
+    """Random priorities that change now and then: so one pipe can run far ahead of another.
+
+    In most seeds one pipe, or a third of the cores, comes last throughout: a race may take a whole chain of other ops before it.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._priority: dict[Choice, float] = {}
+        last = self._random.randrange(len(PIPES) + 3)
+        self._last_pipe = last if last < len(PIPES) else -1
+        self._last_core = last - len(PIPES)
 
     def choose(self, choices: Sequence[Choice]) -> Choice:
         if self._random.random() < 1 / 24:
             self._priority.clear()
         for one in choices:
             if one not in self._priority:
-                self._priority[one] = self._random.random()
+                last = one[0] % 3 == self._last_core or (one[1] == self._last_pipe and one[2] != "issue")
+                self._priority[one] = self._random.random() - last
         return max(choices, key=self._priority.__getitem__)
 
     def which(self, count: int) -> int:
         return self._random.randrange(count)
+
+
+@dataclass
+class LeftSet:
+    """What is set on a core: how often each event, by its pipes and number, and each flag between cores."""
+
+    events: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    flags: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -163,6 +179,28 @@ class _Pipe:
         self.landing.pop(policy.which(free) if free else 0).land()
 
 
+class Parts(Expansion):
+    """The steps of the events of one function, and what of the op happens in each."""
+
+    def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
+        super().__init__(records, costs)
+        self._parts: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
+
+    def parts(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
+        """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
+        found = self._parts.get(event)
+        if found is None:
+            steps = self.of(event)
+            accesses = self.records[number_of(event)].accesses
+            last = {index: place for place, step in enumerate(steps) for index in step[5]}
+            writers = [place for index, place in last.items() if accesses[index].writes]
+            writer = max(writers or last.values(), default=-1)
+            found = self._parts[event] = [
+                (step, tuple(index for index, at in last.items() if at == place and place != writer), place == writer)
+                for place, step in enumerate(steps)]
+        return found
+
+
 class Stepped:
     """A core whose ops a schedule runs.
 
@@ -171,25 +209,24 @@ class Stepped:
         code: the generator of its ops.
         expansion: the steps of its events.
         explained: makes the user's error of one that the generated code raises.
+        left: what is set on the core, and stays set.
 
     Attributes:
         events, gm: what it recorded.
         expansion: as given.
     """
 
-    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Expansion,
-                 explained: Callable[[Exception], Exception]) -> None:
+    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Parts,
+                 explained: Callable[[Exception], Exception], left: LeftSet) -> None:
         self.identity = identity
         self.pipes = [_Pipe() for _ in PIPES]
-        self.tokens: dict[tuple[int, int, int], int] = {}
-        self.flags: dict[int, int] = {}
+        self.tokens, self.flags = left.events, left.flags
         self.events: list[Event] = []
         self.gm: list[int] = []
         self.finished = False
         self.explained = explained
         self._code = code
         self.expansion = expansion
-        self._known: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
 
     def issue(self) -> None:
         """Take the next op from the program."""
@@ -207,7 +244,7 @@ class Stepped:
         self.gm += offsets
         record = self.expansion.records[number_of(event)]
         op = None if function is None else _Op(function, list(arguments), views, record)
-        for step, last_reads, executes in self._steps(event):
+        for step, last_reads, executes in self.expansion.parts(event):
             pipe = SCALAR if step[1] == ALL else step[1]
             goal = self.pipes[step[2]].issued if step[0] == JOIN else 0
             self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
@@ -220,20 +257,6 @@ class Stepped:
                 if self.finished:
                     break
                 self.issue()
-
-    def _steps(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
-        """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
-        found = self._known.get(event)
-        if found is None:
-            steps = self.expansion.of(event)
-            accesses = self.expansion.records[number_of(event)].accesses
-            last = {index: place for place, step in enumerate(steps) for index in step[5]}
-            writers = [place for index, place in last.items() if accesses[index].writes]
-            writer = max(writers or last.values(), default=-1)
-            found = self._known[event] = [
-                (step, tuple(index for index, at in last.items() if at == place and place != writer), place == writer)
-                for place, step in enumerate(steps)]
-        return found
 
     def can_issue(self) -> bool:
         """Whether the scalar unit waits for nothing."""
