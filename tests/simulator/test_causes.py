@@ -139,3 +139,56 @@ def test_what_is_taken_out_of_a_kernel_is_one_finding(kind: str, rng: np.random.
         blocks = kernel.last_launch.blocks
         launch = simulator.simulate(parse_module(text), [x, np.zeros(N, np.float32)], blocks=blocks, hazards=True)
         assert len(causes(launch.hazards)) == 1, "\n".join(map(str, causes(launch.hazards)))
+
+
+def two_hand_overs(ready: bool, between: bool) -> Any:
+    """Cube hands over one tile, and after that another; by flags for each, and one the other way between them."""
+    @tilelang.jit(target="ascendc")
+    def factory() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((32, 16), "float16"), W: T.Tensor((32, 16), "float32"), B: T.Tensor((32, 16), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_L1((16, 16), "float16")
+                c = T.alloc_L0C((16, 16), "float32")
+                x = T.alloc_ub((8, 16), "float32")
+                y = T.alloc_ub((8, 16), "float32")
+                with T.Scope("C"):
+                    T.copy(A[0, 0], a)
+                    T.barrier_all()
+                    T.gemm_v0(a, a, c, init=True)
+                    T.barrier_all()
+                    T.copy(c, W[0, 0])
+                    if ready:
+                        T.set_cross_flag("FIX", 0)
+                    if between:
+                        T.wait_cross_flag(1)
+                    T.copy(c, W[16, 0])
+                    if ready:
+                        T.set_cross_flag("FIX", 2)
+                with T.Scope("V"):
+                    if ready:
+                        T.wait_cross_flag(0)
+                    T.copy(W[vid * 8, 0], x)
+                    if between:
+                        T.set_cross_flag("MTE2", 1)
+                    if ready:
+                        T.wait_cross_flag(2)
+                    T.copy(W[16 + vid * 8, 0], y)
+                    T.barrier_all()
+                    T.copy(x, B[vid * 8, 0])
+                    T.copy(y, B[16 + vid * 8, 0])
+
+        return main
+
+    return factory()
+
+
+@pytest.mark.parametrize(("ready", "between", "count"), [(True, True, 0), (True, False, 0), (False, False, 1),
+                                                         (False, True, 2)])
+def test_hand_overs_that_no_single_flag_orders_are_two(ready: bool, between: bool, count: int) -> None:
+    kernel = two_hand_overs(ready, between)
+    kernel(np.ones((32, 16), np.float16), *np.zeros((2, 32, 16), np.float32))
+    found = causes(kernel.last_launch.hazards)
+    assert [one.code for one in found] == ["S202"] * count
+    assert sorted(len(one.hazards) for one in found) == {0: [], 1: [4], 2: [2, 2]}[count]  # AIV0 and AIV1
+    assert len({one.hazard.first.location for one in found}) == count

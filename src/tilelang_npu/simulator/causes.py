@@ -3,7 +3,8 @@
 Inside a core, an event between two pipes stands at one place of the program. So the pairs of these two pipes that begin
 before one place and end behind it lack the same event; in a loop, a pair may end in the next iteration. Flags that were set
 for it and found no wait belong to it. Between cores a flag has no such place: pairs of the same pipes of the same cores are
-one finding. Between blocks it is what happens to one tensor at lines that have one in common.
+one finding, unless one pair ends before the other begins: no flag orders both. Between blocks it is what happens to one tensor
+at lines that have one in common.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
     follows = {one: cause for one in ordered for cause in [_cause(one, ordered)] if cause is not None}
     groups = [*_in_core([one for one in ordered if one.code == "S201" and one not in follows]),
               *_joined([one for one in ordered if one.code == "S202" and one not in follows],
-                       lambda one, two: _edge(one) == _edge(two)),
+                       lambda one, two: (_edge(one), one.hand_over) == (_edge(two), two.hand_over)),
               *_joined([one for one in ordered if one.code == "S203"], _same_tensor),
               *_joined([one for one in ordered if one.code in ("S221", "S222")], _same_read)]
     for hazard, cause in follows.items():
@@ -201,14 +202,16 @@ def _same_flag(one: Hazard, other: Hazard) -> bool:
 
 def _waiting(groups: Sequence[list[Hazard]], flag: Hazard) -> list[Hazard] | None:
     """The races that the wait for a flag would have kept apart."""
-    found = []
+    found: list[tuple[tuple[bool, int], list[Hazard]]] = []
     for group in groups:
         for race in group:
             if race.second is None or race.code not in ("S201", "S202") or race.first.core[:3] != flag.first.core[:3]:
                 continue
             across = race.code == "S202" and flag.flag[1][:3] == race.second.core[:3]
             inside = race.code == "S201" and (flag.first.pipe, flag.flag[1]) == (race.first.pipe, race.second.pipe)
-            if across or inside:
-                found.append((inside and _spans(race, flag.first.number), group))
-    best = [group for near, group in found if near] or [group for _, group in found]
-    return best[0] if best else None
+            if inside:
+                found.append(((not _spans(race, flag.first.number), 0), group))
+            elif across:  # the flag is set behind the op that it is for, the nearer the likelier
+                behind = flag.first.number - race.first.number
+                found.append(((behind < 0, abs(behind)), group))
+    return min(found, key=lambda one: one[0])[1] if found else None

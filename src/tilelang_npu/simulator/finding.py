@@ -74,6 +74,7 @@ class Hazard:
         near: what stands there that nearly orders them.
         flag: of a flag its name, and whom it is for: the pipe of an event, the core of a flag between cores.
         barriers: whether the core has barriers of all pipes: one that is missing leaves pairs of several pipes in no order.
+        hand_over: of S202 the number of the hand-over, among those between the same pipes: a flag orders one of them.
     """
 
     code: str
@@ -89,6 +90,7 @@ class Hazard:
     near: str = ""
     flag: tuple[str, str] = ("", "")
     barriers: bool = False
+    hand_over: int = 0
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ The verdict does not depend on cycles, nor on which of two unordered steps the w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,6 +121,8 @@ class _Walk:
         self.regions: dict[tuple[int, Event, int], _Region] = {}
         self.shapes: dict[tuple[int, Event, int], Footprint] = {}
         self.found: dict[Any, Hazard] = {}
+        self.met: dict[Any, tuple[int, int]] = {}
+        self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
         self.waited: dict[int, tuple[int, int]] = {}
@@ -224,6 +226,8 @@ class _Walk:
 
     def _run(self, core: int, own: int, place: int, number: int, indices: tuple[int, ...]) -> None:
         self.ticks[own] += 1
+        if place in self.watched:
+            self.watched[place] = own, self.ticks[own], self.clocks[own].copy()
         event = self.streams[core][number]
         accesses = self.records[core][number_of(event)].accesses
         touched = []
@@ -309,6 +313,7 @@ class _Walk:
             missing = f"a flag from {self.cores[first.core].label} {from_pipe} to {self.cores[second.core].label} {to_pipe}"
         access = self.records[second.core][two].accesses[index]
         shift = self.places[access.buffer][1] if access.memory == "gm" else 0
+        self.met[key] = use.place, place
         self.found[key] = Hazard(
             code, kind, self.site(first.core, first.number, from_pipe, use.access),
             self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
@@ -347,7 +352,46 @@ def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequen
     """
     walk = _Walk(order, cores, streams, gm, records, places)
     walk.walk()
+    across = {key: met for key, met in walk.met.items() if walk.found[key].code == "S202"}
+    if len(across) > 1:
+        again = _Walk(order, cores, streams, gm, records, places)
+        again.watched = dict.fromkeys(place for met in across.values() for place in met)
+        again.walk()
+        for key, number in _hand_overs(across, walk.found, again.watched).items():
+            walk.found[key] = replace(walk.found[key], hand_over=number)
     return [*walk.found.values(), *_flag_faults(walk)]
+
+
+def _hand_overs(across: Mapping[Any, tuple[int, int]], found: Mapping[Any, Hazard],
+                seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[Any, int]:
+    """Which pairs between the same pipes of two cores one flag can order: those of which none ends before another begins.
+
+    Args:
+        across: per pair the places of its ops.
+        found: the hazards.
+        seen: per place the clock of the op, its tick and what it knows of others.
+
+    Returns:
+        per pair the number of its hand-over among those of the same pipes.
+    """
+    def ends_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
+        end, begin = seen[one[1]], seen[other[0]]
+        assert end is not None and begin is not None
+        return begin[2][end[0]] >= end[1] and end[0] != begin[0]
+
+    groups: dict[tuple[object, ...], list[list[Any]]] = {}
+    for key, met in across.items():
+        hazard = found[key]
+        assert hazard.second is not None
+        alike = groups.setdefault((hazard.block, hazard.first.core[:3], hazard.first.pipe, hazard.second.core[:3],
+                                   hazard.second.pipe), [])
+        for group in alike:
+            if not any(ends_before(across[other], met) or ends_before(met, across[other]) for other in group):
+                group.append(key)
+                break
+        else:
+            alike.append([key])
+    return {key: number for alike in groups.values() for number, group in enumerate(alike) for key in group}
 
 
 def _flag_faults(walk: _Walk) -> list[Hazard]:

@@ -96,7 +96,7 @@ class _Ranked:
 class _Random:
     """Random priorities that change now and then: so one pipe can run far ahead of another.
 
-    In most seeds one pipe, or a third of the cores, comes last throughout: a race may take a whole chain of other ops before it.
+    In most seeds one pipe, or a third of the cores, comes last throughout: a race may take a whole chain of ops before it.
     """
 
     def __init__(self, seed: int) -> None:
