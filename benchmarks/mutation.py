@@ -6,16 +6,18 @@ Each script runs once; its kernels, with the arguments of their first call, are 
 deleted, or moved past the op before or behind it. A mutant is *reported* if the sanitizer finds a hazard that the kernel itself
 does not have, or says that it hangs. What becomes of it otherwise is one of
 
-=========  =======================================================================================================
-wrong      its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
-launch 2   the same in a second launch on the cores as the first one left them, with events and flags that are still set
-piles up   each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
-           counter of a few for a flag
-scalar     one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
-           the op is issued, and a chip may take longer
-same       every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
-right      none of these
-=========  =======================================================================================================
+==========  ============================================================================================================
+wrong       its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
+on the way  under a schedule, other numbers are stored to global memory on the way; later stores cover them
+launch 2    the same in a second launch on the cores as the first one left them, with events and flags that are still set
+piles up    each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
+            counter of a few for a flag
+twice       an event is set twice in a row as the kernel is written: an argument, since the chip has one bit for it
+scalar      one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
+            the op is issued, and a chip may take longer
+same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
+right       none of these
+==========  ============================================================================================================
 
 All that is wrong must be reported, and of what is reported none may be *same* or *right*. The check without data has to find
 the same as the run.
@@ -36,6 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from zlib import crc32
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -49,13 +52,14 @@ from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.events import replay
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import Left, Recorded
+from tilelang_npu.simulator.reorder import Stores
 from tilelang_npu.simulator.static_check import check
 from tilelang_npu.simulator.steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
-FATES = ("wrong", "launch 2", "piles up", "scalar", "same", "right")
-WRONG = FATES[:2]
+FATES = ("wrong", "on the way", "launch 2", "piles up", "twice", "scalar", "same", "right")
+WRONG = FATES[:3]
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,7 @@ class Bench:
         self._right = [self._arguments[number].copy() for number in self._written]
         self.known = {hazard.key for hazard in self.launch.hazards}
         self.queues = queues(self.launch)
+        self._stored = self._stores(call.program, "early")
 
     def run(self, program: Program) -> Launch:
         """Run the kernel, or a mutant, with the call's arguments, in the program's order.
@@ -148,10 +153,20 @@ class Bench:
             return True
         return not self.right()
 
-    def _run(self, program: Program, schedule: str | None, left: Left | None) -> Recorded:
+    def stores_else(self, program: Program, schedule: str) -> bool:
+        """Whether a schedule stores other numbers than the kernel does, be it only for a while."""
+        return self._stores(program, schedule) != self._stored
+
+    def _stores(self, program: Program, schedule: str) -> dict[Any, list[int]]:
+        found: dict[Any, list[int]] = {}
+        self._run(program, schedule, None,
+                  lambda core, pipe, tile: found.setdefault((core, pipe), []).append(crc32(tile.tobytes())))
+        return found
+
+    def _run(self, program: Program, schedule: str | None, left: Left | None, stores: Stores | None = None) -> Recorded:
         for number in self._written:
             np.copyto(self._arguments[number], self.call.arguments[number])
-        return program.run(self._arguments, blocks=self.call.blocks, schedule=schedule, left=left)
+        return program.run(self._arguments, blocks=self.call.blocks, schedule=schedule, left=left, stores=stores)
 
 
 def queues(launch: Launch) -> list[Any]:
@@ -221,10 +236,14 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
     if not right:
         return verdict("wrong", "program order")
     if queues(launch) == bench.queues:
-        return verdict("same")
+        return verdict("twice" if new and all(hazard.code == "S212" for hazard in new) else "same")
     shown = next((schedule for schedule in schedules if bench.goes_wrong(program, schedule)), "")
     if shown:
         return verdict("wrong", shown)
+    if any(hazard.kind != "flag" for hazard in new):
+        shown = next((schedule for schedule in schedules if bench.stores_else(program, schedule)), "")
+        if shown:
+            return verdict("on the way", shown)
     if any(hazard.kind == "flag" for hazard in new):
         left: Left = {}
         if bench.goes_wrong(program, "early", left):
@@ -290,9 +309,9 @@ def main() -> int:
                     said = verdict.reported[0] if verdict.reported else verdict.shown
                     print(f"{script}: {call.program.name}: {op} {kind}: {verdict.fate}: {said}")
         print(f"{script}: {table.total() - before} mutants, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"\n{f'{table.total()} mutants':14}" + "".join(f"{fate:>10}" for fate in FATES))
+    print(f"\n{f'{table.total()} mutants':14}" + "".join(f"{fate:>11}" for fate in FATES))
     for reported in (True, False):
-        print(f"{'reported' if reported else 'not reported':14}" + "".join(f"{table[reported, fate]:>10}" for fate in FATES))
+        print(f"{'reported' if reported else 'not reported':14}" + "".join(f"{table[reported, fate]:>11}" for fate in FATES))
     print(f"\nthe check without data says the same of {table.total() - disagreed} of them")
     bad = sum(table[False, fate] for fate in WRONG) + table[True, "same"] + table[True, "right"]
     return 1 if bad or disagreed else 0

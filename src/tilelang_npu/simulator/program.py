@@ -31,7 +31,7 @@ from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.endless import MOST_OPS
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
-from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, policy, run_reordered
+from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
 from tilelang_npu.simulator.replay import Replay
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import Expansion
@@ -167,8 +167,8 @@ class Program:
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
     def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
-            schedule: str | None = None, left: Left | None = None, observer: Observer | None = None,
-            most_ops: int | None = None) -> Recorded:
+            schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
+            observer: Observer | None = None, most_ops: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -178,6 +178,7 @@ class Program:
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
             left: events and flags that earlier launches left set on the cores, which the ops find in a schedule; what this one
                 leaves set is added.
+            stores: sees each tile on its way to GM in a schedule, except what is added to GM: the core, the pipe, the numbers.
             observer: sees every op that writes before and behind it.
             most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
 
@@ -193,7 +194,7 @@ class Program:
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
-                runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left)
+                runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores)
             else:
                 functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
                 for function in functions:
@@ -296,7 +297,8 @@ class Program:
         costs = CostModel(self.chip)
         return [Parts(function.records, costs) for function in self.stepwise]
 
-    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left) -> list[BlockRun]:
+    def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left,
+                   stores: Stores | None) -> list[BlockRun]:
         """As many blocks at a time as the chip has cores, op by op in the policy's order; cores keep what was left set."""
         runs = []
         interned: dict[Stream, Stream] = {}
@@ -307,7 +309,7 @@ class Program:
                 table[block] = [_Lane(self, index, sub, bound, len(sequence), self.stepwise) for index, sub in self.lanes]
                 for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
                     found = left.setdefault((place, index, sub), LeftSet())
-                    cores[identity] = lane.stepped(identity, self._parts[index], found)
+                    cores[identity] = lane.stepped(identity, self._parts[index], found, stores)
             run_reordered(list(cores.values()), policy)
             for block, lanes in table.items():
                 for identity, lane in zip(self.core_ids(block), lanes, strict=True):
@@ -359,11 +361,11 @@ class _Lane:
                 raise
             raise told from None
 
-    def stepped(self, core: CoreId, expansion: Parts, left: LeftSet) -> Stepped:
+    def stepped(self, core: CoreId, expansion: Parts, left: LeftSet, stores: Stores | None) -> Stepped:
         """The core with its ops in a schedule's hands."""
         self.start()
         return Stepped(core, self.run(core.block, None, None, None, None), expansion,
-                       lambda error: self.explained(error, core.block), left)
+                       lambda error: self.explained(error, core.block), left, stores)
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
         """Run a block, handing over where it waits."""

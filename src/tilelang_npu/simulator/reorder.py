@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.simulator.cores import CoreId, Rendezvous
@@ -44,6 +45,7 @@ _AT_ONCE = frozenset({PIPE["M"]})
 """Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
+Stores = Callable[[CoreId, str, NDArray[Any]], None]
 REST = 100_000
 """Ops behind a hang that are looked at for what would end it."""
 Choice = tuple[int, int, str]
@@ -210,6 +212,7 @@ class Stepped:
         expansion: the steps of its events.
         explained: makes the user's error of one that the generated code raises.
         left: what is set on the core, and stays set.
+        stores: sees what is on its way to GM, by core and pipe.
 
     Attributes:
         events, gm: what it recorded.
@@ -217,7 +220,7 @@ class Stepped:
     """
 
     def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Parts,
-                 explained: Callable[[Exception], Exception], left: LeftSet) -> None:
+                 explained: Callable[[Exception], Exception], left: LeftSet, stores: Stores | None = None) -> None:
         self.identity = identity
         self.pipes = [_Pipe() for _ in PIPES]
         self.tokens, self.flags = left.events, left.flags
@@ -225,6 +228,7 @@ class Stepped:
         self.gm: list[int] = []
         self.finished = False
         self.explained = explained
+        self._stores = stores
         self._code = code
         self.expansion = expansion
 
@@ -349,6 +353,8 @@ class Stepped:
             for access, made in zip([access for access in accesses if access.writes], after, strict=True):
                 if access.name == "temp_buffer":
                     made.reshape(-1).view("u1").fill(POISON)
+                if self._stores is not None and access.memory == "gm":
+                    self._stores(self.identity, PIPES[pipe], made)
         except Exception as error:
             told = self.explained(error)
             if told is error:
