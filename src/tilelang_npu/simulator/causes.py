@@ -65,7 +65,7 @@ class Finding:
 
 def brief(hazard: Hazard) -> str:
     """A hazard in one line."""
-    if hazard.kind == "flag":
+    if hazard.kind in ("flag", "address"):
         return f"{hazard.code}  {_place(hazard.first)}  {hazard.missing}"
     second = f" -> {_place(hazard.second)}" if hazard.second is not None else ""
     name = f" of {hazard.buffer}" if hazard.buffer else ""
@@ -90,7 +90,7 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
               *_joined([one for one in ordered if one.code == "S202" and one not in follows],
                        lambda one, two: (_edge(one), one.hand_over) == (_edge(two), two.hand_over)),
               *_joined([one for one in ordered if one.code == "S203"], _same_tensor),
-              *_joined([one for one in ordered if one.code in ("S221", "S222")], _same_read)]
+              *_joined([one for one in ordered if one.code in ("S221", "S222", "S223")], _same_read)]
     for hazard, cause in follows.items():
         next(group for group in groups if cause in group).append(hazard)
     rest = []
@@ -192,7 +192,7 @@ def _same_tensor(one: Hazard, other: Hazard) -> bool:
 
 
 def _same_read(one: Hazard, other: Hazard) -> bool:
-    return _line(one.first) == _line(other.first)
+    return (_line(one.first), one.kind == "address") == (_line(other.first), other.kind == "address")
 
 
 def _same_flag(one: Hazard, other: Hazard) -> bool:

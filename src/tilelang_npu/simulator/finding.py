@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
 
-Kind = Literal["RAW", "WAR", "WAW", "flag", "unwritten", "left over"]
+Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "left over"]
 _SAID = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
     "WAW": ("are written twice in no order", "write after write", ("write", "write")),
     "flag": ("", "", ("set", "set")),
+    "address": ("", "", ("begins", "")),
     "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
     "left over": ("are read though another buffer left them", "left over", ("read", "store")),
 }
@@ -26,6 +27,7 @@ CODES = {
     "S214": "flag that is set or waited for by two pipes in no order",
     "S221": "result of bytes that nothing wrote",
     "S222": "result of bytes that another buffer left",
+    "S223": "op that begins at an address at which it cannot",
 }
 """What a sanitizer finds, by code."""
 _WIDTH = 60
@@ -63,7 +65,8 @@ class Hazard:
 
     Attributes:
         code: one of :data:`CODES`.
-        kind: read after write, write after read, write after write; ``flag``; ``unwritten``; or ``left over``.
+        kind: read after write, write after read, write after write; ``flag``; ``address``; ``unwritten``; or
+            ``left over``.
         first: the earlier op as the program is written; of a flag the set; of stale bytes the read.
         second: the later one, None where there is none; of stale bytes the store that lets them out.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
@@ -100,8 +103,8 @@ class Hazard:
 
     def __str__(self) -> str:
         said, formal, verbs = _SAID[self.kind]
-        if self.kind == "flag":
-            head = f"flag[{self.code}]: {self.missing}"
+        if self.kind in ("flag", "address"):
+            head = f"{self.kind}[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
             word = "stale" if self.kind in ("unwritten", "left over") else "race"
@@ -113,7 +116,7 @@ class Hazard:
                          for row in rows)]
         if self.kind in ("unwritten", "left over"):
             lines.append(f"  {self.missing}")
-        elif self.kind != "flag":
+        elif self.kind not in ("flag", "address"):
             lines.append(f"  missing {self.missing}")
         if self.near:
             lines.append(f"          ({self.near})")

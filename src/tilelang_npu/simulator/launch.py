@@ -19,6 +19,7 @@ from tilelang_npu.simulator.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.left_over import find_left_over
+from tilelang_npu.simulator.misaligned import find_misaligned
 from tilelang_npu.simulator.numbers import NumberFinding
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.same_writes import without_same_writes
@@ -308,7 +309,8 @@ class Launch:
 
     @cached_property
     def hazards(self) -> list[Hazard]:
-        """Races and broken flag protocols: in one block of each kind, and between the blocks; results of unwritten bytes."""
+        """Races and broken flag protocols: in one block of each kind, and between the blocks; addresses; results of unwritten
+        bytes."""
         found: list[Hazard] = []
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
@@ -319,6 +321,7 @@ class Launch:
             gm = [offsets for run in runs for offsets in run.gm]
             met = find_hazards(self._order(runs), cores, streams, gm, records, places)
             found += met if len(runs) > 1 else without_same_writes(self.recorded, runs[0], met)
+        found += find_misaligned(self.recorded, self.recorded.blocks)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)
             found += list(find_unwritten(self.recorded, self.distinct_blocks))
