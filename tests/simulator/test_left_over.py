@@ -9,6 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.simulator.static_check import check
 
 ROWS, N = 8, 64
 
@@ -86,3 +87,43 @@ def test_nothing_comes_of_it() -> None:
     kernel = tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
     kernel(np.ones((ROWS, N), np.float32), np.zeros((ROWS, 48), np.float32))
     assert [hazard.code for hazard in kernel.last_launch.hazards if hazard.code == "S222"] == []
+
+
+def last_tile(between: str, reduced: str) -> Any:
+    """Two tiles of a tensor's rows, the second of which is loaded in part."""
+    @T.prim_func
+    def main(A: T.Tensor((8, 114), "float32"), S: T.Tensor((8, 2), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            x = T.alloc_ub((8, 64), "float32")
+            s = T.alloc_ub((8, 1), "float32")
+            for i in T.serial(2):
+                if between == "clear":
+                    T.tile.fill(x, 0.0)
+                T.copy(A[0:8, i * 64:T.min(114, i * 64 + 64)], x[0:8, 0:T.min(64, 114 - i * 64)])
+                T.tile.mul(x, x, 2.0)
+                if reduced == "whole":
+                    T.reduce_sum(x, s, dim=-1)
+                else:
+                    T.reduce_sum(x[0:8, 0:50], s, dim=-1)
+                T.copy(s, S[0, i])
+
+    return tilelang.compile(main, target="ascendc", pass_configs={"tl.ascend_auto_sync": True})
+
+
+@pytest.mark.parametrize(("between", "reduced", "right"), [("", "whole", False), ("clear", "whole", True), ("", "part", True)])
+def test_what_an_earlier_load_left(between: str, reduced: str, right: bool) -> None:
+    kernel = last_tile(between, reduced)
+    a, s = np.random.default_rng(0).random((8, 114)).astype(np.float32), np.zeros((8, 2), np.float32)
+    kernel(a, s)
+    hazards = kernel.last_launch.hazards
+    if reduced == "whole":
+        wanted = 2 * np.stack([a[:, :64].sum(1), a[:, 64:].sum(1)], 1)
+        assert np.allclose(s, wanted, rtol=1e-5) == right
+    if right:
+        assert hazards == []
+        return
+    (hazard,) = hazards
+    assert (hazard.code, hazard.memory, hazard.buffer, hazard.start) == ("S222", "UB", "x", 50 * 4)
+    assert hazard.missing.startswith("an earlier load of x left them; 3")
+    static = check(kernel.program, [a, s], 1)
+    assert [(one.code, one.first.location) for one in static.hazards] == [(hazard.code, hazard.first.location)]

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from simulator import texts
+from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import simulate
+from tilelang_npu.simulator.static_check import check
 
 UB = f"memref<4x16xf32, {texts.UB}>"
 GM = f"memref<4x16xf32, {texts.GM}>"
@@ -84,3 +88,34 @@ def test_a_part_that_is_known() -> None:
     body = "\n".join([texts.view("%row", "%x", "4, 0", "1, 16", UB, row),
                       f"    hivm.hir.vbrc ins(%zero : f32) outs(%row : {row})"])
     assert refused(body, 0).message == "bytes 256..319 do not lie in x, which has 256 bytes"
+
+
+@pytest.mark.parametrize(("given", "wrong"), [(1024, ""), (1000, "2048..3071 of workspace, which has 3000 in block 2"),
+                                             (512, "1024..2047 of workspace, which has 1536 in block 1")])
+def test_a_workspace_that_is_too_small(given: int, wrong: str) -> None:
+    blocks = 3
+
+    @T.prim_func
+    def main(H: T.Tensor((blocks * 16, 16), "float16"), C: T.Tensor((blocks * 16, 16), "float32")):
+        with T.Kernel(blocks, is_npu=True) as (cid, _):
+            a = T.alloc_shared((16, 16), "float16")
+            c = T.alloc_fragment((16, 16), "float32")
+            T.copy(H[cid * 16, 0], a)
+            T.gemm(a, a, c, initC=True)
+            T.vexp(c, c)
+            T.copy(c, C[cid * 16, 0])
+
+    text = tilelang.compile(main, target="npuir").mlir()
+    head, function, rest = text.partition("@main_infer_workspace_shape_function()")
+    program = simulator.Program(parse_module(head + function + rest.replace("constant 1024 :", f"constant {given} :", 1)))
+    arguments = [np.zeros((blocks * 16, 16), np.float16), np.zeros((blocks * 16, 16), np.float32)]
+    static = check(program, arguments, blocks)
+    if not wrong:
+        program.run(arguments, blocks=blocks)
+        assert not static.errors
+        return
+    with pytest.raises(TileError, match=wrong) as caught:
+        program.run(arguments, blocks=blocks)
+    assert caught.value.code == "T502" and caught.value.location is not None
+    assert caught.value.help == f"main_infer_workspace_shape_function gives {given} bytes to each of 3 blocks: too few"
+    assert [str(error) for error in static.errors] == [str(caught.value)]

@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
+from tilelang_npu.simulator.arguments import parameters
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import op_name
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
@@ -92,8 +93,14 @@ class CompiledFunction:
         texts.append("    return run\n")
         return "\n".join(texts)
 
-    def explain(self, error: Exception, block: int) -> TileError | None:
-        """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's."""
+    def explain(self, error: Exception, block: int, workspace: str) -> TileError | None:
+        """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's.
+
+        Args:
+            error: the exception.
+            block: the block that ran.
+            workspace: who says how large the workspace is.
+        """
         frame = None
         trace = error.__traceback__
         while trace is not None:
@@ -114,7 +121,9 @@ class CompiledFunction:
             return None
         found = _failed_view(linecache.getline(self.filename, number).strip(), frame)
         if found is not None:
-            what, help_ = found
+            what, help_, memory = found
+            if memory in {parameter.name for parameter in parameters(self.function) if parameter.role == "workspace"}:
+                help_ = workspace
             return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
         if isinstance(error, OutsideError):
             return TileError(f"{name} asks for elements that are not there {where}", code="T502", location=location,
@@ -137,8 +146,8 @@ class TracedFunction(CompiledFunction):
         super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.witness, self.data))
 
 
-def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:
-    """What is wrong with the view that a line makes, with its numbers, and what to do; None if the line makes none."""
+def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:
+    """What is wrong with the view that a line makes, with its numbers, what to do, and the memory; None if it makes none."""
     match = _VIEW.fullmatch(line)
     if match is None:
         return None
@@ -147,10 +156,10 @@ def _failed_view(line: str, frame: FrameType) -> tuple[str, str] | None:
     name = _MEMORIES.get(match["memory"]) or match["memory"].partition("_")[2]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
-                "clamp the size of the last tile to zero, or let the block do nothing")
+                "clamp the size of the last tile to zero, or let the block do nothing", "")
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + element - 1
     return (f"touches bytes {offset}..{last} of {name}, which has {memory.size}",
-            "check the offset and the size against the shape")
+            "check the offset and the size against the shape", name)
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:

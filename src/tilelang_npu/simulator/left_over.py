@@ -1,4 +1,4 @@
-"""Bytes that one buffer left and another one reads as its own, where a result depends on them.
+"""Bytes that something else left and an op reads as its own, where a result depends on them.
 
 Buffers whose lives do not overlap share addresses. One that is written in part and read as a whole then has another one's
 values in the rest: they are ordinary numbers, the same in every run, and right or wrong by where the buffers happen to lie.
@@ -7,12 +7,16 @@ copies, the second time with these bytes replaced just before the read; if a ten
 buffer left.
 
 A buffer of which no byte is its own is not looked at: who reads one buffer under another one's name means to.
+
+The same happens inside one buffer: a load that moves less than it did in an earlier iteration, as the last tile's, leaves the
+rest as it was. Until something is written over it, that rest is the earlier tile's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +24,13 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.views import SPOKEN
-from tilelang_npu.simulator.events import Event, OpRecord, footprint, number_of
+from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.unwritten import OTHER, dependent, site_of
+
+MOST_SUSPECTS = 4
+"""Ops of a core that are looked into."""
 
 
 class _Suspect(NamedTuple):
@@ -73,38 +80,107 @@ def find_left_over(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[H
         recorded: the launch.
         blocks: the blocks to look at: one of each kind.
     """
-    known: dict[tuple[int, int], _Suspect | None] = {}
+    known: dict[tuple[int, int], list[_Suspect]] = {}
     for run in blocks:
         for lane, stream in enumerate(run.streams):
             key = recorded.program.lanes[lane][0], id(stream)
             if key not in known:
-                known[key] = next(_suspects(recorded, run, lane), None)
-            suspect = known[key]
-            if suspect is None:
-                continue
-            sub = recorded.program.lanes[lane][1]
-            first, second = recorded.replay.after(run), recorded.replay.after(run, observer=_Replaced(suspect, sub))
-            found = dependent(recorded, run, suspect.hazard, first, second)
+                known[key] = list(islice(_suspects(recorded, run, lane), MOST_SUSPECTS))
+            found = _first_dependent(recorded, run, known[key], recorded.program.lanes[lane][1])
             if found is not None:
-                yield replace(found, missing=f"{suspect.hazard.missing}; {found.missing}")
+                yield found
                 break
 
 
+def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
+    """The report of the first suspect that a result depends on."""
+    first = recorded.replay.after(run) if suspects else None
+    for suspect in suspects:
+        second = recorded.replay.after(run, observer=_Replaced(suspect, sub))
+        found = dependent(recorded, run, suspect.hazard, first, second)
+        if found is not None:
+            return replace(found, missing=f"{suspect.hazard.missing}; {found.missing}")
+    return None
+
+
+@dataclass
+class _Owners:
+    """Whose the bytes of a core's memories are.
+
+    Attributes:
+        names: the number of each buffer, by its label, and of what an earlier load of it left, by the label and ``True``.
+        changed: counts what changed.
+    """
+
+    sizes: Mapping[str, int]
+    names: dict[tuple[str, bool], int] = field(default_factory=dict)
+    changed: int = 0
+    _owners: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _loads: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _before: dict[tuple[int, int], Footprint] = field(default_factory=dict)
+
+    def number(self, label: str, earlier: bool = False) -> int:
+        return self.names.setdefault((label, earlier), len(self.names) + 1)
+
+    def of(self, memory: str, where: Footprint) -> NDArray[np.int32]:
+        """The number of each byte's owner, in the footprint's shape."""
+        return self._view(self._owners, memory, where)
+
+    def write(self, record: OpRecord, event: Event, access: Access, where: Footprint) -> None:
+        """Note a write."""
+        self._set(self.of(access.memory, where), self.number(access.label))
+        loads = self._view(self._loads, access.memory, where)
+        if record.pipe == "MTE2":
+            key = record.number, where.offset
+            before = self._before.get(key, where)
+            self._before[key] = where
+            self._set(loads, record.number + 1)
+            if before.sizes != where.sizes:
+                rest = self._view(self._loads, access.memory, before) == record.number + 1
+                rest &= ~_inside(before, where, self.sizes[access.memory])
+                if rest.any():
+                    self.changed += 1
+                    self.of(access.memory, before)[rest] = self.number(access.label, earlier=True)
+        elif not any(other.reads and other.memory == access.memory and footprint(other, event) == where
+                     for other in record.accesses):
+            self._set(loads, 0)
+
+    def _set(self, view: NDArray[np.int32], number: int) -> None:
+        if (view != number).any():
+            view[...] = number
+            self.changed += 1
+
+    def _view(self, arrays: dict[str, NDArray[np.int32]], memory: str, where: Footprint) -> NDArray[np.int32]:
+        array = arrays.setdefault(memory, np.zeros(self.sizes[memory], np.int32))
+        return np.ndarray((*where.sizes, where.element), np.int32, array, 4 * where.offset,
+                          tuple(4 * stride for stride in (*where.strides, 1)))
+
+
+def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
+    """Which bytes of a footprint another one touches too."""
+    touched = np.zeros(size, np.bool_)
+    for part, mark in ((other, True), (where, None)):
+        view = np.ndarray((*part.sizes, part.element), np.bool_, touched, part.offset, (*part.strides, 1))
+        if mark is None:
+            return view
+        view[...] = mark
+    raise AssertionError
+
+
 def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect]:
-    """Reads of a buffer that is in part another one's."""
+    """Reads of a buffer that is in part another one's, or an earlier load's: one for each op."""
     index, _ = recorded.program.lanes[lane]
-    records, chip = recorded.program.functions[index].records, recorded.program.chip
-    owners: dict[str, NDArray[np.int32]] = {}
-    names: dict[str, int] = {}
+    records = recorded.program.functions[index].records
+    owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()})
     writers: dict[int, int] = {}
     counts: dict[int, int] = {}
     done: dict[Event, int] = {}
-    changed = 0
+    told: set[int] = set()
     for place, event in enumerate(run.streams[lane]):
         record = records[number_of(event)]
         iteration = counts.get(record.number, 0)
         counts[record.number] = iteration + 1
-        if done.get(event) == changed:  # nothing was written by another op since it was looked at
+        if done.get(event) == owners.changed:  # nothing was written by another op since it was looked at
             continue
         reads = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
         for writes in (False, True):
@@ -114,29 +190,27 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                 where = footprint(access, event)
                 if where.empty:
                     continue
-                owner = owners.setdefault(access.memory, np.zeros(chip.memory[access.memory].size, np.int32))
-                view = np.ndarray((*where.sizes, where.element), np.int32, owner, 4 * where.offset,
-                                  tuple(4 * stride for stride in (*where.strides, 1)))
-                mine = names.setdefault(access.label, len(names) + 1)
+                mine = owners.number(access.label)
                 if writes:
-                    if (view != mine).any():
-                        view[...] = mine
-                        changed += 1
-                    writers[mine] = record.number
+                    owners.write(record, event, access, where)
+                    writers[mine] = writers[owners.number(access.label, earlier=True)] = record.number
                     continue
+                view = owners.of(access.memory, where)
                 foreign = (view != mine) & (view != 0)
-                if foreign.any() and (view == mine).any():
+                if record.number not in told and foreign.any() and (view == mine).any():
+                    told.add(record.number)
                     tenant = int(view[foreign][0])
-                    name = next(name for name, number in names.items() if number == tenant)
+                    name, earlier = next(name for name, number in owners.names.items() if number == tenant)
                     line = records[writers[tenant]].location
-                    what = f"{name} left them" + (f" at line {line.line}" if line is not None else "")
+                    what = (f"an earlier load of {name}" if earlier else name) + " left them"
+                    what += f" at line {line.line}" if line is not None and not earlier else ""
                     bytes_at = np.flatnonzero(foreign.reshape(-1))
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
                     end = where.offset + _byte(int(bytes_at[-1]), where.sizes, where.strides, where.element) + 1
                     hazard = Hazard("S222", "left over", site_of(recorded, run, lane, place, record, access.pipe, access.name),
                                     None, SPOKEN[access.memory], start, end, what, run.block, access.label)
                     yield _Suspect(lane, record, iteration, reads.index(access), foreign.any(axis=-1), hazard)
-        done[event] = changed
+        done[event] = owners.changed
 
 
 def _byte(flat: int, sizes: Sequence[int], strides: Sequence[int], element: int) -> int:

@@ -126,6 +126,7 @@ class Program:
         self.global_sync = any(function.global_sync for function in self.functions)
         asked = _answer(module, self.name + _WORKSPACE_FUNCTION, self.chip)
         self.workspace = WORKSPACE_BYTES if asked is None else asked
+        self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
 
     @cached_property
     def written(self) -> frozenset[int]:
@@ -324,6 +325,7 @@ class _Lane:
     def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int,
                  functions: Sequence[CompiledFunction] | None = None, *, poison: int = POISON) -> None:
         self._poison = poison
+        self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = (functions or program.functions)[index]
         self.sub = sub
         self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
@@ -338,7 +340,7 @@ class _Lane:
 
     def explained(self, error: Exception, block: int) -> Exception:
         """The error for the user, where it is the kernel's fault."""
-        told = self.function.explain(error, block)
+        told = self.function.explain(error, block, self._workspace)
         return error if told is None else told
 
     def start(self) -> None:
