@@ -204,7 +204,7 @@ def test_interleaved_rows_are_apart() -> None:
     result = np.ones((16, 32), np.float32)
     assert simulate(parse_module(text), [result], blocks=1, hazards=True).hazards == []
     assert not result.any()
-    clash = text.replace("%at = arith.constant 32", "%at = arith.constant 31")
+    clash = text.replace("%at = arith.constant 32", "%at = arith.constant 24")
     hazards = simulate(parse_module(clash), [result], blocks=1, hazards=True).hazards
     assert {hazard.kind for hazard in hazards} == {"WAW", "RAW"}
 
