@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.buffers import space_of
 
 
 class NotVector(Exception):
@@ -121,6 +122,11 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
         raise NotVector(msg)
     offsets = [index.offset for index in found]
     sizes = [1 if index.axis is None else extents[index.axis] for index in found]
+    if space_of(source) != "gm":
+        for axis, (offset, size, whole) in enumerate(zip(offsets, sizes, tile.shape_of(source), strict=True)):
+            if isinstance(offset, int) and offset + size > whole > 0:  # in the order of the loop, guards and errors are met
+                msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
+                raise NotVector(msg)
     kept = [position for position, index in enumerate(found) if index.axis is not None]
     region: SSAValue = source
     loop = invariants.loop
