@@ -123,8 +123,8 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
     offsets = [index.offset for index in found]
     sizes = [1 if index.axis is None else extents[index.axis] for index in found]
     if space_of(source) != "gm":
-        for axis, (offset, size, whole) in enumerate(zip(offsets, sizes, tile.shape_of(source), strict=True)):
-            if isinstance(offset, int) and offset + size > whole > 0:  # in the order of the loop, guards and errors are met
+        for axis, (start, size, whole) in enumerate(zip(offsets, sizes, tile.shape_of(source), strict=True)):
+            if isinstance(start, int) and start + size > whole > 0:  # in the order of the loop, guards and errors are met
                 msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
                 raise NotVector(msg)
     kept = [position for position, index in enumerate(found) if index.axis is not None]
