@@ -1,12 +1,13 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,import,compile] [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,import,compile,text] [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
 interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
 without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``compile`` has
-kernels of 100 to 5000 ops, and the ratio of the times that an op takes in them.
+kernels of 100 to 5000 ops, and the ratio of the times that an op takes in them. ``text`` reads, verifies and writes 10 000 ops
+of HIVM, and as many of arith and memref, these beside xDSL's own parser, verifier and printer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import kernels
 import peers
 
-BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "import", "compile")
+BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "import", "compile", "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
 OPS = (100, 500, 1000, 5000)
@@ -184,6 +186,46 @@ def compiling(repeat: int) -> Iterator[Row]:
     tilelang_npu.enable_cache()
 
 
+TEXT_OPS = 10_000
+"""Ops of the modules that ``text`` reads and writes."""
+
+
+def texts(repeat: int) -> Iterator[Row]:
+    """Reading with verification, and writing."""
+    from io import StringIO
+
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
+    from tilelang_npu.dialects.context import make_context
+    from tilelang_npu.dialects.text import parse_module, print_module
+
+    buffer = "memref<16x128xf32, #hivm.address_space<ub>>"
+    add = f"    hivm.hir.vadd ins(%x, %y : {buffer}, {buffer}) outs(%x : {buffer})\n"
+    hivm = f"func.func @k(%x: {buffer}, %y: {buffer}) {{\n{add * TEXT_OPS}    return\n}}\n"
+    lines = [f"    %a{i} = arith.addi %i, %i : index\n    %v{i} = memref.load %m[%a{i}] : memref<?xi32>\n"
+             for i in range(TEXT_OPS // 2)]
+    common = f"func.func @k(%i: index, %m: memref<?xi32>) {{\n{''.join(lines)}    return\n}}\n"
+
+    def xdsl_reads() -> ModuleOp:
+        module = Parser(make_context(), common).parse_module()
+        module.verify()
+        return module
+
+    def xdsl_writes() -> None:
+        Printer(StringIO()).print_op(theirs)
+
+    theirs = xdsl_reads()
+    reading, writing = median(xdsl_reads, repeat), median(xdsl_writes, repeat)
+    yield Row("text", "xDSL reads arith and memref", reading, 1.0)
+    yield Row("text", "xDSL writes them", writing, 1.0)
+    for name, text in (("arith and memref", common), ("HIVM", hivm)):
+        read, written = median(partial(parse_module, text), repeat), median(partial(print_module, parse_module(text)), repeat)
+        yield Row("text", f"read {name}", read, read / reading, f"{read * 1000 / TEXT_OPS:.0f} us per op")
+        yield Row("text", f"write {name}", written, written / writing, f"{written * 1000 / TEXT_OPS:.0f} us per op")
+
+
 def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
     """All lines, as they are measured."""
     for name in chosen:
@@ -193,6 +235,8 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
             yield from importing(repeat)
         elif name == "compile":
             yield from compiling(repeat)
+        elif name == "text":
+            yield from texts(repeat)
         else:
             yield from compared(name, repeat)
 

@@ -16,6 +16,19 @@ from tilelang_npu.dialects.text import parse_module
 FLAG = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait)\b")
 
 
+EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=[file.stem for file in EXAMPLES])
+def test_an_example_means_what_it_prints(script: Path) -> None:
+    for run in {run.text: run for run in captured(script)}.values():
+        values = copies(run.before)
+        launch = simulator.simulate(parse_module(run.text), values, blocks=run.launch.blocks)
+        assert launch.cycles == run.launch.cycles
+        for made, right in zip(values, run.after, strict=True):
+            assert np.asarray(made).tobytes() == np.asarray(right).tobytes()
+
+
 @pytest.fixture(params=KERNELS, ids=[file.stem for file in KERNELS])
 def runs(request: pytest.FixtureRequest) -> list[Run]:
     return captured(request.param)

@@ -1,7 +1,8 @@
 """Remove what nothing reads and compute equal things once, so that a dump says each thing once.
 
 Pure operations with equal operands and attributes in one block (or one around it) become one; pure operations without
-a use, empty branches and loops without an effect go. Nothing that touches memory or synchronises is moved or removed.
+a use, empty branches, loops without an effect and those that never run go. Nothing that touches memory or synchronises is
+moved, or removed from where it runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.transforms.ranges import Ranges
 
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.DimOp, memref.ExpandShapeOp,
           memref.CollapseShapeOp)
@@ -67,8 +69,22 @@ def _empty(block: Block) -> bool:
     return all(isinstance(op, scf.YieldOp) for op in block.ops)
 
 
+def _never_runs(op: Operation) -> bool:
+    """Whether a loop's bounds are constants with nothing between them."""
+    if not isinstance(op, scf.ForOp):
+        return False
+    first, last = Ranges().constant(op.lb), Ranges().constant(op.ub)
+    return first is not None and last is not None and first >= last
+
+
 def _sweep(block: Block) -> None:
     for op in reversed(list(block.ops)):
+        if _never_runs(op):
+            assert isinstance(op, scf.ForOp)
+            for result, start in zip(op.results, op.iter_args, strict=True):
+                result.replace_all_uses_with(start)
+            Rewriter.erase_op(op)
+            continue
         for region in op.regions:
             for inner in region.blocks:
                 _sweep(inner)
