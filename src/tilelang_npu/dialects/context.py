@@ -11,7 +11,7 @@ from xdsl.ir import Dialect
 
 _DIALECTS = {
     "func": "xdsl.dialects.func:Func",
-    "arith": "xdsl.dialects.arith:Arith",
+    "arith": "tilelang_npu.dialects.upstream:Arith",
     "scf": "xdsl.dialects.scf:Scf",
     "memref": "xdsl.dialects.memref:MemRef",
     "cf": "xdsl.dialects.cf:Cf",
