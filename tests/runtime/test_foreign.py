@@ -82,11 +82,25 @@ def test_tensors_that_loops_and_branches_hand_on(count: int) -> None:
      "scf.if hands out a buffer"),
     ("%a = memref.alloc() : memref<16xf32>\nhivm.hir.vabs ins(%g : memref<?xf32>) outs(%g : memref<?xf32>)",
      "vector work on global memory of open size"),
+    ("%t = bufferization.to_tensor %m restrict writable : memref<16x16xf16>\n%no = arith.constant false\n"
+     "%s = arith.constant 16 : index\n%z = arith.constant 2.0 : f32\n%e = tensor.empty() : tensor<16x16xf32>\n"
+     "%f = hivm.hir.vbrc ins(%z : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>\n"
+     "%r = hivm.hir.mmadL1 ins(%t, %t, %no, %s, %s, %s : tensor<16x16xf16>, tensor<16x16xf16>, i1, index, index, index)"
+     " outs(%f : tensor<16x16xf32>) -> tensor<16x16xf32>", "vector work in the memory cc of a buffer"),
 ])
 def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -> None:
-    head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %p: i1) attributes {hacc.entry} {"
+    head = "func.func @k(%x: memref<16xf32>, %g: memref<?xf32>, %m: memref<16x16xf16>, %p: i1) attributes {hacc.entry} {"
     lines = [head, *body.split("\n"), "return", "}"]
     with pytest.raises(TileError, match=said) as caught:
         runnable(parse_module("\n".join(lines)))
     assert caught.value.location is not None
     assert 1 < caught.value.location.line < len(lines)
+
+
+def test_a_product_on_tensors() -> None:
+    a, b = normal(32, 48, dtype=np.float16), normal(64, 48, dtype=np.float16)
+    c, d = np.zeros((2, 32, 64), np.float32)
+    assert run("product_of_tensors", a, b, c, d).hazards == []
+    right = a.astype(np.float32) @ b.astype(np.float32).T
+    np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(d, np.maximum(right, 0), rtol=1e-5, atol=1e-5)

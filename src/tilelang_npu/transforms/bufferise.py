@@ -17,6 +17,7 @@ from xdsl.dialects import arith, bufferization, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     StridedLayoutAttr,
@@ -27,13 +28,20 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm, upstream
-from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.hivm.structured import StructuredOp
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.toolchain_arguments import kernels
 
 _RESHAPES: dict[type[Operation], type[Operation]] = {
     tensor.ExpandShapeOp: memref.ExpandShapeOp, tensor.CollapseShapeOp: memref.CollapseShapeOp}
+
+
+def _defines(op: StructuredOp) -> bool:
+    """Whether an op surely writes each element of its destination, and reads none of it."""
+    if isinstance(op, hivm.MmadL1Op):
+        init = op.init_condition.owner
+        return isinstance(init, arith.ConstantOp) and isinstance(init.value, IntegerAttr) and init.value.value.data != 0
+    return isinstance(op, (hivm.ElementwiseOp, hivm.VBrcOp, hivm.VReduceOp, hivm.VTransposeOp, hivm.VArangeOp, hivm.CopyOp))
 
 
 def _buffer_type(kind: Attribute) -> MemRefType[Attribute]:
@@ -168,14 +176,12 @@ class _Bufferiser:
         return made
 
     def _structured(self, op: StructuredOp) -> None:
-        reads = {access.value for access in accesses(op) if access.reads}
         outs = op.outs()
         targets: dict[SSAValue, SSAValue] = {}
         to_memory = isinstance(op, (hivm.StoreOp, hivm.FixpipeOp))
         for out in outs:
             if isinstance(out.type, TensorType):
-                keep = out in reads or isinstance(op, (hivm.MmadL1Op, hivm.LoadOp)) or to_memory
-                targets[out] = self._of(out, op) if to_memory else self._own(out, op, keep=keep)
+                targets[out] = self._of(out, op) if to_memory else self._own(out, op, keep=not _defines(op))
         names = type(op).get_irdl_definition().operands
         operands: list[Sequence[SSAValue]] = []
         for name, _ in names:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
@@ -47,6 +48,7 @@ _REDUCE = {"arith.addf": ("sum", "vadd"), "arith.addi": ("sum", "vadd"), "arith.
            "arith.maxsi": ("max", "vmax"), "arith.minimumf": ("min", "vmin"), "arith.minnumf": ("min", "vmin"),
            "arith.minsi": ("min", "vmin"), "arith.andi": ("andi", "vand"), "arith.ori": ("ori", "vor"),
            "arith.xori": ("xori", "vxor")}
+_PRODUCTS = {"matmul": (False, False), "matmul_transpose_a": (True, False), "matmul_transpose_b": (False, True)}
 _YIELD: Any = next(op for op in linalg.Linalg.operations if op.name == "linalg.yield")
 
 
@@ -106,6 +108,8 @@ class _Converter:
             return self._broadcast(op, ins[0], outs[0])
         if kind == "reduce":
             return self._reduce(op, ins, outs)
+        if kind in _PRODUCTS:
+            return self._product(op, ins, outs)
         if kind == "arange":
             strides = ins[1:] if getattr(op, "offset", None) is not None else ins
             return [hivm.VArangeOp(outs[0], strides, offset=getattr(op, "offset", None))]
@@ -130,6 +134,23 @@ class _Converter:
         element = _element(source)
         minus = arith.ConstantOp(IntegerAttr(-1, element) if isinstance(element, IntegerType) else FloatAttr(-1.0, element))
         return [minus, hivm.elementwise_op("vmul")([source, minus.result], outs)]
+
+    def _product(self, op: Operation, ins: list[SSAValue], outs: list[SSAValue]) -> list[Operation]:
+        """The matrix unit starts from zero, or adds to its own accumulator: what is there must be the one or the other."""
+        a, b = ins
+        turned_a, turned_b = _PRODUCTS[op.name.partition(".")[2]]
+        if not isinstance(outs[0].type, TensorType) or any(size < 0 for value in (a, b) for size in _shape(value)):
+            raise refuse(op, f"{op.name} on buffers, or of open sizes", "T501", help="write hivm.hir.mmadL1")
+        if not _starts_from_zero(outs[0]):
+            raise refuse(op, f"{op.name} adds to a tensor that is not zero", "T501", help="add to it in an op behind")
+        m, k = _shape(a)[::-1] if turned_a else _shape(a)
+        n = _shape(b)[0 if turned_b else 1]
+        room = tensor.EmptyOp([], outs[0].type)
+        start = arith.ConstantOp(IntegerAttr(1, 1))
+        sizes = [arith.ConstantOp(IntegerAttr(size, IndexType())) for size in (m, k, n)]
+        made = hivm.MmadL1Op(a, b, room.results[0], start.result, *(size.result for size in sizes), a_transpose=turned_a,
+                             b_transpose=turned_b)
+        return [room, start, *sizes, made]
 
     def _broadcast(self, op: Operation, source: SSAValue, out: SSAValue) -> list[Operation]:
         axes = _axes(op, "dimensions")
@@ -160,6 +181,15 @@ class _Converter:
         combined: Operation = (hivm.CopyOp(narrow.results[0], outs[0]) if _is_nothing(outs[0])
                                else hivm.elementwise_op(known[1])([narrow.results[0], outs[0]], outs))
         return [room, folded, narrow, combined]
+
+
+def _starts_from_zero(value: SSAValue) -> bool:
+    """Whether a tensor is nothing yet, or filled with zeros."""
+    filled = value.owner
+    if isinstance(filled, hivm.VBrcOp) and isinstance(filled.src.owner, arith.ConstantOp):
+        number = filled.src.owner.value
+        return isinstance(number, (FloatAttr, IntegerAttr)) and number.value.data == 0
+    return _is_nothing(value)
 
 
 def _is_nothing(value: SSAValue) -> bool:

@@ -2,7 +2,8 @@
 
 Arguments of a kernel are in global memory; what the matrix unit reads is in L1, what it writes in L0C; all else is in UB (the
 rule of AscendNPU-IR's infer-mem-scope). Views are where their source is. ``memref.copy`` becomes the op that moves between the
-two memories; vector work on global memory gets buffers in UB, and loads and stores around. Runs on buffers, before planning.
+two memories. Vector work on global memory gets buffers in UB, and loads and stores around; what it reads of L0C goes by way of
+a workspace; the matrix unit's operands in global memory get buffers in L1. Runs on buffers, before planning.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class _Placer:
         for op in list(self.function.walk()):
             if isinstance(op, memref.CopyOp):
                 self._move(op)
+            elif isinstance(op, hivm.MmadL1Op):
+                self._feed(op)
             elif isinstance(op, StructuredOp) and "V" in op.pipes():
                 self._stage(op)
 
@@ -87,8 +90,10 @@ class _Placer:
             made = hivm.LoadOp(source, target)
         elif spaces == ("ub", "gm"):
             made = hivm.StoreOp(source, target)
-        elif spaces == ("gm", "cbuf") and isinstance(target.type, MemRefType) and target.type.get_num_dims() == 4:
-            made = hivm.Nd2NzOp(source, target)
+        elif spaces == ("gm", "cbuf"):
+            made = _to_l1(source, target)
+        elif spaces == ("cc", "gm"):
+            made = hivm.FixpipeOp(source, target, dma_mode="nz2nd")
         elif spaces == ("gm", "gm"):
             room = self._room(op, source)
             self._before(op, hivm.LoadOp(source, room))
@@ -107,11 +112,17 @@ class _Placer:
             return
         for access in list(accesses(op)):
             value = access.value
-            if hivm.space_of(value.type) != "gm":
+            space = hivm.space_of(value.type)
+            if space == "cc" and not access.writes:
+                value = self._through_workspace(op, value)
+            elif space != "gm":
+                if space != "ub":
+                    raise refuse(op, f"vector work in the memory {space} of a buffer that the matrix unit uses", "T501",
+                                 help="give the matrix unit a buffer of its own")
                 continue
             room = self._room(op, value)
             for index, operand in enumerate(op.operands):
-                if operand is value:
+                if operand is access.value:
                     op.operands[index] = room
             if access.reads or not access.writes:
                 self._before(op, hivm.LoadOp(value, room))
@@ -119,6 +130,29 @@ class _Placer:
                 behind = hivm.StoreOp(room, value)
                 behind.location = op.location
                 Rewriter().insert_op(behind, InsertPoint.after(op))
+
+    def _feed(self, op: hivm.MmadL1Op) -> None:
+        """The matrix unit reads L1."""
+        for index, operand in enumerate((op.a, op.b)):
+            if hivm.space_of(operand.type) != "gm":
+                continue
+            kind = operand.type
+            assert isinstance(kind, MemRefType)
+            if DYNAMIC_INDEX in kind.get_shape():
+                raise refuse(op, "a product of operands of open size in global memory", "T501", help="load them into buffers")
+            room = memref.AllocOp([], [], MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("cbuf")))
+            self._before(op, room)
+            self._before(op, _to_l1(operand, room.memref))
+            op.operands[index] = room.memref
+
+    def _through_workspace(self, op: Operation, source: SSAValue) -> SSAValue:
+        """What is in L0C, in global memory of the block's own: Vector cores read nothing else of it."""
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        made = memref_ext.AllocWorkspaceOp(MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("gm")))
+        self._before(op, made)
+        self._before(op, hivm.FixpipeOp(source, made.results[0], dma_mode="nz2nd"))
+        return made.results[0]
 
     def _room(self, op: Operation, like: SSAValue) -> SSAValue:
         kind = like.type
@@ -133,6 +167,12 @@ class _Placer:
     def _before(op: Operation, made: Operation) -> None:
         made.location = op.location
         Rewriter().insert_op(made, InsertPoint.before(op))
+
+
+def _to_l1(source: SSAValue, target: SSAValue) -> Operation:
+    """A load into L1, whose matrices are in fractals where their buffer has four axes."""
+    assert isinstance(target.type, MemRefType)
+    return hivm.Nd2NzOp(source, target) if target.type.get_num_dims() == 4 else hivm.LoadOp(source, target)
 
 
 def _packed(kind: MemRefType[Attribute]) -> MemRefType[Attribute]:
