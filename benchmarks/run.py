@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import developer
 import kernels
 import peers
 
@@ -37,6 +38,9 @@ SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
 OPS = (100, 500, 1000, 5000)
 """Ops of the kernels whose compilation is timed."""
+DEVELOPER = "developer"
+"""What ``--only`` takes besides. It is about the kernels, not the simulation: cycles of the Developer and the Expert version of
+each, in a table of its own."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,10 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
     chosen = args.only.split(",")
+    if chosen == [DEVELOPER]:
+        for line in developer.table():
+            print(line, flush=True)
+        return 0
     unknown = sorted(set(chosen) - set(BENCHMARKS))
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")

@@ -10,7 +10,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def attention(length, keys, dim, tile=64):
+def attention(length, keys, dim, tile=64, stages=2):
     scale = dim**-0.5
 
     @T.prim_func
@@ -37,7 +37,7 @@ def attention(length, keys, dim, tile=64):
             T.clear(result)
             T.clear(total)
             T.fill(largest, -(2.0**30))
-            for i in T.Pipelined(keys // tile, num_stages=2):
+            for i in T.Pipelined(keys // tile, num_stages=stages):
                 T.copy(K[i * tile, 0], k)
                 T.copy(V[i * tile, 0], v)
                 T.gemm(q, k, scores, initC=True, b_transpose=True)
@@ -49,10 +49,10 @@ def attention(length, keys, dim, tile=64):
                 T.vexp(before, before)
                 T.vsub(scores, largest, scores)
                 T.vexp(scores, scores)
+                T.copy(scores, p)
                 T.reduce_sum(scores, share, dim=-1)
                 T.vmul(total, before, total)
                 T.vadd(total, share, total)
-                T.copy(scores, p)
                 T.gemm(p, v, product, initC=True)
                 T.vmul(result, before, result)
                 T.vadd(result, product, result)
@@ -62,11 +62,23 @@ def attention(length, keys, dim, tile=64):
     return attention
 
 
-if __name__ == "__main__":
+SHAPES = [(384, 512, 128), (250, 256, 64)]
+
+
+def inputs(length, keys, dim):
     rng = np.random.default_rng(0)
-    q, k, v = (rng.standard_normal((rows, 64)).astype(np.float16) for rows in (250, 256, 256))
-    out = attention(250, 256, 64)(q, k, v)
-    s = q.astype(np.float32) @ k.astype(np.float32).T * 64**-0.5
+    return tuple(rng.standard_normal((rows, dim)).astype(np.float16) for rows in (length, keys, keys))
+
+
+def expected(q, k, v):
+    s = q.astype(np.float32) @ k.astype(np.float32).T * q.shape[1] ** -0.5
     s = np.exp(s - s.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(out, s / s.sum(axis=1, keepdims=True) @ v.astype(np.float32), rtol=1e-2, atol=5e-3)
+    return s / s.sum(axis=1, keepdims=True) @ v.astype(np.float32)
+
+
+if __name__ == "__main__":
+    for shape in SHAPES:
+        arrays = inputs(*shape)
+        out = attention(*shape)(*arrays)
+        np.testing.assert_allclose(out, expected(*arrays), rtol=1e-2, atol=5e-3)
     print("PASS")

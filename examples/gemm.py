@@ -34,10 +34,21 @@ def gemm(M, N, K, tile_M=128, tile_N=128, tile_K=64, stages=2):
     return gemm
 
 
-if __name__ == "__main__":
+SHAPES = [(1024, 1024, 512), (250, 300, 200)]
+
+
+def inputs(M, N, K):
     rng = np.random.default_rng(0)
-    a = rng.standard_normal((1024, 512)).astype(np.float16)
-    b = rng.standard_normal((512, 1024)).astype(np.float16)
-    c = gemm(1024, 1024, 512)(a, b)
-    np.testing.assert_allclose(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-2)
+    return rng.standard_normal((M, K)).astype(np.float16), rng.standard_normal((K, N)).astype(np.float16)
+
+
+def expected(a, b):
+    return a.astype(np.float32) @ b.astype(np.float32)
+
+
+if __name__ == "__main__":
+    for shape in SHAPES:
+        arrays = inputs(*shape)
+        c = gemm(*shape)(*arrays)
+        np.testing.assert_allclose(c.astype(np.float32), expected(*arrays), rtol=2e-3, atol=2e-2)
     print("PASS")

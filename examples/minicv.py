@@ -9,8 +9,9 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def exp_of_product(M, N, K, tile_M=64, tile_N=128):
+def exp_of_product(M, N, K, tile_M=128, tile_N=128, blocks=24, stages=2):
     columns = T.ceildiv(N, tile_N)
+    tiles = T.ceildiv(M, tile_M) * columns
 
     @T.prim_func
     def exp_of_product(
@@ -18,28 +19,39 @@ def exp_of_product(M, N, K, tile_M=64, tile_N=128):
         B: T.Tensor((K, N), "float16"),
         D: T.Tensor((M, N), "float32"),
     ):
-        with T.Kernel(T.ceildiv(M, tile_M) * columns, is_npu=True) as (block, _):
-            row = block // columns * tile_M
-            column = block % columns * tile_N
-
+        with T.Kernel(blocks, is_npu=True) as (block, _):
             a = T.alloc_shared((tile_M, K), "float16")
             b = T.alloc_shared((K, tile_N), "float16")
             product = T.alloc_fragment((tile_M, tile_N), "float32")
             result = T.alloc_fragment((tile_M, tile_N), "float32")
 
-            T.copy(A[row, 0], a)
-            T.copy(B[0, column], b)
-            T.gemm(a, b, product, initC=True)
-            T.exp(product, result)
-            T.copy(result, D[row, column])
+            for i in T.Pipelined(T.ceildiv(tiles - block, blocks), num_stages=stages):
+                row = (i * blocks + block) // columns * tile_M
+                column = (i * blocks + block) % columns * tile_N
+                T.copy(A[row, 0], a)
+                T.copy(B[0, column], b)
+                T.gemm(a, b, product, initC=True)
+                T.exp(product, result)
+                T.copy(result, D[row, column])
 
     return exp_of_product
 
 
-if __name__ == "__main__":
+SHAPES = [(512, 512, 128), (250, 200, 100)]
+
+
+def inputs(M, N, K):
     rng = np.random.default_rng(0)
-    a = (rng.standard_normal((512, 128)) * 0.2).astype(np.float16)
-    b = (rng.standard_normal((128, 512)) * 0.2).astype(np.float16)
-    d = exp_of_product(512, 512, 128)(a, b)
-    np.testing.assert_allclose(d, np.exp(a.astype(np.float32) @ b.astype(np.float32)), rtol=2e-3, atol=1e-3)
+    return tuple((rng.standard_normal(shape) * 0.2).astype(np.float16) for shape in ((M, K), (K, N)))
+
+
+def expected(a, b):
+    return np.exp(a.astype(np.float32) @ b.astype(np.float32))
+
+
+if __name__ == "__main__":
+    for shape in SHAPES:
+        arrays = inputs(*shape)
+        out = exp_of_product(*shape)(*arrays)
+        np.testing.assert_allclose(out, expected(*arrays), rtol=2e-3, atol=1e-3)
     print("PASS")

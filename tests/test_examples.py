@@ -12,6 +12,12 @@ from tilelang_npu.cli import main
 FILES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
 
 
+@pytest.fixture(autouse=True)
+def _beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Expert version takes its inputs from the Developer version beside it, as a script does."""
+    monkeypatch.syspath_prepend(FILES[0].parent)
+
+
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_as_a_script(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(file), run_name="__main__")

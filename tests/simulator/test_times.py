@@ -185,3 +185,20 @@ def test_of_many_kinds_of_blocks_some_stand_for_the_rest(monkeypatch: pytest.Mon
     assert part.group_of_block[4] is part.group_of_block[5] is part.group_of_block[6]
     assert part.group_of_block[0].timing.cycles == whole.group_of_block[0].timing.cycles
     assert sum(group.count for group in part.groups) == 8
+
+
+@pytest.mark.parametrize("blocks", [1, 48])
+def test_what_a_kernel_wrote_is_read_from_l2(blocks: int) -> None:
+    """A workspace is read behind its first write; a tensor changed in place comes from HBM. It counts once they share."""
+    length = 16384
+    outside, inside = f"memref<{length}xf32, {texts.GM}>", f"memref<{length}xf32, {texts.UB}>"
+    flags = [f"    hivm.hir.{kind}_flag[<PIPE_{{}}>, <PIPE_{{}}>, <EVENT_ID0>]" for kind in ("set", "wait")]
+    store, load = (f"    hivm.hir.store ins(%t : {inside}) outs(%X : {outside})",
+                   f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})")
+    loads = []
+    for first, second, pipes in ((store, load, ("MTE3", "MTE2")), (load, store, ("MTE2", "MTE3"))):
+        body = [texts.tile("t", 0, str(length), "f32"), first, *(flag.format(*pipes) for flag in flags), second]
+        text = texts.module(texts.kernel("AIV", [f"%X: {outside}"], "\n".join(body)))
+        launch = simulate(parse_module(text), [np.zeros(length, np.float32)], blocks=blocks, chip="910B1")
+        loads.append(launch.busy_cycles["AIV"]["MTE2"])
+    assert (loads[0] < loads[1]) == (blocks > 1)

@@ -172,3 +172,40 @@ def test_a_product_and_its_epilogue_on_both_cores(rng: np.random.Generator) -> N
     kernel = tilelang.compile(main, target="ascendc", out_idx=[3], pass_configs=AUTO)
     np.testing.assert_array_equal(kernel(a, b, d), (a @ b + d) @ b)
     assert "hivm.hir.get_sub_block_idx" in kernel.mlir()
+
+
+@pytest.mark.parametrize("columns", [16, 40])
+@pytest.mark.parametrize("rows", [32, 50])
+def test_a_mixed_kernel_is_divided_unasked(rows: int, columns: int) -> None:
+    """What is reduced over all rows stays whole on both cores; all else is divided, tails included."""
+    tile, depth = 16, 24
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, depth), "float16"), B: T.Tensor((depth, columns), "float16"),
+             C: T.Tensor((rows, columns), "float32"), D: T.Tensor((T.ceildiv(rows, tile), columns), "float32")):
+        with T.Kernel(T.ceildiv(rows, tile), is_npu=True) as (block, _):
+            a = T.alloc_shared((tile, depth), "float16")
+            b = T.alloc_shared((depth, columns), "float16")
+            c = T.alloc_fragment((tile, columns), "float32")
+            again = T.alloc_fragment((tile, columns), "float32")
+            top = T.alloc_fragment((tile, 1), "float32")
+            total = T.alloc_fragment((1, columns), "float32")
+            T.copy(A[block * tile, 0], a)
+            T.copy(B, b)
+            T.gemm(a, b, again, initC=True)
+            T.reduce_sum(again, total, dim=0)
+            T.gemm(a, b, c, initC=True)
+            T.reduce_max(c, top, dim=1)
+            T.vsub(c, top, c)
+            T.copy(c, C[block * tile, 0])
+            T.copy(total, D[block, 0])
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((rows, depth), (depth, columns)))
+    kernel = tilelang.compile(main, out_idx=[2, 3], target="npuir", sanitize=True)
+    c, d = kernel(a, b)
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_array_equal(c, product - product.max(axis=1, keepdims=True))
+    parts = [product[start:start + tile].sum(axis=0) for start in range(0, rows, tile)]
+    np.testing.assert_array_equal(d, parts)
+    assert "hivm.hir.get_sub_block_idx" in kernel.mlir()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator import plot, report, trace
 from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
-from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.cost import Cost, CostModel
 from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.finding import Hazard
@@ -231,8 +231,24 @@ class Launch:
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
-        produced = frozenset(parameter.index for parameter in bound.parameters if parameter.role == "workspace")
-        return seconds_per_byte(self.moved, sizes, produced, self.chip)
+        return seconds_per_byte(self.moved, sizes, self._produced(), self.chip)
+
+    def _produced(self) -> frozenset[int]:
+        """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
+        found = {buffer for buffer, writes in self.moved if not writes and (buffer, True) in self.moved}
+        together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
+        for runs in together if found else ():
+            open_ = set(found)
+            for ordered in self._order(runs).steps:
+                cost = ordered.step[4]
+                for buffer, writes, _ in cost.gm if isinstance(cost, Cost) else ():
+                    if buffer in open_:
+                        open_.discard(buffer)
+                        if not writes:
+                            found.discard(buffer)
+                if not open_:
+                    break
+        return frozenset(found)
 
     # -- what the cores did --------------------------------------------------------------------------------------------
 

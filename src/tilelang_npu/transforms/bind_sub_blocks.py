@@ -6,6 +6,9 @@ takes the half of the tile in GM that belongs to the sub-block, and a loop over 
 which this does not hold (rows are reduced, accessed one by one at computed places, sorted) stays whole, and both cores compute
 it alike. Where nothing can be divided, or the Vector cores read back from GM what they wrote there, one of them does all work.
 
+A kernel of both cores that names neither an index nor a number of threads is divided too (``mixed``), if it leaves all else to
+the compiler as well: with flags, scopes or debug output of the author's, one Vector core does all work.
+
 Runs on the tile dialect once memories are known, as AscendNPU-IR's pass of this name does on its tensors.
 """
 
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -466,18 +469,38 @@ def _first_core_alone(launch: tile.LaunchOp) -> None:
         block.add_op(made)
 
 
+def _has_cube_work(launch: tile.LaunchOp) -> bool:
+    return any(space_of(root_of(use.value)) in _CUBE for op in launch.walk() for use in uses_of(op))
+
+
+def _left_open(launch: tile.LaunchOp) -> bool:
+    """Whether a kernel works on both cores, and says nothing of what either does or when."""
+    if launch.explicit_sub_block is not None:
+        return False
+    told = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp)
+    return _has_cube_work(launch) and not any(isinstance(op, told) or op.name.startswith("hivm.")
+                                              for op in walk(launch.body.block))
+
+
 @dataclass(frozen=True)
 class BindSubBlocks(ModulePass):
-    """The pass; see the module's text."""
+    """The pass; see the module's text.
+
+    Attributes:
+        mixed: divide kernels of both cores that do not ask for it, too.
+    """
 
     name = "bind-sub-blocks"
+    mixed: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)]:
-            if launch.properties.pop("spread", None) is not None and launch.sub_blocks.value.data == 2:
+            asked = launch.properties.pop("spread", None) is not None and launch.sub_blocks.value.data == 2
+            if asked or (self.mixed and _left_open(launch)):
                 division = _Division(launch, Ranges())
                 division.find()
                 if division.divided and not division.reads_back():
+                    launch.sub_blocks = IntegerAttr(2, i64)
                     _Binding(division).run()
-                elif all(space_of(root_of(use.value)) not in _CUBE for inner in launch.walk() for use in uses_of(inner)):
+                elif asked and not _has_cube_work(launch):
                     _first_core_alone(launch)

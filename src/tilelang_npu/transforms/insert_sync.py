@@ -140,7 +140,7 @@ class _Writer:
         """The event's number: a constant, or the first plus the iteration modulo the slots."""
         if event.slots == 1:
             return event.id
-        loop = body.loop
+        loop = body.turns
         assert isinstance(loop, scf.ForOp), "the iterations of a loop take numbers in turn"
         turn = iteration_modulo(self.emit, loop, event.slots)
         with self.emit.after(turn):

@@ -34,6 +34,7 @@ class Life:
         start, end: first and last position at which it is alive, both included.
         heirs: allocations whose life begins in the operation that this one's ends in, and that may take its bytes whole:
             an elementwise operation reads each element before it writes it.
+        pipes: who touches it.
     """
 
     op: memref.AllocOp
@@ -43,6 +44,7 @@ class Life:
     start: int
     end: int
     heirs: frozenset[SSAValue] = frozenset()
+    pipes: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -76,6 +78,7 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
     position = {op: index for index, op in enumerate(order)}
     last_inside = _last_positions(order, position)
     spans: dict[SSAValue, tuple[int, int]] = {}
+    pipes: dict[SSAValue, set[str]] = {}
     for op in order:
         for access in accesses(op):
             root = root_of(access.value)
@@ -84,6 +87,7 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
             first, last = _span(op, root.owner, position, last_inside)
             start, end = spans.get(root, (first, last))
             spans[root] = (min(start, first), max(end, last))
+            pipes.setdefault(root, set()).add(access.pipe)
     lives = []
     for op in order:
         if isinstance(op, memref.AllocOp):
@@ -97,7 +101,7 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
                 loop = op.parent_op()
                 if isinstance(loop, (scf.ForOp, scf.WhileOp)):
                     start, end = position[loop], last_inside[loop]
-            lives.append(Life(op, space, _nbytes(op), slots, start, end))
+            lives.append(Life(op, space, _nbytes(op), slots, start, end, pipes=frozenset(pipes.get(op.memref, ()))))
     return _with_heirs(lives, order), order
 
 

@@ -332,6 +332,16 @@ class Lowering:
         made.name_hint = buffer.value.name_hint
         return replace(base, buffer=replace(buffer, value=made))
 
+    def signless(self, view: View) -> View:
+        """The same bytes, unsigned integers as signless ones, which constants are."""
+        element, kind = view.buffer.element, view.buffer.value.type
+        if not isinstance(element, IntegerType) or element.signedness.data is not Signedness.UNSIGNED:
+            return view
+        assert isinstance(kind, MemRefType)
+        plain = MemRefType(IntegerType(element.width.data), kind.shape, kind.layout, kind.memory_space)
+        made = self.emit.insert(hivm.BitcastOp(view.buffer.value, plain)).results[0]
+        return replace(view, buffer=replace(view.buffer, value=made))
+
     def _load(self, op: memref.LoadOp) -> None:
         view = self.view(op.memref)
         positions = self._indices(view, list(op.indices), op)

@@ -36,6 +36,7 @@ from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.number_events import NumberEvents
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
+from tilelang_npu.transforms.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.place_buffers import PlaceBuffers
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
@@ -103,9 +104,12 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
-    yield "bind-sub-blocks", BindSubBlocks()  # which buffers are in UB is known, and nothing is planned yet
+    mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
+    yield "bind-sub-blocks", BindSubBlocks(mixed=mixed)  # which buffers are in UB is known, and nothing is planned yet
     yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
     yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
+    overlap = options.multi_buffer and options.synchronise and options.cross_synchronise and options.divide
+    yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler
     yield "cross-sync", _cross_sync(options)  # while workspaces are still buffers

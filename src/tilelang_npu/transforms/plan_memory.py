@@ -14,8 +14,10 @@ Runs after core splitting, before synchronisation, which works on the bytes deci
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -28,6 +30,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.errors import TileError
+from tilelang_npu.transforms.banks import round_of, starts
 from tilelang_npu.transforms.buffers import NAMES, SCRATCH
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.lifetimes import Life, lifetimes
@@ -51,9 +54,12 @@ def _inherits(one: Life, other: Life) -> bool:
 
 @dataclass
 class _Plan:
-    """Addresses given out so far in one memory: (start, end, life) of each copy."""
+    """Addresses given out so far in one memory: (start, end, life) of each copy; what is ``alone`` shares none of its bytes."""
 
     space: str
+    alone: frozenset[Life] = frozenset()
+    starts: Mapping[Life, int] = field(default_factory=dict)
+    round: int = 1
     taken: list[tuple[int, int, Life]] = field(default_factory=list)
 
     def lowest(self, life: Life, nbytes: int, *, beside: bool = True) -> int:
@@ -62,13 +68,24 @@ class _Plan:
         Without ``beside``, bytes that only scratch ever has.
         """
         for start, end, other in self.taken if beside else ():
-            if _inherits(life, other) and end - start == nbytes and self._free(life, start, end):
+            heir = _inherits(life, other) and not self._apart(life, other)
+            if heir and end - start == nbytes and self._free(life, start, end):
                 return start
-        address = 0
+        address = self.begin(life, 0)
         for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
-            if (other.overlaps(life) or not (beside or _is_scratch(other))) and start < address + nbytes and end > address:
-                address = end
+            kept = other.overlaps(life) or not (beside or _is_scratch(other)) or self._apart(life, other)
+            if kept and start < address + nbytes and end > address:
+                address = self.begin(life, end)
         return address
+
+    def begin(self, life: Life, address: int) -> int:
+        """The first address from one on where a buffer may start."""
+        if life not in self.starts:
+            return address
+        return address + (self.starts[life] - address) % self.round
+
+    def _apart(self, one: Life, other: Life) -> bool:
+        return one in self.alone or other in self.alone
 
     def _free(self, life: Life, start: int, end: int) -> bool:
         """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
@@ -88,7 +105,8 @@ def _is_scratch(life: Life) -> bool:
     return SCRATCH in life.op.attributes
 
 
-def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False) -> dict[Life, list[int]]:
+def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False,
+         banks: tuple[Mapping[Life, int], int] | None = None, apart: bool = False) -> dict[Life, list[int]]:
     """Addresses of every copy of the allocations of one memory, in bytes.
 
     Args:
@@ -97,12 +115,37 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
         capacity: its size in bytes.
         reuse: whether allocations may share bytes.
         overlay: whether scratch may share those of other allocations even so.
+        banks: where in a round of the banks allocations should start, as long as there is room, and the bytes of a round.
+        apart: refuse plans in which something shares bytes that several pipes touch.
 
     Raises:
         TileError: T104, they do not fit.
     """
+    for alone in itertools.islice(_kept_apart(lives), 1 if apart else None) if reuse else [frozenset[Life]()]:
+        for begins, around in ([banks] if banks is not None else []) + [({}, 1)]:
+            layout = _Plan(space, alone, begins, around)
+            addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
+            if used <= capacity:
+                return addresses
+    raise _overflow(lives, space, used, capacity, reuse=reuse)
+
+
+def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
+    """What is not to share bytes, the most first: two allocations that share them wait for each other. One pipe is in order
+    anyway, so that its own may; then the small ones are kept from it as long as there is room."""
+    several = frozenset(life for life in lives if len(life.pipes) > 1)
+    yield several
+    sizes = sorted({life.nbytes for life in lives}, reverse=True)
+    for size in sizes:
+        yield frozenset(life for life in several if life.nbytes < size)
+    for size in sizes:
+        yield frozenset(life for life in lives if life.nbytes < size)
+
+
+def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool) -> dict[Life, list[int]]:
+    """A plan, which may take more than there is."""
     addresses: dict[Life, list[int]] = {}
-    layout = _Plan(space)
+    space = layout.space
     free: list[Life] = []
     for life in lives:
         pinned = life.op.attributes.get(ADDRESS)
@@ -125,11 +168,9 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
         addresses[life] = []
         share = tight and (reuse or _is_scratch(life))
         for _ in range(life.slots):
-            address = layout.lowest(life, size, beside=reuse or overlay) if share else layout.used
+            address = layout.lowest(life, size, beside=reuse or overlay) if share else layout.begin(life, layout.used)
             layout.take(life, address, size)
             addresses[life].append(address)
-    if layout.used > capacity:
-        raise _overflow(lives, space, layout.used, capacity, reuse=reuse)
     return addresses
 
 
@@ -161,10 +202,13 @@ def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
     return [replace(life, slots=1) if life is largest else life for life in lives], largest
 
 
-def _tell(life: Life) -> None:
-    where = location_of(life.op)
-    logger.warning("%s%s has one slot instead of %d: there is no room in %s for more, and its loop overlaps less",
-                   f"{where.file}:{where.line}: " if where is not None else "", life.label, life.slots, NAMES[life.space])
+def _tell(life: Life, slots: int) -> None:
+    """Say that an allocation has fewer slots than it was to have."""
+    where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
+    if slots < life.slots:
+        logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
+                       f"{where.file}:{where.line}: " if where is not None else "", life.label, left, life.slots,
+                       NAMES[life.space])
 
 
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
@@ -227,13 +271,26 @@ class PlanMemory(ModulePass):
     reserve: bool = False
     overlay: bool = False
 
-    def _plan(self, lives: list[Life], space: str, room: int) -> dict[Life, list[int]]:
+    def _plan(self, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
         """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
+        chip = chips.chip(self.chip)
+
+        def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
+            banks = (starts(function, lives, chip), round_of(chip)) if space == "ub" and self.reuse else None
+            return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart)
+
+        if self.reuse and any(life.slots > 2 for life in lives):  # a third slot is worth less than not to wait for others
+            for most in (max(life.slots for life in lives), 2):
+                with contextlib.suppress(TileError):
+                    planned = attempt([replace(life, slots=min(life.slots, most)) for life in lives], apart=True)
+                    for life in lives:
+                        _tell(life, min(life.slots, most))
+                    return planned
         first: TileError | None = None
         cut: list[Life] = []
         while True:
             try:
-                found = plan(lives, space, room, reuse=self.reuse, overlay=self.overlay)
+                found = attempt(lives)
             except TileError as error:
                 first = first or error
                 fewer = _with_fewer_slots(lives)
@@ -243,7 +300,7 @@ class PlanMemory(ModulePass):
                 cut.append(fewer[1])
             else:
                 for life in cut:
-                    _tell(life)
+                    _tell(life, 1)
                 return found
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -270,7 +327,7 @@ class PlanMemory(ModulePass):
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:
-                        made.append(Layout(function, space, room, self._plan(local, space, room), order))
+                        made.append(Layout(function, space, room, self._plan(local, space, room, function), order))
         return made
 
 

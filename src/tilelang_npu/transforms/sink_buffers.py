@@ -24,8 +24,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import Use, covers_root, root_of, space_of, uses_of, walk
+from tilelang_npu.transforms.buffers import root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.strips import Strips
 
 _ALTERNATING = ("ub", "cbuf")
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
@@ -56,7 +57,8 @@ def _home_of_all(users: list[Operation], home: Block) -> Block | None:
 
 
 def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether the first thing that a block does with a buffer is to write all of it."""
+    """Whether the first thing that a block does with a buffer is to write all of it, at once or strip by strip."""
+    written = Strips(buffer, ranges)
     for op in block.ops:
         if isinstance(op, scf.ForOp) and any(_touches(inner, buffer) for inner in op.walk()):
             if _fills_by_slices(op, buffer, ranges):
@@ -67,7 +69,12 @@ def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
             return bool(branches) and all(_defines_first(branch, buffer, ranges) for branch in branches)
         uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
         if uses:
-            return all(_overwrites(use) for use in uses)
+            if not all(use.writes and not use.reads and use.role != "scalar" for use in uses):
+                return False
+            for use in uses:
+                written.add(use.value)
+            if written.complete:
+                return True
     return False
 
 
@@ -159,10 +166,6 @@ def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
     return along
 
 
-def _overwrites(use: Use) -> bool:
-    return use.writes and not use.reads and covers_root(use.value) and use.role != "scalar"
-
-
 def _touches(op: Operation, buffer: SSAValue) -> bool:
     return any(root_of(use.value) is buffer for use in uses_of(op))
 
@@ -190,29 +193,39 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
             _defines_first(block, buffer, ranges) or _reads_what_it_wrote(block, buffer)):
         allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
         return
-    while True:
-        home = allocation.parent_block()
-        users = [user for user in _users(buffer) if not isinstance(user, (tile.RegionOp, tile.ViewOp))]
-        views = [user for user in _users(buffer) if isinstance(user, (tile.RegionOp, tile.ViewOp))]
-        if home is None or not users:
-            return
-        inner = _home_of_all([*users, *views], home)
-        if inner is None:
-            return
+    taken: tuple[Block, int] | None = None
+    while (inner := _next_inwards(allocation, ranges)) is not None:
+        _move(allocation, inner)
         loop = inner.parent_op()
-        if isinstance(loop, scf.ForOp) and not (_defines_first(inner, buffer, ranges) or _reads_what_it_wrote(inner, buffer)):
-            return
-        home.detach_op(allocation)
-        Rewriter().insert_op(allocation, InsertPoint.at_start(inner))
-        if not isinstance(loop, scf.ForOp):
-            continue
-        depth = tile.stages_of(loop) if multi_buffer else 1
-        if space_of(buffer) == "gm":
-            allocation.properties["slots"] = IntegerAttr(max(depth, WORKSPACE_SLOTS), i64)
-            return
-        if multi_buffer and _alternates(buffer, loop):
-            allocation.properties["slots"] = IntegerAttr(depth, i64)
-            return
+        if isinstance(loop, scf.ForOp):
+            depth = tile.stages_of(loop) if multi_buffer else 1
+            if space_of(buffer) == "gm":
+                taken = inner, max(depth, WORKSPACE_SLOTS)
+            elif multi_buffer and _alternates(buffer, loop):
+                taken = inner, depth
+    if taken is not None:  # the innermost loop whose iterations take slots in turn
+        _move(allocation, taken[0])
+        allocation.properties["slots"] = IntegerAttr(taken[1], i64)
+
+
+def _move(allocation: tile.AllocOp, block: Block) -> None:
+    """To the head of a block."""
+    home = allocation.parent_block()
+    assert home is not None
+    home.detach_op(allocation)
+    Rewriter().insert_op(allocation, InsertPoint.at_start(block))
+
+
+def _next_inwards(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
+    """The body of a loop or scope, or the branch, directly below that alone uses a buffer and owes it nothing."""
+    buffer, home = allocation.result, allocation.parent_block()
+    users = list(_users(buffer))
+    if home is None or all(isinstance(user, (tile.RegionOp, tile.ViewOp)) for user in users):
+        return None
+    inner = _home_of_all(users, home)
+    if inner is None or not isinstance(inner.parent_op(), scf.ForOp):
+        return inner
+    return inner if _defines_first(inner, buffer, ranges) or _reads_what_it_wrote(inner, buffer) else None
 
 
 @dataclass(frozen=True)
@@ -227,5 +240,3 @@ class SinkBuffers(ModulePass):
         for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
             if allocation.address is None:
                 _sink(allocation, ranges, multi_buffer=self.multi_buffer)
-        for inner in op.walk():
-            inner.attributes.pop(tile.NUM_STAGES, None)

@@ -43,15 +43,15 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
         parent = op.parent_op()
         if parent is not None and parent not in lost:
             Rewriter.erase_op(op, safe_erase=False)
+    for op in made.walk():
+        forget(op)
+    tidy_function(made)  # views of buffers of the other core go first
     for op in [op for op in made.walk() if isinstance(op, memref.AllocOp)]:
         marks = [use.operation for use in op.memref.uses]
         if all(isinstance(mark, annotation.MarkOp) for mark in marks):  # a buffer of the other core, with several slots
             for mark in marks:
                 Rewriter.erase_op(mark)
             Rewriter.erase_op(op)
-    for op in made.walk():
-        forget(op)
-    tidy_function(made)
     return made
 
 

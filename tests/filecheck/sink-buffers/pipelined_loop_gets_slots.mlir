@@ -2,7 +2,6 @@
 // The tile is defined anew by each iteration and crosses memories: it moves into the pipelined loop and gets two slots.
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "x" slots 2
-// CHECK-NOT:  tile.num_stages
 func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>, %Y: memref<8x64xf32, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -170,6 +170,7 @@ def _short(source: View, target: View) -> bool:
 
 def _fill(lowering: Lowering, op: tile.CopyOp, target: View) -> None:
     value = lowering.values[op.pad] if op.pad is not None else None
+    target = lowering.signless(target)
     scalar = lowering.scalar(value if value is not None else 0, target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 

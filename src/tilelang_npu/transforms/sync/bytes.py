@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.errors import TileError
@@ -34,6 +34,7 @@ class Place:
         addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
         low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
         planned: whether the addresses are those in the memory, so that different buffers can be compared.
+        turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
     """
 
     space: str
@@ -42,6 +43,7 @@ class Place:
     low: int
     high: int
     planned: bool
+    turn: tuple[SSAValue, int] | None = None
 
     @property
     def slots(self) -> int:
@@ -57,6 +59,8 @@ class Place:
         if self.space != other.space:
             return None
         if self.root is other.root:
+            if (self.turn is None) != (other.turn is None):
+                return 0
             if not self._inner(other):
                 return None
             return self.slots if self.slots > 1 else 0
@@ -67,6 +71,12 @@ class Place:
                 if a + self.low < b + other.high and b + other.low < a + self.high:
                     return 0
         return None
+
+    def phase(self, other: Place) -> int:
+        """Of two places that meet in a ring: after how many iterations the other one reaches this one's slot."""
+        if self.turn is None or other.turn is None:
+            return 0
+        return (self.turn[1] - other.turn[1]) % self.slots
 
     def _inner(self, other: Place) -> bool:
         return self.low < other.high and other.low < self.high
@@ -92,8 +102,56 @@ def place_of(value: SSAValue) -> Place:
     elif isinstance(root.owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp)):
         assert isinstance(root.type, MemRefType)
         addresses = tuple(turn * _size(root.type) for turn in range(slots_of(root)))
+    ring = _ring(value, root)
+    if ring is not None:
+        count, slot, turn = ring
+        starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
+        return Place(space, root, starts, 0, slot, planned, turn)
     low, high = _extent(value, root)
     return Place(space, root, addresses, low, high, planned)
+
+
+def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:
+    """Slots, bytes of one, and the turn of a view that shows the slot of an iteration: its first axis is a loop's index, plus a
+    constant, modulo the extent."""
+    view: SSAValue | None = None
+    while value is not root and isinstance(value.owner, Operation):
+        view, value = value, value.owner.operands[0]
+    if view is None or not isinstance(view.owner, memref.SubviewOp) or isinstance(root, BlockArgument):
+        return None
+    if isinstance(root.owner, hivm.PointerCastOp) and len(root.owner.addrs) > 1:
+        return None
+    kind = root.type
+    assert isinstance(kind, MemRefType)
+    shape, cut = kind.get_shape(), view.owner
+    if DYNAMIC_INDEX in shape or cut.static_sizes.get_values()[0] != 1 or cut.static_offsets.get_values()[0] != DYNAMIC_INDEX:
+        return None
+    turn = _turn(cut.offsets[0], shape[0])
+    return None if turn is None else (shape[0], _size(kind) // shape[0], turn)
+
+
+def _turn(value: SSAValue, count: int) -> tuple[SSAValue, int] | None:
+    """A loop's index and what is added to it, where a value is their sum modulo ``count``."""
+    owner = value.owner
+    if not isinstance(owner, arith.RemUIOp) or _number(owner.rhs) != count:
+        return None
+    value, added = owner.lhs, 0
+    while isinstance(value.owner, (arith.AddiOp, arith.SubiOp)):
+        number = _number(value.owner.rhs)
+        if number is None:
+            return None
+        added += number if isinstance(value.owner, arith.AddiOp) else -number
+        value = value.owner.lhs
+    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(loop, scf.ForOp) or value is not loop.body.block.args[0] or _number(loop.step) != 1:
+        return None
+    return value, added % count
+
+
+def _number(value: SSAValue) -> int | None:
+    owner = value.owner
+    known = isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
+    return int(owner.value.value.data) if known else None  # type: ignore[union-attr]  # checked in the line above
 
 
 def _constant(value: SSAValue) -> int:

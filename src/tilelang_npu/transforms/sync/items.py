@@ -31,7 +31,7 @@ class Touch:
     def key(self) -> tuple[object, ...]:
         """Equal for accesses that need the same."""
         place = self.place
-        return self.pipe, place.space, place.root, place.low, place.high, self.writes
+        return self.pipe, place.space, place.root, place.low, place.high, place.turn, self.writes
 
 
 @dataclass
@@ -59,18 +59,19 @@ class Item:
 @dataclass
 class BlockItems:
     """The items of one block; ``loop`` is the loop whose body it is (of a ``while`` without its condition, which touches
-    nothing), ``first`` and ``last`` the positions that it spans.
+    nothing), ``turns`` the innermost loop that it is in, ``first`` and ``last`` the positions that it spans.
     """
 
     block: Block
     items: list[Item]
     loop: scf.ForOp | scf.WhileOp | None = None
+    turns: scf.ForOp | scf.WhileOp | None = None
     first: int = 0
     last: int = 0
 
 
 def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.WhileOp | None = None,
-          core: Callable[[Operation], str] | None = None) -> BlockItems:
+          core: Callable[[Operation], str] | None = None, turns: scf.ForOp | scf.WhileOp | None = None) -> BlockItems:
     """The item tree below a block; with ``core`` the pipes are those of both cores, as ``AIC.MTE2``."""
     count = counter if counter is not None else [0]
     items: list[Item] = []
@@ -80,7 +81,7 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
         for region in op.regions:
             for inner in region.blocks:
                 around = op if isinstance(op, (scf.ForOp, scf.WhileOp)) and inner is body_of(op) else None
-                nested = build(inner, count, around, core)
+                nested = build(inner, count, around, core, around or turns)
                 item.blocks.append(nested)
                 for child in nested.items:
                     item.touches.extend(child.touches)
@@ -98,7 +99,7 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
         if item.touches or item.fence or item.blocks:
             item.touches = _distinct(item.touches)
             items.append(item)
-    return BlockItems(block, items, loop)
+    return BlockItems(block, items, loop, turns)
 
 
 def _distinct(touches: list[Touch]) -> list[Touch]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.sync.bytes import Place
@@ -69,9 +70,11 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
             for i, a, period in seen.meeting(b):
                 if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
                     slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
-                    distance = 0
+                    phase, here, distance = _phase(body, a, b), _alternates_here(body, a), 0
+                    if phase and not (trips and here):
+                        continue
                     if trips:
-                        slots = distance = period if period > 1 and _alternates_here(body, a) else 1
+                        slots = distance = phase or (period if period > 1 and here else 1)
                     if distance and distance >= trips:
                         continue
                     hazard = Hazard(_kind(a, b), a, b, distance)
@@ -148,8 +151,26 @@ def _cells(place: Place) -> Iterator[object]:
             yield place.space, cell
 
 
+def _phase(body: BlockItems, first: Touch, second: Touch) -> int:
+    """After how many iterations two accesses of a ring meet, where the block is in the loop that goes round it."""
+    turn = first.place.turn
+    if turn is None or second.place.turn is None or turn[0] is not second.place.turn[0]:
+        return 0
+    return first.place.phase(second.place) if turn[0] in _indices_around(body.block) else 0
+
+
+def _indices_around(block: Block | None) -> Iterator[SSAValue]:
+    """The indices of the loops that a block is in."""
+    while block is not None:
+        yield from block.args
+        around = block.parent_op()
+        block = around.parent_block() if around is not None else None
+
+
 def _alternates_here(body: BlockItems, touch: Touch) -> bool:
-    """Whether the slots of an access alternate with this loop: the address is defined in its body."""
+    """Whether the slots of an access alternate with this loop: the address, or the index round the ring, is of its body."""
+    if touch.place.turn is not None:
+        return touch.place.turn[0] in body.block.args
     owner = touch.place.root.owner
     parent = getattr(owner, "parent_block", None)
     return parent is not None and parent() is body.block
@@ -208,7 +229,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
         if demand.source == demand.target:
             order.add(Fence(demand.source, index, demand.reason))
         else:
-            slots = demand.slots if isinstance(body.loop, scf.ForOp) else 1
+            slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
             order.add(Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)

@@ -1,0 +1,65 @@
+"""What a Developer writes computes the same as what an Expert writes by hand, in hardly more cycles."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = ("gemm", "softmax", "rms_norm", "flash_attention", "minicv", "w4a8_gemm", "linear_relu")
+LIMIT = 1.05
+"""Cycles of the Developer version against those of the Expert version, at most."""
+
+
+@pytest.fixture(scope="module")
+def developer() -> Iterator[ModuleType]:
+    added = [str(ROOT / "benchmarks"), str(ROOT / "examples")]
+    sys.path[:0] = added
+    try:
+        import developer
+
+        yield developer
+    finally:
+        for path in added:
+            sys.path.remove(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_values_in_hardly_more_cycles(name: str, developer: ModuleType) -> None:
+    pair = developer.find(name)
+    measured = developer.measure(pair, pair.shapes[0])
+    assert measured.ratio <= LIMIT, f"{measured.developer:.0f} cycles against {measured.expert:.0f}"
+
+
+def test_every_kernel_is_measured(developer: ModuleType) -> None:
+    assert {pair.name for pair in developer.PAIRS} == set(NAMES)
+    written = {file.stem.removesuffix("_expert") for file in (ROOT / "examples").glob("*_expert.py")}
+    assert written == set(NAMES)
+
+
+def test_the_table_in_the_docs_has_every_pair(developer: ModuleType) -> None:
+    lines = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("|")[1:3] for line in lines if line.startswith("| ")]
+    shown = [(name.strip(), shape.strip()) for name, shape in cells if name.strip() in NAMES]
+    assert shown == [(pair.name, " x ".join(map(str, shape))) for pair in developer.PAIRS for shape in pair.shapes]
+
+
+@pytest.mark.parametrize("depth", [8, 16])
+def test_two_stages_save_what_the_timeline_says(depth: int, developer: ModuleType) -> None:
+    """Of a loop that loads and multiplies in turn, two stages leave the longer of both, and one iteration to fill."""
+    import gemm
+
+    arrays = gemm.inputs(128, 256, 128 * depth)
+    launches = []
+    for stages in (1, 2):
+        kernel = gemm.gemm(128, 256, 128 * depth, tile_M=128, tile_N=256, tile_K=128, stages=stages)
+        kernel(*arrays)
+        launches.append(kernel.last_launch)
+    serial, overlapped = launches
+    longest = max(serial.busy_cycles["AIC"].values())
+    assert overlapped.cycles <= longest + serial.cycles / depth
+    assert overlapped.cycles < 0.6 * serial.cycles

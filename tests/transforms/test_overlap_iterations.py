@@ -1,0 +1,145 @@
+"""Loops that go to and fro between the cores compute the same however many iterations are under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator import Program
+
+TILE, DIM = 16, 32
+
+
+def weighted_sums(length: int, keys: int, stages: int) -> Any:
+    """Attention without the division: block ``b`` sees ``b + keys`` tiles of keys, of which there may be none."""
+    tiles = T.ceildiv(length, TILE)
+
+    @T.prim_func
+    def main(Q: T.Tensor((length, DIM), "float16"), K: T.Tensor(((tiles + keys) * TILE, DIM), "float16"),
+             O: T.Tensor((length, DIM), "float32"), M: T.Tensor((length, 1), "float32")):
+        with T.Kernel(tiles, is_npu=True) as (block, _):
+            q = T.alloc_shared((TILE, DIM), "float16")
+            k = T.alloc_shared((TILE, DIM), "float16")
+            p = T.alloc_shared((TILE, TILE), "float16")
+            scores = T.alloc_fragment((TILE, TILE), "float32")
+            product = T.alloc_fragment((TILE, DIM), "float32")
+            result = T.alloc_fragment((TILE, DIM), "float32")
+            top = T.alloc_fragment((TILE, 1), "float32")
+            before = T.alloc_fragment((TILE, 1), "float32")
+            share = T.alloc_fragment((TILE, 1), "float32")
+            T.copy(Q[block * TILE, 0], q)
+            T.clear(result)
+            T.fill(top, -100.0)
+            for i in T.Pipelined(block + keys, num_stages=stages):
+                T.copy(K[i * TILE, 0], k)
+                T.gemm(q, k, scores, initC=True, b_transpose=True)
+                T.copy(top, before)
+                T.reduce_max(scores, share, dim=-1)
+                T.vmax(share, before, top)
+                T.vsub(before, top, before)
+                T.vexp(before, before)
+                T.vsub(scores, top, scores)
+                T.vexp(scores, scores)
+                T.copy(scores, p)
+                T.gemm(p, k, product, initC=True)
+                T.vmul(result, before, result)
+                T.vadd(result, product, result)
+            T.copy(result, O[block * TILE, 0])
+            T.copy(top, M[block * TILE, 0])
+
+    return main
+
+
+def several_tiles(length: int, keys: int, stages: int, outer: int) -> Any:
+    """The same without a largest score, for every tile of rows in one block: a loop around the one that goes to and fro."""
+    tiles = T.ceildiv(length, TILE)
+
+    @T.prim_func
+    def main(Q: T.Tensor((length, DIM), "float16"), K: T.Tensor((keys * TILE, DIM), "float16"),
+             O: T.Tensor((length, DIM), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            q = T.alloc_shared((TILE, DIM), "float16")
+            k = T.alloc_shared((TILE, DIM), "float16")
+            p = T.alloc_shared((TILE, TILE), "float16")
+            scores = T.alloc_fragment((TILE, TILE), "float32")
+            product = T.alloc_fragment((TILE, DIM), "float32")
+            result = T.alloc_fragment((TILE, DIM), "float32")
+            factor = T.alloc_fragment((TILE, 1), "float32")
+            for t in T.Pipelined(tiles, num_stages=outer):
+                T.copy(Q[t * TILE, 0], q)
+                T.clear(result)
+                for i in T.Pipelined(keys, num_stages=stages):
+                    T.copy(K[i * TILE, 0], k)
+                    T.gemm(q, k, scores, initC=True, b_transpose=True)
+                    T.reduce_max(scores, factor, dim=-1)
+                    T.vmul(scores, 0.25, scores)
+                    T.copy(scores, p)
+                    T.gemm(p, k, product, initC=True)
+                    T.vadd(product, factor, product)
+                    T.vadd(result, product, result)
+                T.copy(result, O[t * TILE, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("outer", [1, 2])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_inside_another_loop(stages: int, outer: int) -> None:
+    """Each round of the outer loop starts with the rings that the one before it left, in any order."""
+    length, keys = 40, 3
+    rng = np.random.default_rng(0)
+    q, k = (rng.integers(-2, 3, (rows, DIM)).astype(np.float16) for rows in (length, keys * TILE))
+    results = []
+    for depth in (1, stages):
+        kernel = tilelang.compile(several_tiles(length, keys, depth, outer), out_idx=[2], target="npuir", sanitize=True)
+        results.append(kernel(q, k))
+    np.testing.assert_array_equal(results[1], results[0])
+    for schedule in ("early", "late", "random:0", "random:1"):
+        out = np.empty((length, DIM), np.float32)
+        Program(parse_module(kernel.mlir())).run([q, k, out], blocks=1, schedule=schedule)
+        np.testing.assert_array_equal(out, results[0])
+
+
+def run(length: int, keys: int, stages: int) -> tuple[tuple[np.ndarray[Any, Any], ...], Any]:
+    rng = np.random.default_rng(0)
+    tiles = -(-length // TILE)
+    q = rng.integers(-2, 3, (length, DIM)).astype(np.float16)
+    k = rng.integers(-2, 3, ((tiles + keys) * TILE, DIM)).astype(np.float16) / np.float16(4)
+    kernel = tilelang.compile(weighted_sums(length, keys, stages), out_idx=[2, 3], target="npuir", sanitize=True)
+    return kernel(q, k), kernel
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize(("length", "keys"), [(16, 0), (48, 0), (40, 1), (16, 7)])
+def test_as_many_stages_as_you_like(length: int, keys: int, stages: int) -> None:
+    """Loops of no iteration, of fewer than there are stages, and of more; the sanitizer finds nothing."""
+    serial, _ = run(length, keys, 1)
+    overlapped, kernel = run(length, keys, stages)
+    for expected, found in zip(serial, overlapped, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert "before" in kernel.mlir("overlap-iterations")
+
+
+@pytest.mark.parametrize("schedule", ["early", "late", "random:0", "random:1", "random:2", "random:3"])
+def test_no_schedule_changes_a_byte(schedule: str) -> None:
+    """What the flags leave open gives the same result in any order."""
+    serial, kernel = run(48, 3, 2)
+    rng = np.random.default_rng(0)
+    q = rng.integers(-2, 3, (48, DIM)).astype(np.float16)
+    k = rng.integers(-2, 3, (6 * TILE, DIM)).astype(np.float16) / np.float16(4)
+    arrays = [q, k, np.empty((48, DIM), np.float32), np.empty((48, 1), np.float32)]
+    Program(parse_module(kernel.mlir())).run(arrays, blocks=3, schedule=schedule)
+    for expected, found in zip(serial, arrays[2:], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_two_stages_take_fewer_cycles() -> None:
+    """Each core waits for the other in every iteration of the serial loop: two products, two passes of vector work, four
+    hand-overs. With more of them under way it works instead."""
+    cycles = [run(16, 24, stages)[1].last_launch.cycles for stages in (1, 2)]
+    assert cycles[1] < 0.6 * cycles[0]
