@@ -2,7 +2,8 @@
 
 If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
-for its whole life. What an elementwise operation writes may take the bytes of what it reads for the last time.
+for its whole life; where that is not enough, in other orders, all of them if they are few. (Some order gives the smallest
+plan: that of the addresses in it.) What an elementwise operation writes may take the bytes of what it reads for the last time.
 Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
 With ``reuse=false`` (the user switched memory planning off) no two of the user's buffers ever share bytes; scratch that passes
 made for single operations shares theirs where there is no room for all of it, with each other and, where the waits inside a
@@ -17,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,6 +40,11 @@ from tilelang_npu.transforms.locations import line_of, location_of
 from tilelang_npu.transforms.lower_to_hivm import ADDRESS
 
 logger = logging.getLogger("tilelang_npu")
+
+FEW = 7
+"""Allocations of which all orders are tried, where need be."""
+TRIES = 200
+"""Orders that are tried of more."""
 
 ALIGNMENT = {"ub": 32, "cbuf": 32, "ca": 512, "cb": 512, "cc": 512}  # bytes; hivm.md section 7, PlanMemory
 
@@ -127,7 +134,31 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
             addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
             if used <= capacity:
                 return addresses
+    for ordered in _orders(lives) if reuse and not apart else ():
+        layout = _Plan(space)
+        addresses = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay, ordered=ordered)
+        used = min(used, layout.used)
+        if used <= capacity:
+            return addresses
     raise _overflow(lives, space, used, capacity, reuse=reuse)
+
+
+def _orders(lives: Sequence[Life]) -> Iterator[Sequence[Life]]:
+    """Orders in which the allocations are given addresses, most promising first."""
+    free = sorted((life for life in lives if ADDRESS not in life.op.attributes),
+                  key=lambda life: (-life.nbytes * life.slots, life.start))
+    yield sorted(free, key=lambda life: -life.nbytes * life.slots * (life.end - life.start + 1))
+    yield sorted(free, key=lambda life: life.start)
+    yield sorted(free, key=lambda life: -life.end)
+    if len(free) <= FEW:
+        yield from itertools.permutations(free)
+        return
+    chance = random.Random(0)  # the same in every run
+    for _ in range(TRIES):
+        ordered = list(free)
+        for _ in range(chance.randint(1, len(ordered) // 2)):
+            ordered.insert(chance.randrange(len(ordered)), ordered.pop(chance.randrange(len(ordered))))
+        yield ordered
 
 
 def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
@@ -142,8 +173,9 @@ def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
         yield frozenset(life for life in lives if life.nbytes < size)
 
 
-def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool) -> dict[Life, list[int]]:
-    """A plan, which may take more than there is."""
+def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
+               ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
+    """A plan, which may take more than there is; ``ordered`` has the allocations that are not pinned, largest first if empty."""
     addresses: dict[Life, list[int]] = {}
     space = layout.space
     free: list[Life] = []
@@ -159,11 +191,8 @@ def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bo
     total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
     tight = total > capacity
     by_size = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start))
-    if tight and not reuse:
-        ordered = [life for life in free if not _is_scratch(life)] + [life for life in by_size if _is_scratch(life)]
-    else:
-        ordered = by_size if tight else free
-    for life in ordered:
+    usual = [life for life in free if not _is_scratch(life)] + [life for life in by_size if _is_scratch(life)]
+    for life in ordered or (free if not tight else by_size if reuse else usual):
         size = _rounded(life.nbytes, space)
         addresses[life] = []
         share = tight and (reuse or _is_scratch(life))
