@@ -238,7 +238,7 @@ def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = No
     if isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0:
         raise TileError(f"T.Pipelined: num_stages={num_stages!r} is not a number of stages", code="T150",
                         help="give 0 (no pipeline) or a depth such as 2")
-    if _is_integer(start) and _is_integer(stop) and start >= stop:
+    if _is_integer(start) and _is_integer(stop) and start >= stop and start != 0:
         raise TileError(f"T.Pipelined({start}, {stop}) never runs: the second argument is `stop`", code="T150",
                         help=f"write T.Pipelined({start}, num_stages={stop}) for a pipeline of {stop} stages")
     return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages)

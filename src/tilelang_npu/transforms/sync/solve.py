@@ -64,19 +64,19 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
     items = body.items
     seen = _Seen(items, tag)
 
-    def found(j: int, trips: float) -> list[Demand]:
+    def found(j: int, trips: float | None) -> list[Demand]:
         nearest: dict[object, Demand] = {}
         for b in items[j].touches:
             for i, a, period in seen.meeting(b):
                 if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
                     slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
                     phase, here, distance = _phase(body, a, b), _alternates_here(body, a), 0
-                    if phase and not (trips and here):
+                    if phase and (trips is None or not here):
                         continue
-                    if trips:
+                    if trips is not None:
                         slots = distance = phase or (period if period > 1 and here else 1)
-                    if distance and distance >= trips:
-                        continue
+                        if distance >= trips:
+                            continue
                     hazard = Hazard(_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
                     key = ends, distance, group(hazard)
@@ -86,7 +86,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         return sorted(nearest.values(), key=lambda demand: -demand.first)
 
     for j in range(len(items)):
-        yield from found(j, 0)
+        yield from found(j, None)
         seen.add(j)
     if body.loop is not None:
         trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf

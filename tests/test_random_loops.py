@@ -1,0 +1,143 @@
+"""Random loops, pipelined and serial: equal to the bit, for any number of trips, and without a hazard.
+
+``TILELANG_NPU_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+LOOPS = int(os.environ.get("TILELANG_NPU_LOOPS", "60"))
+ROWS, COLUMNS = 8, 24
+TILES = ("x", "y", "z", "carried")
+
+TEXT = """
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@tilelang.jit(target="npuir")
+def make(stages):
+    @T.prim_func
+    def main(X: T.Tensor(({length}, {columns}), "{dtype}"), W: T.Tensor(({columns}, {columns}), "float16"),
+             n: T.int32, O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            h = T.alloc_shared(({rows}, {columns}), "float16")
+            w = T.alloc_shared(({columns}, {columns}), "float16")
+            c = T.alloc_fragment(({rows}, {columns}), "float32")
+            x = T.alloc_shared(({rows}, {columns}), "{dtype}")
+            y = T.alloc_shared(({rows}, {columns}), "float32")
+            z = T.alloc_shared(({rows}, {columns}), "float32")
+            carried = T.alloc_shared(({rows}, {columns}), "float32")
+            T.vbrc(1.0, carried)
+            T.vbrc(0.5, z)
+{before}
+            for i in T.{loop}({bounds}{stages}):
+{body}
+            T.copy(carried, S[0, 0])
+    return main
+"""
+
+
+@dataclass
+class Loop:
+    """A loop.
+
+    Attributes:
+        start, trips: the first iteration and how many there are.
+        bound: how the end is written: a constant, a number of the call, or a symbolic size.
+        steps: what an iteration does, one after the other.
+        product: whether the Cube makes what the steps work on.
+        inner: iterations of a loop around the steps; 0 without one.
+    """
+
+    start: int
+    trips: int
+    bound: str
+    product: bool
+    inner: int
+    stages: int
+    steps: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        length = "M" if self.bound == "symbolic" else str((self.start + self.trips or 1) * ROWS)
+        end = {"constant": str(self.start + self.trips), "argument": "n", "symbolic": f"M // {ROWS}"}[self.bound]
+        load = [f"T.copy(X[i * {ROWS}, 0], {'h' if self.product else 'x'})"]
+        load += ["T.gemm(h, w, c, initC=True)", "T.copy(c, y)"] if self.product else ["T.vmul(x, 1.0, y)"]
+        steps = [*([f"for j in T.serial({self.inner}):"] if self.inner else []),
+                 *((" " * 4 if self.inner else "") + step for step in self.steps)]
+        made = TEXT.format(length=length, columns=COLUMNS, rows=ROWS, dtype="float16" if self.product else "float32",
+                           before="            T.copy(W[0, 0], w)" if self.product else "",
+                           loop="Pipelined", bounds=f"{self.start}, {end}", stages=", num_stages=stages",
+                           body="\n".join(" " * 16 + line for line in [*load, *steps, f"T.copy(y, O[i * {ROWS}, 0])"]))
+        symbol = '    M = T.symbolic("M")\n' if self.bound == "symbolic" else ""
+        return made.replace("    @T.prim_func", symbol + "    @T.prim_func")
+
+
+TILE = st.sampled_from(["y", "z", "carried"])
+STEP = st.one_of(
+    st.builds("T.v{}({}, {}, {})".format, st.sampled_from(["add", "sub", "max", "min"]), TILE, TILE, TILE),
+    st.builds("T.vmul({}, {}, {})".format, TILE, st.sampled_from([0.5, -0.25]), TILE),
+    st.builds("T.copy({}, {})".format, st.just("y"), st.sampled_from(["z", "carried"])),
+    st.builds("T.vabs({}, {})".format, TILE, TILE))
+LOOP = st.builds(Loop, start=st.sampled_from([0, 0, 1, 3]), trips=st.sampled_from([0, 1, 2, 3, 4, 7]),
+                 bound=st.sampled_from(["constant", "argument", "symbolic"]), product=st.booleans(),
+                 inner=st.sampled_from([0, 0, 1, 2]), stages=st.sampled_from([2, 3, 4]),
+                 steps=st.lists(STEP, min_size=1, max_size=6)).filter(
+                     lambda loop: loop.trips or (not loop.start if loop.bound == "constant" else loop.bound == "argument"))
+
+
+def _made(path: Path, text: str) -> Any:
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.make
+
+
+@settings(max_examples=LOOPS, suppress_health_check=list(HealthCheck))
+@given(loop=LOOP, seed=st.integers(0, 99))
+def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int) -> None:
+    make = _made(tmp_path_factory.mktemp("loop") / f"loop{seed}.py", loop.text())
+    rng = np.random.default_rng(seed)
+    length = (loop.start + loop.trips or 1) * ROWS
+    x = rng.uniform(-1, 1, (length, COLUMNS)).astype(np.float16 if loop.product else np.float32)
+    w = rng.uniform(-1, 1, (COLUMNS, COLUMNS)).astype(np.float16)
+    end = loop.start + loop.trips if loop.bound != "symbolic" else length // ROWS
+    left = []
+    for stages in (1, loop.stages):
+        kernel = make(stages)
+        out = np.full((length, COLUMNS), 7.0, np.float32)
+        carried = np.zeros((ROWS, COLUMNS), np.float32)
+        kernel(x, w, end, out, carried)
+        assert kernel.last_launch.hazards == []
+        left.append((out.tobytes(), carried.tobytes()))
+    assert left[0] == left[1]
+    np.testing.assert_array_equal(out[:loop.start * ROWS], 7.0)
+    _check(loop, x, w, end, out, carried)
+
+
+def _check(loop: Loop, x: Any, w: Any, end: int, out: Any, carried: Any) -> None:
+    """The same on whole arrays."""
+    tiles = {"z": np.full((ROWS, COLUMNS), np.float32(0.5)), "carried": np.ones((ROWS, COLUMNS), np.float32)}
+    calls: dict[str, Any] = {"add": np.add, "sub": np.subtract, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+    for i in range(loop.start, end):
+        part = x[i * ROWS:(i + 1) * ROWS].astype(np.float32)
+        tiles["y"] = part @ w.astype(np.float32) if loop.product else part.copy()
+        for step in loop.steps * max(loop.inner, 1):
+            name, *operands = re.findall(r"[\w.-]+", step.removeprefix("T."))
+            values = [tiles[one] if one in tiles else np.float32(one) for one in operands[:-1]]
+            tiles[operands[-1]] = (values[0].copy() if name == "copy" else np.abs(values[0]) if name == "vabs"
+                                   else calls[name[1:]](*values))
+        np.testing.assert_allclose(out[i * ROWS:(i + 1) * ROWS], tiles["y"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(carried, tiles["carried"], rtol=1e-5, atol=1e-5)
