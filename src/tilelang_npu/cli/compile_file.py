@@ -32,16 +32,23 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
     parser.add_argument("--locations", action="store_true", help="the source line of every operation")
+    parser.add_argument("--explain", action="store_true", dest="page",
+                        help="in place of the text a page on what the compiler made of the kernel")
     parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
-    parser.set_defaults(command=compile_file)
+    parser.set_defaults(command=compile_file, usage=parser.error)
 
 
 def compile_file(args: argparse.Namespace) -> int:
     """Print the kernels."""
+    if args.page and (args.generic or args.locations or args.stage != "hivm"):
+        args.usage("--explain prints no text: --stage, --generic and --locations have nothing to act on")
     code, kernels = compiled(args.file, args.chip)
     if not kernels:
         return code
     with chosen(chip=args.chip):
+        if args.page:
+            write_text(args.output, "\n\n".join(str(kernel.explain()) for kernel in kernels))
+            return code
         texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
     return code  # a script that failed after it compiled something is read for what it compiled

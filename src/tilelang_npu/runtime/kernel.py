@@ -29,6 +29,7 @@ from tilelang_npu.runtime.writing import replaced
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.explanation import Explanation
     from tilelang_npu.runtime.factory import Settings
     from tilelang_npu.runtime.memory_report import MemoryReport
     from tilelang_npu.runtime.sync_report import SyncReport
@@ -367,6 +368,12 @@ class JITKernel:
 
         launch = self.trace(*args) if args or self.last_launch is None else self.last_launch
         return sync_report(self.name, self._lowering.traced.module, self._lowering.decisions(), launch or self.profile(*args))
+
+    def explain(self) -> Explanation:
+        """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits."""
+        from tilelang_npu.runtime.explanation import explain
+
+        return explain(self.name, self.chip.name, self._lowering)
 
     def memory_report(self) -> MemoryReport:
         """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""

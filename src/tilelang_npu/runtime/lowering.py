@@ -19,6 +19,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.transforms import pipeline
+from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tilelang_npu.target import Chip
     from tilelang_npu.transforms.plan_memory import Layout
     from tilelang_npu.transforms.sync.decision import Decision
+    from tilelang_npu.transforms.vectorise_parallel import Outcome
 
 __all__ = ["FINAL", "Lowering"]
 
@@ -88,6 +90,11 @@ class Lowering:
     def layouts(self) -> list[Layout]:
         """Where the kernel's buffers are put, memory by memory."""
         return pipeline.layouts(self._between, self.options)
+
+    def loops(self) -> list[Outcome]:
+        """What became of each ``T.Parallel``."""
+        stages = self.stages()
+        return VectoriseParallel().outcomes(self._between[stages[stages.index(VectoriseParallel.name) - 1]])
 
     @cached_property
     def _between(self) -> dict[str, ModuleOp]:

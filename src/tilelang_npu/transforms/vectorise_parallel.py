@@ -10,6 +10,7 @@ Runs first, on the tile dialect as traced.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -140,23 +141,56 @@ def _serialise(loop: tile.ParallelOp) -> None:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What became of a loop.
+
+    Attributes:
+        loop: the loop; a loop of several parts is told part by part.
+        extents: points along each axis; None where that is known only at run time.
+        ops: the vector operations, copies and fills left out.
+        reason: why its points are computed one by one; empty where they are not.
+    """
+
+    loop: tile.ParallelOp
+    extents: tuple[int | None, ...]
+    ops: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class VectoriseParallel(ModulePass):
     """The pass; see the module's text."""
 
     name = "vectorise-parallel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._outcomes(op):
+            pass
+
+    def outcomes(self, module: ModuleOp) -> list[Outcome]:
+        """What the pass would make of the loops of a module; the module stays as it is."""
+        return list(self._outcomes(module.clone()))
+
+    def _outcomes(self, op: ModuleOp) -> Iterator[Outcome]:
         ranges = Ranges()
         found = [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]
         for loop in [part for whole in found for part in _parts(whole)]:
             block = loop.parent_block()
             assert block is not None
             last = loop.prev_op
+            extents = tuple(ranges.constant(extent) for extent in loop.mixed_extents())
             try:
                 _vectorise(loop, ranges)
-            except NotVector:
+                made = last.next_op if last is not None else block.first_op
+                names = []
+                while made is not None and made is not loop:
+                    names += [made.entry().name] if isinstance(made, (tile.ElementwiseOp, tile.ReduceOp)) else []
+                    made = made.next_op
+                yield Outcome(loop, extents, tuple(names), "")
+            except NotVector as reason:
                 _undo(block, last, loop)
                 _serialise(loop)
+                yield Outcome(loop, extents, (), str(reason))
             Rewriter.erase_op(loop)
 
 

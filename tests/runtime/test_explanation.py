@@ -1,0 +1,76 @@
+"""The page of a kernel: what it says of memories, loops, pipelines, hand-overs and waits is what was compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.cli import main
+from tilelang_npu.cli.script import execute
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def page(name: str) -> Any:
+    (tally, *_) = execute(ROOT / "examples" / f"{name}.py", [], "__main__").record.tallies
+    return tally.kernel.explain(), tally.kernel
+
+
+def test_buffers_and_hand_overs_of_both_cores() -> None:
+    made, kernel = page("flash_attention")
+    rows = {line.split()[0]: line for line in made.sections["buffers"]}
+    assert "f16 64x64  L1 " in rows["q"]
+    assert "L0C" in rows["scores"] and "UB" in rows["scores"] and "workspace" in rows["scores"]
+    assert [line.split("  ")[0] for line in made.sections["hand-overs"]] == [
+        "AIC.FIX -> AIV.MTE2", "AIV.MTE3 -> AIC.MTE2", "AIC.FIX -> AIV.MTE2"]
+    assert len(made.sections["memory"]) == len(kernel.memory_report().memories)
+    flags = sum(entry.what.startswith("wait for") for entry in kernel.sync_report().entries)
+    assert flags and "flags between the cores" in made.sections["waits"][0]
+    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\nbuffers\n")
+
+
+def test_a_pipeline_names_what_its_iterations_take_in_turn() -> None:
+    made, _ = page("gemm")
+    (line,) = made.sections["pipelines"]
+    assert "num_stages=2" in line and "(L1)" in line
+    assert "loops" not in made.sections
+
+
+def test_loops_say_how_or_why_not() -> None:
+    @tilelang.jit(target="npuir")
+    def factory() -> Any:
+        @T.prim_func
+        def kernel(X: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32")):
+            with T.Kernel(1, is_npu=True) as (_b, _):
+                x = T.alloc_shared((8, 16), "float32")
+                y = T.alloc_shared((8, 16), "float32")
+                T.copy(X, x)
+                for i, j in T.Parallel(8, 16):
+                    y[i, j] = T.exp(x[i, j]) + x[i, j]
+                for i, j in T.Parallel(8, 15):
+                    y[i, j + 1] = y[i, j]
+                T.copy(y, Y)
+
+        return kernel
+
+    first, second = factory().explain().sections["loops"]
+    assert first.endswith("T.Parallel 8x16  vector: exp, add")
+    assert second.endswith("T.Parallel 8x15  point by point: an element is read that another point writes")
+
+
+def test_at_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("softmax on Ascend910B2\n\nbuffers\n") and "hivm.hir" not in out
+
+
+@pytest.mark.parametrize("other", [["--generic"], ["--locations"], ["--stage", "tile"]])
+def test_what_would_do_nothing_is_an_error(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain", *other])
+    assert left.value.code == 2
+    assert "--explain prints no text" in capsys.readouterr().err
