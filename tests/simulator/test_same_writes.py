@@ -62,3 +62,37 @@ def test_only_different_bytes_are_a_race(add: str, parted: bool, race: bool) -> 
         kernel.program.run([a, v, c, once], blocks=1, schedule=schedule)
         results.add(once.tobytes())
     assert (len(results) > 1) == race  # the schedules say the same
+
+
+@pytest.mark.parametrize(("own", "race"), [(False, False), (True, True)])
+def test_blocks_that_wait_for_each_other(own: bool, race: bool) -> None:
+    """Both Vector cores of each block store a row, which all blocks read behind a barrier."""
+
+    @tilelang.jit(target="ascendc", pass_configs=SYNC)
+    def made(blocks: int) -> Any:
+        @T.prim_func
+        def main(V: T.Tensor((blocks, 64), "float32"), W: T.Tensor((blocks, 64), "float32"),
+                 C: T.Tensor((blocks, 64), "float32")):
+            with T.Kernel(blocks, is_npu=True) as (cid, vid):
+                v = T.alloc_ub((1, 64), "float32")
+                with T.Scope("C"):
+                    T.sync_all()
+                with T.Scope("V"):
+                    T.copy(V[cid, 0], v)
+                    if own:
+                        T.tile.add(v, v, T.cast(vid, "float32"))
+                    T.copy(v, W[cid, 0])
+                    T.sync_all()
+                    T.copy(W[blocks - 1 - cid, 0], v)
+                    if vid == 0:
+                        T.copy(v, C[cid, 0])
+
+        return main
+
+    kernel, v = made(4), np.arange(256, dtype=np.float32).reshape(4, 64)
+    w, c = np.zeros_like(v), np.zeros_like(v)
+    kernel(v, w, c)
+    assert {(hazard.code, hazard.kind) for hazard in kernel.last_launch.hazards} == ({("S202", "WAW")} if race else set())
+    if not race:
+        np.testing.assert_array_equal(c, v[::-1])
+        assert kernel.program.global_sync

@@ -336,7 +336,7 @@ class Launch:
             cores, streams, _, records = self._together(runs)
             gm = [offsets for run in runs for offsets in run.gm]
             met = find_hazards(self._order(runs), cores, streams, gm, records, places)
-            found += met if len(runs) > 1 else without_same_writes(self.recorded, runs[0], met)
+            found += without_same_writes(self.recorded, runs, met)
         found += find_misaligned(self.recorded, self.recorded.blocks)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)

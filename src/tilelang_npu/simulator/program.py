@@ -293,6 +293,19 @@ class Program:
             _together(lanes, [block], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
 
+    def all_again(self, bound: Bound, blocks: int, observer: Observer) -> None:
+        """Run all blocks of a launch once more, side by side, on copies of its arrays.
+
+        Args:
+            bound: the launch's arguments.
+            blocks: how many the launch has.
+            observer: sees every op that writes before and behind it.
+        """
+        arrays = tuple(array if array is None or number not in self.written else array.copy()
+                       for number, array in enumerate(bound.arrays))
+        with one_blas_thread(), np.errstate(all="ignore"):
+            self._all_at_once(replace(bound, arrays=arrays), range(blocks), self._in_form(partial(WatchingEmitter, observer)))
+
     @cached_property
     def _parts(self) -> list[Parts]:
         costs = CostModel(self.chip)

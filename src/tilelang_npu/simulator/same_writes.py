@@ -1,4 +1,4 @@
-"""Writes of the same bytes by both Vector cores of a block: a kernel that does not part their work does everything twice.
+"""Writes of the same bytes by two Vector cores: a kernel that does not part the work of a block's two does everything twice.
 
 Where two writes differ it is a race; where they are the same, whichever lands last leaves what the other left.
 """
@@ -6,7 +6,8 @@ Where two writes differ it is a race; where they are the same, whichever lands l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain, combinations
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 from xdsl.ir import Operation
@@ -15,48 +16,70 @@ from tilelang_npu.simulator.events import OpRecord
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import BlockRun, Recorded
 
-_VECTOR = ("AIV0", "AIV1")
 
-
-def without_same_writes(recorded: Recorded, run: BlockRun, hazards: Sequence[Hazard]) -> list[Hazard]:
-    """The hazards without those of writes to GM that both Vector cores do with the same bytes.
+def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:
+    """The hazards without those of writes to GM that two Vector cores do with the same bytes.
 
     Args:
         recorded: the launch.
-        run: the block; it runs once more, on copies, where such writes meet.
-        hazards: what was found in it.
+        runs: the blocks that run together; where such writes meet, they do so once more, on copies.
+        hazards: what was found in them.
     """
     met = {hazard.first.number for hazard in hazards if _both_write(hazard)}
     if not met:
         return list(hazards)
     watch = _Writes(met)
-    recorded.program.again(recorded.bound, run.block, len(recorded.blocks), observer=watch)
+    if len(runs) > 1:
+        recorded.program.all_again(recorded.bound, len(recorded.blocks), watch)
+    else:
+        recorded.program.again(recorded.bound, runs[0].block, len(recorded.blocks), observer=watch)
     return [hazard for hazard in hazards if not (_both_write(hazard) and watch.agree(hazard.first.number))]
 
 
 def _both_write(hazard: Hazard) -> bool:
-    """Whether a hazard is one op of both Vector cores, writing the same bytes of GM."""
+    """Whether a hazard is one op of two Vector cores, writing the same bytes of GM."""
     return (hazard.code == "S202" and hazard.kind == "WAW" and hazard.memory == "GM" and hazard.second is not None
             and hazard.first.number == hazard.second.number >= 0
-            and (hazard.first.core, hazard.second.core) in (_VECTOR, _VECTOR[::-1]))
+            and hazard.first.core.startswith("AIV") and hazard.second.core.startswith("AIV"))
 
 
 class _Writes:
     """Keeps what some ops of the Vector cores write: where, and which bytes, each time that they run."""
 
     def __init__(self, numbers: set[int]) -> None:
-        self._kept: dict[int, tuple[list[object], list[object]]] = {number: ([], []) for number in numbers}
+        self._kept: dict[int, dict[tuple[int, int], list[list[_Written]]]] = {number: {} for number in numbers}
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
                writes: Sequence[NDArray[Any]]) -> object:
-        return (sub, record.number, writes) if record.core == "AIV" and record.number in self._kept else None
+        return ((block, sub), record.number, writes) if record.core == "AIV" and record.number in self._kept else None
 
     def after(self, kept: Any) -> None:
         if kept is not None:
-            sub, number, writes = kept
-            self._kept[number][sub].append([(one.__array_interface__["data"], one.strides, one.tobytes()) for one in writes])
+            core, number, writes = kept
+            self._kept[number].setdefault(core, []).append([_Written.of(one) for one in writes])
 
     def agree(self, number: int) -> bool:
-        """Whether both cores write the same to the same places, time by time."""
-        first, second = self._kept[number]
-        return first == second
+        """Whether cores that write the same bytes anywhere write the same to the same places, time by time."""
+        cores = list(self._kept[number].values())
+        return all(one == other or not any(a.meets(b) for a in chain(*one) for b in chain(*other))
+                   for one, other in combinations(cores, 2))
+
+
+class _Written(NamedTuple):
+    """A write: the first byte and the one behind the last, how the rest lies, and what it leaves."""
+
+    start: int
+    end: int
+    strides: tuple[int, ...]
+    left: bytes
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> _Written:
+        start = end = array.__array_interface__["data"][0]
+        for size, stride in zip(array.shape, array.strides, strict=True):
+            start += min((size - 1) * stride, 0)
+            end += max((size - 1) * stride, 0)
+        return cls(start, end + array.itemsize, array.strides, array.tobytes())
+
+    def meets(self, other: _Written) -> bool:
+        return self.start < other.end and other.start < self.end
