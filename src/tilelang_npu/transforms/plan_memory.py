@@ -175,7 +175,7 @@ def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
 
 def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
                ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
-    """A plan, which may take more than there is; ``ordered`` has the allocations that are not pinned, largest first if empty."""
+    """A plan, which may take more than there is; ``ordered``: those that are not pinned, else the largest first."""
     addresses: dict[Life, list[int]] = {}
     space = layout.space
     free: list[Life] = []
