@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +33,8 @@ def copies(values: Any) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
-def captured(script: Path) -> list[Run]:
-    """Run a script and return the calls of its kernels."""
+def captured(script: Path, work: Callable[[dict[str, Any]], object] | None = None) -> list[Run]:
+    """Run a script, or ``work`` on its names, and return the calls of its kernels."""
     found: list[Run] = []
     arguments: list[tuple[list[Any], list[Any]]] = []
     call, run = JITKernel.__call__, Program.run
@@ -54,6 +55,8 @@ def captured(script: Path) -> list[Run]:
         patch.setattr(Program, "run", observed_run)
         patch.setattr(JITKernel, "__call__", observed_call)
         compat.install()
-        runpy.run_path(str(script), run_name="__main__")
+        names = runpy.run_path(str(script), run_name="__main__" if work is None else script.stem)
+        if work is not None:
+            work(names)
     assert found
     return found

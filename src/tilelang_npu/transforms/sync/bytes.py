@@ -7,12 +7,13 @@ accesses of two may not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.errors import TileError
@@ -34,6 +35,7 @@ class Place:
         addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
         low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
         planned: whether the addresses are those in the memory, so that different buffers can be compared.
+        view: of a tensor the view that was cut out of it.
         turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
     """
 
@@ -44,6 +46,7 @@ class Place:
     high: int
     planned: bool
     turn: tuple[SSAValue, int] | None = None
+    view: SSAValue | None = None
 
     @property
     def slots(self) -> int:
@@ -108,7 +111,8 @@ def place_of(value: SSAValue) -> Place:
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
         return Place(space, root, starts, 0, slot, planned, turn)
     low, high = _extent(value, root)
-    return Place(space, root, addresses, low, high, planned)
+    view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) and value.owner.source is root else None
+    return Place(space, root, addresses, low, high, planned, view=view)
 
 
 def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:
@@ -117,17 +121,29 @@ def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, in
     view: SSAValue | None = None
     while value is not root and isinstance(value.owner, Operation):
         view, value = value, value.owner.operands[0]
-    if view is None or not isinstance(view.owner, memref.SubviewOp) or isinstance(root, BlockArgument):
+    if view is None or isinstance(root, BlockArgument):
         return None
     if isinstance(root.owner, hivm.PointerCastOp) and len(root.owner.addrs) > 1:
         return None
     kind = root.type
     assert isinstance(kind, MemRefType)
     shape, cut = kind.get_shape(), view.owner
-    if DYNAMIC_INDEX in shape or cut.static_sizes.get_values()[0] != 1 or cut.static_offsets.get_values()[0] != DYNAMIC_INDEX:
-        return None
-    turn = _turn(cut.offsets[0], shape[0])
+    index = None if DYNAMIC_INDEX in shape else _slot(cut, math.prod(shape[1:]))
+    turn = None if index is None else _turn(index, shape[0])
     return None if turn is None else (shape[0], _size(kind) // shape[0], turn)
+
+
+def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
+    """The index of the slot that a view of slots of so many elements shows, if it shows one."""
+    if isinstance(cut, memref.SubviewOp):
+        one = cut.static_sizes.get_values()[0] == 1 and cut.static_offsets.get_values()[0] == DYNAMIC_INDEX
+        return cut.offsets[0] if one else None
+    if isinstance(cut, memref.ReinterpretCastOp) and len(cut.offsets) == 1:
+        offset, sizes, strides = cut.offsets[0].owner, cut.static_sizes.get_values(), cut.static_strides.get_values()
+        last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        if DYNAMIC_INDEX not in (*sizes, *strides) and last < elements and isinstance(offset, arith.MuliOp):
+            return offset.lhs if _number(offset.rhs) == elements else None
+    return None
 
 
 def _turn(value: SSAValue, count: int) -> tuple[SSAValue, int] | None:

@@ -30,8 +30,7 @@ class Touch:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for accesses that need the same."""
-        place = self.place
-        return self.pipe, place.space, place.root, place.low, place.high, place.turn, self.writes
+        return self.pipe, self.place, self.writes
 
 
 @dataclass

@@ -16,6 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.sync.apart import apart
 from tilelang_npu.transforms.sync.bytes import Place
 from tilelang_npu.transforms.sync.cover import Demand, Event, Fence, Left, Order
 from tilelang_npu.transforms.sync.inside import Inside
@@ -54,21 +55,22 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
 
     In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes. Of
     several accesses of a pipe that meet one only the last is told: whoever comes behind that comes behind all. That does not
-    hold of those in an item's blocks, which may be met there.
+    hold of those in an item's blocks, which may be met there. A pipe that reads has read when it writes later, as it takes its
+    operations in order; AscendNPU-IR holds it there all the same.
 
     Args:
         body: the block.
         tag: accesses of which this differs are told apart.
         group: hazards of which this differs are.
     """
-    items = body.items
+    items, loop = body.items, body.loop if isinstance(body.loop, scf.ForOp) else None
     seen = _Seen(items, tag)
 
     def found(j: int, trips: float | None) -> list[Demand]:
         nearest: dict[object, Demand] = {}
         for b in items[j].touches:
             for i, a, period in seen.meeting(b):
-                if (a.writes or b.writes) and not (a.pipe == b.pipe and a.pipe in _ORDERED_WITHIN):
+                if (a.writes or b.writes) and not (a.pipe == b.pipe and (a.pipe in _ORDERED_WITHIN or not a.writes)):
                     slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
                     phase, here, distance = _phase(body, a, b), _alternates_here(body, a), 0
                     if phase and (trips is None or not here):
@@ -77,6 +79,8 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
                         slots = distance = phase or (period if period > 1 and here else 1)
                         if distance >= trips:
                             continue
+                    if (trips is None or loop is not None) and apart(a.place.view, b.place.view, loop, later=trips is not None):
+                        continue
                     hazard = Hazard(_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
                     key = ends, distance, group(hazard)
