@@ -25,11 +25,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.buffers import Use, root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.locations import stand_in
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE = ("cbuf", "ca", "cb", "cc")
+UNIT = 32
+"""Bytes of UB of which a store begins at a multiple (hivm.md section 7)."""
 
 
 @dataclass(frozen=True)
@@ -386,9 +389,12 @@ class _Binding:
         return made.results[0]
 
     def _share_store(self, op: tile.CopyOp) -> None:
-        """Each core stores half of what both have; what cannot be halved the first core stores."""
-        shape = tile.shape_of(op.source)
-        axis = next((axis for axis, size in enumerate(shape) if size > 0 and size % 2 == 0), None)
+        """Each core stores half of what both have; what cannot be halved where a store may begin the first core stores."""
+        shape, kind = tile.shape_of(op.source), op.source.type
+        assert isinstance(kind, MemRefType)
+        strides, element = kind.get_strides() or [None] * len(shape), dtype(str(kind.element_type)).nbytes
+        axis = next((axis for axis, (size, stride) in enumerate(zip(shape, strides, strict=True))
+                     if size > 0 and size % 2 == 0 and stride is not None and size // 2 * stride * element % UNIT == 0), None)
         if axis is not None:
             op.operands[0] = self._half_of(op.source, axis, op)
             op.operands[1] = self._half_of(op.target, axis, op)

@@ -15,7 +15,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilelang_npu.dialects import tile
+from tilelang_npu.dialects import hivm, tile
 
 Bound = float  # an integer or an infinity
 
@@ -155,7 +155,9 @@ class Ranges:
         if isinstance(owner, arith.SelectOp):
             a, b = self.of(owner.lhs), self.of(owner.rhs)
             return Range(min(a.low, b.low), max(a.high, b.high))
-        return ANY
+        if isinstance(owner, hivm.GetSubBlockIdxOp):
+            return BOOLEAN  # a Cube core has two Vector cores
+        return Range(0, math.inf) if isinstance(owner, hivm.GetBlockIdxOp) else ANY
 
     def _argument(self, value: BlockArgument, block: Block) -> Range:
         parent = block.parent_op()

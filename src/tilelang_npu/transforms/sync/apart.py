@@ -1,7 +1,8 @@
 """Whether accesses of one tensor by different iterations of a loop are apart: rows that each iteration has for itself.
 
 A tensor in global memory is one buffer to the analysis. Two views of it are apart if along some axis both begin at the same
-place but for a multiple of the loop's index, and the next iteration begins behind where this one ends.
+place but for a multiple of the loop's index, and the next iteration begins behind where this one ends; or if they are tiles of
+a grid that the iterations number, row and column being quotient and remainder of that number.
 """
 
 from __future__ import annotations
@@ -53,7 +54,37 @@ def apart(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | Non
             return True
         if stride <= 0 and behind + stride <= -ranges.of(size_b).high:
             return True
+    return later and loop is not None and one.offsets == two.offsets and _tiles(starts[0], sizes[0], loop, ranges)
+
+
+def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], loop: scf.ForOp, ranges: Ranges) -> bool:
+    """Whether each iteration has a tile of its own: some axis goes by the quotient of a number, another by its remainder."""
+    found: dict[tuple[SSAValue, SSAValue | int], set[type[Operation]]] = {}
+    for start, size in zip(starts, sizes, strict=True):
+        part = None if isinstance(start, int) else _tile(start, loop, ranges)
+        if part is not None and part[1] >= ranges.of(size).high:
+            division = part[0]
+            by = ranges.constant(division.operands[1])
+            found.setdefault((division.operands[0], division.operands[1] if by is None else by), set()).add(type(division))
+    for (number, _), kinds in found.items():
+        at = _linear(number, loop, ranges)
+        if len(kinds) == 2 and at is not None and at.factor and ranges.of(number).low >= 0:
+            return True
     return False
+
+
+def _tile(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> tuple[Operation, int] | None:
+    """The quotient or remainder that a value goes by, and by how much: plus what the loop does not change."""
+    owner = value.owner
+    if isinstance(owner, arith.AddiOp):
+        for part, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+            kept = _linear(other, loop, ranges)
+            if kept is not None and not kept.factor:
+                return _tile(part, loop, ranges)
+    if isinstance(owner, arith.MuliOp) and isinstance(owner.lhs.owner, (arith.DivUIOp, arith.RemUIOp)):
+        times = ranges.constant(owner.rhs)
+        return None if times is None else (owner.lhs.owner, times)
+    return None
 
 
 def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue | int]:
