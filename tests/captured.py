@@ -54,6 +54,7 @@ def captured(script: Path, work: Callable[[dict[str, Any]], object] | None = Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "run", observed_run)
         patch.setattr(JITKernel, "__call__", observed_call)
+        patch.syspath_prepend(script.parent)  # as for a script that is run: it may import what lies beside it
         compat.install()
         names = runpy.run_path(str(script), run_name="__main__" if work is None else script.stem)
         if work is not None:
