@@ -31,8 +31,8 @@ from tilelang_npu.transforms.locations import stand_in
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE = ("cbuf", "ca", "cb", "cc")
-UNIT = 32
-"""Bytes of UB of which a store begins at a multiple (hivm.md section 7)."""
+BLOCK = 32
+"""Bytes at multiples of which an op's operands in UB begin."""
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,22 @@ class _Division:
                     return False
         return True
 
+    def aligned(self) -> bool:
+        """Whether the second half of every whole buffer that stands beside halves begins at a block of UB."""
+        for op in walk(self.launch.body.block):
+            halved = [(use, rows.axis) for use in uses_of(op) if root_of(use.value) in self.divided
+                      and (rows := self.rows(use)) is not None and rows.axis is not None]
+            if not halved or self.loop_around(op) is not None:
+                continue
+            (first, axis), divided = halved[0], {root_of(use.value) for use, _ in halved}
+            rows_there = tile.shape_of(first.value)[axis]
+            for use in uses_of(op):
+                shape = tile.shape_of(use.value)
+                beside = space_of(root_of(use.value)) == "ub" and root_of(use.value) not in divided
+                if beside and axis < len(shape) and shape[axis] == rows_there and not _whole_blocks(use.value, axis):
+                    return False
+        return True
+
     def reads_back(self) -> bool:
         """Whether the Vector cores load from GM what they store there."""
         stored: set[SSAValue] = set()
@@ -389,12 +405,10 @@ class _Binding:
         return made.results[0]
 
     def _share_store(self, op: tile.CopyOp) -> None:
-        """Each core stores half of what both have; what cannot be halved where a store may begin the first core stores."""
-        shape, kind = tile.shape_of(op.source), op.source.type
-        assert isinstance(kind, MemRefType)
-        strides, element = kind.get_strides() or [None] * len(shape), dtype(str(kind.element_type)).nbytes
-        axis = next((axis for axis, (size, stride) in enumerate(zip(shape, strides, strict=True))
-                     if size > 0 and size % 2 == 0 and stride is not None and size // 2 * stride * element % UNIT == 0), None)
+        """Each core stores half of what both have; what cannot be halved the first core stores."""
+        shape = tile.shape_of(op.source)
+        axis = next((axis for axis, size in enumerate(shape)
+                     if size > 0 and size % 2 == 0 and _whole_blocks(op.source, axis)), None)
         if axis is not None:
             op.operands[0] = self._half_of(op.source, axis, op)
             op.operands[1] = self._half_of(op.target, axis, op)
@@ -436,6 +450,15 @@ class _Binding:
                 stand_in(view, made)
                 Rewriter().replace_op(view, made)
                 pending.append(made.results[0])
+
+
+def _whole_blocks(value: SSAValue, axis: int) -> bool:
+    """Whether the second half of a buffer along an axis begins at a block of UB (hardware.md 1.8)."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    strides = kind.get_strides() or []
+    stride = strides[axis] if axis < len(strides) else None
+    return stride is not None and kind.get_shape()[axis] // 2 * stride * dtype(str(kind.element_type)).nbytes % BLOCK == 0
 
 
 def _dimension(value: SSAValue, axis: int, before: Operation) -> SSAValue:
@@ -505,7 +528,7 @@ class BindSubBlocks(ModulePass):
             if asked or (self.mixed and _left_open(launch)):
                 division = _Division(launch, Ranges())
                 division.find()
-                if division.divided and not division.reads_back():
+                if division.divided and division.aligned() and not division.reads_back():
                     launch.sub_blocks = IntegerAttr(2, i64)
                     _Binding(division).run()
                 elif asked and not _has_cube_work(launch):
