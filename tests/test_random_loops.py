@@ -1,6 +1,6 @@
 """Random loops, pipelined and serial: equal to the bit, for any number of trips, and without a hazard.
 
-``TILELANG_NPU_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many.
+``TILELANG_RANDOM_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-LOOPS = int(os.environ.get("TILELANG_NPU_LOOPS", "60"))
+LOOPS = int(os.environ.get("TILELANG_RANDOM_LOOPS", "60"))
 ROWS, COLUMNS = 8, 24
 TILES = ("x", "y", "z", "carried")
 
