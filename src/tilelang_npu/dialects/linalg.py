@@ -126,8 +126,8 @@ class _WithPayload(DialectOp):
             printer.print_region(body, print_entry_block_args=False)
 
     def _inputs(self) -> int:
-        """How many operands are read."""
-        raise NotImplementedError
+        """How many operands are read: a reduction has an output for each, a map has one output."""
+        return len(self.operands) // 2 if self.ACCUMULATES else len(self.operands) - 1
 
 
 def _group(parser: Parser, word: str) -> list[SSAValue]:
@@ -193,9 +193,6 @@ class ReduceOp(_WithPayload):
     ACCUMULATES: ClassVar[bool] = True
     irdl_options = (SameVariadicOperandSize(),)
 
-    def _inputs(self) -> int:
-        return len(self.operands) // 2
-
 
 @operation()
 class MapOp(_WithPayload):
@@ -207,9 +204,6 @@ class MapOp(_WithPayload):
     result = var_result_def(TensorType)
     mapper = region_def("single_block")
     ACCUMULATES: ClassVar[bool] = False
-
-    def _inputs(self) -> int:
-        return len(self.operands) - 1
 
 
 _OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp)

@@ -54,18 +54,18 @@ def apart(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | Non
             return True
         if stride <= 0 and behind + stride <= -ranges.of(size_b).high:
             return True
-    return later and loop is not None and one.offsets == two.offsets and _tiles(starts[0], sizes[0], loop, ranges)
+    largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
+    return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, loop, ranges)
 
 
-def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], loop: scf.ForOp, ranges: Ranges) -> bool:
+def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], loop: scf.ForOp, ranges: Ranges) -> bool:
     """Whether each iteration has a tile of its own: some axis goes by the quotient of a number, another by its remainder."""
-    found: dict[tuple[SSAValue, SSAValue | int], set[type[Operation]]] = {}
+    found: dict[tuple[SSAValue, int], set[type[Operation]]] = {}
     for start, size in zip(starts, sizes, strict=True):
         part = None if isinstance(start, int) else _tile(start, loop, ranges)
-        if part is not None and part[1] >= ranges.of(size).high:
-            division = part[0]
-            by = ranges.constant(division.operands[1])
-            found.setdefault((division.operands[0], division.operands[1] if by is None else by), set()).add(type(division))
+        by = None if part is None else ranges.constant(part[0].operands[1])
+        if part is not None and by is not None and part[1] >= size:
+            found.setdefault((part[0].operands[0], by), set()).add(type(part[0]))
     for (number, _), kinds in found.items():
         at = _linear(number, loop, ranges)
         if len(kinds) == 2 and at is not None and at.factor and ranges.of(number).low >= 0:
