@@ -170,7 +170,7 @@ class Order:
                  doors: Doors | None = None) -> None:
         self.count = count
         self.doors = doors
-        self._own: dict[Event | Fence, None] = {}
+        self._own: dict[Event | Fence, _Row] = {}
         self._events: dict[str, dict[tuple[str, int], _Row]] = {}
         self._fences: dict[str, _Row] = {}
         self._macros: dict[str, dict[str, _Row]] = {}
@@ -192,23 +192,21 @@ class Order:
 
     def add(self, one: Event | Fence) -> None:
         """Take an event or a barrier in."""
-        self._own[one] = None
         if isinstance(one, Event):
-            self.give(one)
+            self._own[one] = self.give(one)
         else:
-            self._fences.setdefault(one.pipe, _Row()).add(one.before, one)
+            row = self._own[one] = self._fences.setdefault(one.pipe, _Row())
+            row.add(one.before, one)
 
-    def give(self, event: Event) -> None:
-        """An ordering that somebody else provides."""
-        self._row(event).add(event.set_after, event)
-
-    def _row(self, event: Event) -> _Row:
-        return self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _Row())
+    def give(self, event: Event) -> _Row:
+        """An ordering that somebody else provides; returns where it is kept."""
+        row = self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _Row())
+        row.add(event.set_after, event)
+        return row
 
     def remove(self, one: Event | Fence) -> None:
         """Take an event or a barrier out again."""
-        del self._own[one]
-        (self._row(one) if isinstance(one, Event) else self._fences[one.pipe]).remove(one)
+        self._own.pop(one).remove(one)
 
     def covers(self, demand: Demand) -> bool:
         """Whether the demand is met by what there is."""

@@ -1,0 +1,49 @@
+"""More tiles with slots in a loop than there are events: iterations stop taking turns, or all pipes wait; nothing races."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TEXT = """
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@tilelang.jit(target="npuir")
+def make():
+    @T.prim_func
+    def main({parameters}, Y: T.Tensor((48, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+{tiles}
+            y = T.alloc_shared((8, 16), "float32")
+            for i in T.Pipelined(6, num_stages=3):
+                T.vbrc(0.0, y)
+{body}
+                T.copy(y, Y[i * 8, 0])
+    return main
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 9, 12])
+def test_values_and_order(count: int, tmp_path: Path) -> None:
+    names = [f"X{number}" for number in range(count)]
+    text = TEXT.format(
+        parameters=", ".join(f'{name}: T.Tensor((48, 16), "float32")' for name in names),
+        tiles="\n".join(f'            t{name} = T.alloc_shared((8, 16), "float32")' for name in names),
+        body="\n".join(" " * 16 + line for name in names
+                       for line in (f"T.copy({name}[i * 8, 0], t{name})", f"T.vadd(y, t{name}, y)")))
+    file = tmp_path / "many.py"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("many", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kernel = module.make()
+    arrays = [np.arange(768, dtype=np.float32).reshape(48, 16) + number for number in range(count)]
+    out = np.zeros((48, 16), np.float32)
+    kernel(*arrays, out)
+    np.testing.assert_array_equal(out, sum(arrays))
+    assert kernel.last_launch.hazards == []
