@@ -92,7 +92,7 @@ def test_blocks_that_wait_for_each_other(own: bool, race: bool) -> None:
     kernel, v = made(4), np.arange(256, dtype=np.float32).reshape(4, 64)
     w, c = np.zeros_like(v), np.zeros_like(v)
     kernel(v, w, c)
-    assert {(hazard.code, hazard.kind) for hazard in kernel.last_launch.hazards} == ({("S202", "WAW")} if race else set())
+    assert {(hazard.code, hazard.kind) for hazard in kernel.last_launch.hazards} == ({("S203", "WAW")} if race else set())
     if not race:
         np.testing.assert_array_equal(c, v[::-1])
         assert kernel.program.global_sync

@@ -90,7 +90,7 @@ def causes(hazards: Iterable[Hazard], kernel: str = "", chip: str = "") -> list[
               *_joined([one for one in ordered if one.code == "S202" and one not in follows],
                        lambda one, two: (_edge(one), one.hand_over) == (_edge(two), two.hand_over)),
               *_joined([one for one in ordered if one.code == "S203"], _same_tensor),
-              *_joined([one for one in ordered if one.code in ("S221", "S222", "S223")], _same_read)]
+              *_joined([one for one in ordered if one.code in ("S221", "S222", "S223", "S224")], _same_read)]
     for hazard, cause in follows.items():
         next(group for group in groups if cause in group).append(hazard)
     rest = []

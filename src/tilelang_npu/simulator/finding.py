@@ -7,13 +7,14 @@ from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
 
-Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "left over"]
+Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "left over", "padding"]
 _SAID = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
     "WAW": ("are written twice in no order", "write after write", ("write", "write")),
     "flag": ("", "", ("set", "set")),
     "address": ("", "", ("begins", "")),
+    "padding": ("", "", ("folds", "fills")),
     "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
     "left over": ("are read though another buffer left them", "left over", ("read", "store")),
 }
@@ -28,6 +29,7 @@ CODES = {
     "S221": "result of bytes that nothing wrote",
     "S222": "result of bytes that another buffer left",
     "S223": "op that begins at an address at which it cannot",
+    "S224": "reduction that padding decides",
 }
 """What a sanitizer finds, by code."""
 _WIDTH = 60
@@ -65,10 +67,12 @@ class Hazard:
 
     Attributes:
         code: one of :data:`CODES`.
-        kind: read after write, write after read, write after write; ``flag``; ``address``; ``unwritten``; or
-            ``left over``.
-        first: the earlier op as the program is written; of a flag the set; of stale bytes the read.
-        second: the later one, None where there is none; of stale bytes the store that lets them out.
+        kind: read after write, write after read, write after write; ``flag``; ``address``; ``unwritten``;
+            ``left over``; or ``padding``.
+        first: the earlier op as the program is written; of a flag the set; of stale bytes the
+            read; of padding what folds it.
+        second: the later one, None where there is none; of stale bytes the store that lets them
+            out; of padding the load.
         memory: ``UB``, ``L1``, ``L0C`` or ``GM``; empty for a flag.
         start, end: bytes that both touch lie in ``start..end-1``: of the memory, of GM counted from the tensor's start.
         missing: what would order them; of a flag, what is wrong with it; of stale bytes, what depends on them.
@@ -103,7 +107,7 @@ class Hazard:
 
     def __str__(self) -> str:
         said, formal, verbs = _SAID[self.kind]
-        if self.kind in ("flag", "address"):
+        if self.kind in ("flag", "address", "padding"):
             head = f"{self.kind}[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
@@ -116,7 +120,7 @@ class Hazard:
                          for row in rows)]
         if self.kind in ("unwritten", "left over"):
             lines.append(f"  {self.missing}")
-        elif self.kind not in ("flag", "address"):
+        elif self.kind not in ("flag", "address", "padding"):
             lines.append(f"  missing {self.missing}")
         if self.near:
             lines.append(f"          ({self.near})")

@@ -304,25 +304,32 @@ class _Walk:
         from_pipe, to_pipe = PIPES[use.clock % COUNT], PIPES[own % COUNT]
         code, near = "S201", ""
         if use.clock == own:
-            missing = f"pipe_barrier[PIPE_{to_pipe}] between {self._lines(first.core, one, two)}"
+            missing = f"pipe_barrier[PIPE_{to_pipe}] between {self._lines((first.core, one), (second.core, two))}"
         elif use.clock // COUNT == own // COUNT:
-            missing = f"an event {from_pipe} -> {to_pipe} between {self._lines(first.core, one, two)}"
+            missing = f"an event {from_pipe} -> {to_pipe} between {self._lines((first.core, one), (second.core, two))}"
             near = self._nearly(use, place, own)
         else:
             code = "S202"
             missing = f"a flag from {self.cores[first.core].label} {from_pipe} to {self.cores[second.core].label} {to_pipe}"
+            if self.cores[first.core].block != self.cores[second.core].block:
+                code = "S203"
+                missing = f"a barrier of all blocks between {self._lines((first.core, one), (second.core, two))}"
         access = self.records[second.core][two].accesses[index]
         shift = self.places[access.buffer][1] if access.memory == "gm" else 0
         self.met[key] = use.place, place
+        one_site = self.site(first.core, first.number, from_pipe, use.access)
+        other_site = self.site(second.core, second.number, to_pipe, index)
+        if code == "S203":
+            one_site, other_site = (site._replace(core=f"{site.core} of block {self.cores[core].block}")
+                                    for site, core in ((one_site, first.core), (other_site, second.core)))
         self.found[key] = Hazard(
-            code, kind, self.site(first.core, first.number, from_pipe, use.access),
-            self.site(second.core, second.number, to_pipe, index), SPOKEN[access.memory],
+            code, kind, one_site, other_site, SPOKEN[access.memory],
             max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
             self.cores[second.core].block, access.label, near, barriers=second.core in self.barriers)
 
-    def _lines(self, core: int, one: int, two: int) -> str:
-        """``line 44 and line 36``, for two ops of a core."""
-        places = [self.records[core][number].location for number in (one, two)]
+    def _lines(self, *sites: tuple[int, int]) -> str:
+        """``line 44 and line 36``, for two ops by their cores and numbers."""
+        places = [self.records[core][number].location for core, number in sites]
         return " and ".join(f"line {place.line}" if place is not None else "an op" for place in places)
 
     def _nearly(self, use: _Use, place: int, own: int) -> str:

@@ -21,6 +21,7 @@ from tilelang_npu.simulator.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.left_over import find_left_over
 from tilelang_npu.simulator.misaligned import find_misaligned
 from tilelang_npu.simulator.numbers import NumberFinding
+from tilelang_npu.simulator.padding import find_padding
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.same_writes import without_same_writes
 from tilelang_npu.simulator.schedule import Order
@@ -339,19 +340,17 @@ class Launch:
             found += without_same_writes(self.recorded, runs, met)
         found += find_misaligned(self.recorded, self.recorded.blocks)
         if not self.recorded.program.global_sync:
-            found += find_between_blocks(self.recorded)
-            found += list(find_unwritten(self.recorded, self.distinct_blocks))
-            found += list(find_left_over(self.recorded, self.distinct_blocks))
+            found += find_between_blocks(self.recorded)  # above they are in one order
+        found += find_unwritten(self.recorded, self.distinct_blocks)
+        found += find_left_over(self.recorded, self.distinct_blocks)
+        found += find_padding(self.recorded, self.distinct_blocks)
         seen: dict[Any, Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)
         return list(seen.values())
 
     def stale(self) -> Hazard | None:
-        """The first read of bytes that nothing wrote on which a tensor depends, in the first few kinds of blocks; None where
-        there is none, or where all blocks wait for each other and none can run alone."""
-        if self.recorded.program.global_sync:
-            return None
+        """The first read of bytes that nothing wrote on which a tensor depends, in the first few kinds of blocks."""
         return next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
 
     def _kinds_in_memory(self, places: Places) -> list[BlockRun]:

@@ -54,14 +54,14 @@ class _Suspect(NamedTuple):
 class _Replaced:
     """An observer that puts other numbers in the place of what a buffer left."""
 
-    def __init__(self, suspect: _Suspect, sub: int) -> None:
-        self._suspect, self._sub, self._seen = suspect, sub, 0
+    def __init__(self, suspect: _Suspect, block: int, sub: int) -> None:
+        self._suspect, self._block, self._sub, self._seen = suspect, block, sub, 0
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
                writes: Sequence[NDArray[Any]]) -> object:
         """Write over the bytes when the read is about to happen."""
         wanted = self._suspect.record
-        if (record.number, record.core, sub) != (wanted.number, wanted.core, self._sub):
+        if (record.number, record.core, block, sub) != (wanted.number, wanted.core, self._block, self._sub):
             return None
         self._seen += 1
         array = reads[self._suspect.operand]
@@ -96,7 +96,7 @@ def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Susp
     """The report of the first suspect that a result depends on."""
     first = recorded.replay.after(run) if suspects else None
     for suspect in suspects:
-        second = recorded.replay.after(run, observer=_Replaced(suspect, sub))
+        second = recorded.replay.after(run, observer=_Replaced(suspect, run.block, sub))
         found = dependent(recorded, run, suspect.hazard, first, second)
         if found is not None:
             return replace(found, missing=f"{suspect.hazard.missing}; {found.missing}")

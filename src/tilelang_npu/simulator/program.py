@@ -92,7 +92,7 @@ class Recorded:
 
 
 class Again(NamedTuple):
-    """What a further run of a block left: the arrays, and per core its events and GM offsets."""
+    """What a further run of blocks left: the arrays, and per core its events and GM offsets."""
 
     arrays: tuple[NDArray[Any] | None, ...]
     recorded: list[tuple[list[Any], list[int]]]
@@ -271,40 +271,27 @@ class Program:
         interned: dict[Stream, Stream] = {}
         return [_finish(block, lanes, interned) for block, lanes in table.items()]
 
-    def again(self, bound: Bound, block: int, blocks: int, *, poison: int = POISON,
+    def again(self, bound: Bound, blocks: Sequence[int], count: int, *, poison: int = POISON,
               spans: Mapping[int, tuple[int, int]] | None = None, observer: Observer | None = None) -> Again:
-        """What the arrays of a launch hold after one block has run once more; the arrays themselves stay as they are.
+        """What the arrays of a launch hold after blocks have run once more; the arrays themselves stay as they are.
 
         Args:
             bound: the launch's arguments.
-            block: the block.
-            blocks: how many the launch has.
+            blocks: the blocks, side by side: one, or all of a launch in which they wait for each other.
+            count: how many the launch has.
             poison: the byte that fills on-chip memory at first.
-            spans: bytes of the written arrays that the block is known to access, first and behind the last; the others are 0
-                in what it runs on. None takes all.
+            spans: bytes of the written arrays that the blocks are known to access, first and behind the last; the others are 0
+                in what they run on. None takes all.
             observer: sees every op that writes before and behind it.
         """
         arrays = tuple(array if array is None or number not in self.written else _part(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
-        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), blocks, functions, poison=poison)
-                 for index, sub in self.lanes]
+        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), count, functions, poison=poison)
+                 for _ in blocks for index, sub in self.lanes]
         with one_blas_thread(), np.errstate(all="ignore"):
-            _together(lanes, [block], self)
+            _together(lanes, [block for block in blocks for _ in self.lanes], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
-
-    def all_again(self, bound: Bound, blocks: int, observer: Observer) -> None:
-        """Run all blocks of a launch once more, side by side, on copies of its arrays.
-
-        Args:
-            bound: the launch's arguments.
-            blocks: how many the launch has.
-            observer: sees every op that writes before and behind it.
-        """
-        arrays = tuple(array if array is None or number not in self.written else array.copy()
-                       for number, array in enumerate(bound.arrays))
-        with one_blas_thread(), np.errstate(all="ignore"):
-            self._all_at_once(replace(bound, arrays=arrays), range(blocks), self._in_form(partial(WatchingEmitter, observer)))
 
     @cached_property
     def _parts(self) -> list[Parts]:

@@ -1,4 +1,4 @@
-"""Blocks that run once more, on copies, where a verdict depends on values."""
+"""Blocks that run once more, on copies, where a verdict depends on values: one alone, or all where they wait for each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arrays = Sequence[NDArray[Any] | None]
 
 
 class Replay:
-    """Further runs of single blocks of a launch.
+    """Further runs of blocks of a launch.
 
     A launch that computed has left its values in its arrays. One that was only traced has none: there the blocks run on
     made-up numbers, the same in every process.
@@ -64,41 +64,48 @@ class Replay:
         if self._recorded.traced:
             for block in sorted(set(blocks) - self._settled):
                 self._settled.add(block)
-                after = self._run(block, POISON, None)
+                after = self._run([block], POISON, None)
                 if after is not None:
                     self._bound = replace(self._bound, arrays=after.arrays)
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None) -> Again | None:
-        """What copies of the arrays hold when a block has run on them; None if it cannot run on made-up numbers.
+        """What copies of the arrays hold when a block has run on them, and those that it waits for; None if they cannot run on
+        made-up numbers.
 
         Args:
-            run: the block's run; only the bytes that it accessed are copied.
+            run: the block's run; only the bytes that were accessed are copied.
             poison: the byte that fills on-chip memory at first.
             observer: sees every op that writes before and behind it.
         """
-        return self._run(run.block, poison, self.spans(run), observer)
+        return self._run([one.block for one in self.together(run)], poison, self.spans(run), observer)
+
+    def together(self, run: BlockRun) -> Sequence[BlockRun]:
+        """A block, and behind it those that it waits for."""
+        recorded = self._recorded
+        return [run, *(one for one in recorded.blocks if one is not run)] if recorded.program.global_sync else [run]
 
     def spans(self, run: BlockRun) -> dict[int, tuple[int, int]]:
-        """Of each argument that a block accesses the first byte, and the one behind the last."""
+        """Of each argument that a block, or one that it waits for, accesses the first byte, and the one behind the last."""
         found: dict[int, tuple[int, int]] = {}
         program = self._recorded.program
-        for (index, _), stream, offsets in zip(program.lanes, run.streams, run.gm, strict=True):
-            records, place = program.functions[index].records, 0
-            for event in stream:
-                for access in records[number_of(event)].accesses:
-                    if access.memory == "gm":
-                        where = footprint(access, event, offsets[place])
-                        place += 1
-                        if not where.empty:
-                            first, end = found.get(access.buffer, (where.offset, where.end))
-                            found[access.buffer] = min(first, where.offset), max(end, where.end)
+        for one in self.together(run):
+            for (index, _), stream, offsets in zip(program.lanes, one.streams, one.gm, strict=True):
+                records, place = program.functions[index].records, 0
+                for event in stream:
+                    for access in records[number_of(event)].accesses:
+                        if access.memory == "gm":
+                            where = footprint(access, event, offsets[place])
+                            place += 1
+                            if not where.empty:
+                                first, end = found.get(access.buffer, (where.offset, where.end))
+                                found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
-    def _run(self, block: int, poison: int, spans: dict[int, tuple[int, int]] | None,
+    def _run(self, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
              observer: Observer | None = None) -> Again | None:
         recorded = self._recorded
         try:
-            return recorded.program.again(self._bound, block, recorded.count, poison=poison, spans=spans,
+            return recorded.program.again(self._bound, blocks, recorded.count, poison=poison, spans=spans,
                                           observer=observer)
         except TileError as error:
             if not recorded.traced:

@@ -29,16 +29,13 @@ def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: S
     if not met:
         return list(hazards)
     watch = _Writes(met)
-    if len(runs) > 1:
-        recorded.program.all_again(recorded.bound, len(recorded.blocks), watch)
-    else:
-        recorded.program.again(recorded.bound, runs[0].block, len(recorded.blocks), observer=watch)
+    recorded.program.again(recorded.bound, [run.block for run in runs], recorded.count, observer=watch)
     return [hazard for hazard in hazards if not (_both_write(hazard) and watch.agree(hazard.first.number))]
 
 
 def _both_write(hazard: Hazard) -> bool:
     """Whether a hazard is one op of two Vector cores, writing the same bytes of GM."""
-    return (hazard.code == "S202" and hazard.kind == "WAW" and hazard.memory == "GM" and hazard.second is not None
+    return (hazard.code in ("S202", "S203") and hazard.kind == "WAW" and hazard.memory == "GM" and hazard.second is not None
             and hazard.first.number == hazard.second.number >= 0
             and hazard.first.core.startswith("AIV") and hazard.second.core.startswith("AIV"))
 

@@ -41,6 +41,8 @@ def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[H
             hazard = _reaching(recorded, run, suspect)
             if hazard is not None:
                 yield hazard
+            if recorded.program.global_sync:
+                return  # all blocks were in it
 
 
 def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
@@ -128,15 +130,16 @@ def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again |
 
 
 def _writer(recorded: Recorded, run: BlockRun, buffer: int, byte: int) -> tuple[Site | None, str]:
-    """The first op of a block that writes a byte of a tensor, and what the tensor is called."""
-    for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
-        records = recorded.program.functions[recorded.program.lanes[lane][0]].records
-        position = 0
-        for place, event in enumerate(stream):
-            record = records[number_of(event)]
-            for access in (access for access in record.accesses if access.offset is None):
-                where = footprint(access, event, offsets[position]).simplified()
-                position += 1
-                if access.writes and access.buffer == buffer and where.touches(byte):
-                    return site_of(recorded, run, lane, place, record, access.pipe, access.name), access.label
+    """The first op of a block, or of one that it waits for, that writes a byte of a tensor, and what the tensor is called."""
+    for one in recorded.replay.together(run):
+        for lane, (stream, offsets) in enumerate(zip(one.streams, one.gm, strict=True)):
+            records = recorded.program.functions[recorded.program.lanes[lane][0]].records
+            position = 0
+            for place, event in enumerate(stream):
+                record = records[number_of(event)]
+                for access in (access for access in record.accesses if access.offset is None):
+                    where = footprint(access, event, offsets[position]).simplified()
+                    position += 1
+                    if access.writes and access.buffer == buffer and where.touches(byte):
+                        return site_of(recorded, one, lane, place, record, access.pipe, access.name), access.label
     return None, ""
