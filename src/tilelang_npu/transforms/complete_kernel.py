@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hacc, hivm
-from tilelang_npu.transforms.host_functions import TASK_TYPES, task_type_function
+from tilelang_npu.transforms.host_functions import TASK_TYPES, own_task_type_function, task_type_function
 
 
 def _core_type(function: func.FuncOp) -> str:
@@ -49,6 +49,7 @@ class CompleteKernel(ModulePass):
             assert last is not None
             end.location = kernel.location
             Rewriter().insert_op(end, InsertPoint.before(last))
-            if _core_type(kernel) in TASK_TYPES and "hivm.part_of_mix" not in kernel.attributes:
-                helper = task_type_function(kernel.sym_name.data, TASK_TYPES[_core_type(kernel)])
-                Rewriter().insert_op(helper, InsertPoint.before(kernel))
+            name, core = kernel.sym_name.data, _core_type(kernel)
+            told = own_task_type_function(op, name) is not None  # by whoever wrote the module
+            if core in TASK_TYPES and "hivm.part_of_mix" not in kernel.attributes and not told:
+                Rewriter().insert_op(task_type_function(name, TASK_TYPES[core]), InsertPoint.before(kernel))

@@ -1,8 +1,8 @@
 """Give every workspace of a kernel its bytes in the workspace argument: ``memref_ext.alloc_workspace`` becomes a view.
 
 Each block has a part of its own, in which the workspaces stand one behind the other, each slot at a full L2 line; no
-bytes are shared. The host function that the runtime asks for the size of a part is written along. Runs after the flags
-between the cores are placed and before the kernel is split.
+bytes are shared. The host function that the runtime asks for the size of a part is written along. A kernel whose author has
+placed its workspaces keeps theirs. Runs after the flags between the cores are placed and before the kernel is split.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, StridedLayoutAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -20,7 +20,7 @@ from tilelang_npu.dialects import annotation, hivm, memref_ext
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.emit import Emitter, Value
-from tilelang_npu.transforms.host_functions import workspace_function
+from tilelang_npu.transforms.host_functions import own_workspace_function, workspace_function
 from tilelang_npu.transforms.insert_sync import iteration
 from tilelang_npu.transforms.lifetimes import slots_of
 from tilelang_npu.transforms.locations import refuse
@@ -118,6 +118,11 @@ class PlanWorkspace(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
-            if is_mixed(function) or any(isinstance(inner, memref_ext.AllocWorkspaceOp) for inner in function.walk()):
-                made: Operation = workspace_function(function.sym_name.data, _place(function))
-                Rewriter().insert_op(made, InsertPoint.before(function))
+            name = function.sym_name.data
+            unplaced = next((inner for inner in function.walk() if isinstance(inner, memref_ext.AllocWorkspaceOp)), None)
+            own = own_workspace_function(op, name)
+            if own is not None and unplaced is not None:
+                raise refuse(unplaced, "this workspace has no place, and the module says already how many bytes they take",
+                             "T508", help=f"place it too, or remove @{own.sym_name.data}")
+            if own is None and (unplaced is not None or is_mixed(function)):
+                Rewriter().insert_op(workspace_function(name, _place(function)), InsertPoint.before(function))
