@@ -101,7 +101,8 @@ def _loops(lowering: Lowering) -> Iterator[str]:
     for outcome in lowering.loops():
         points = "x".join("?" if extent is None else str(extent) for extent in outcome.extents)
         ops = ", ".join(outcome.ops) or "copies and fills"
-        how = f"point by point: {outcome.reason}" if outcome.reason else f"vector: {ops}"
+        beside = f"; what begins at no block of UB: {', '.join(outcome.unaligned)}" if outcome.unaligned else ""
+        how = f"point by point: {outcome.reason}" if outcome.reason else f"vector: {ops}{beside}"
         yield f"{_line(location_of(outcome.loop))}  T.Parallel {points}  {how}"
 
 

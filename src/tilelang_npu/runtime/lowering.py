@@ -94,7 +94,8 @@ class Lowering:
     def loops(self) -> list[Outcome]:
         """What became of each ``T.Parallel``."""
         stages = self.stages()
-        return VectoriseParallel().outcomes(self._between[stages[stages.index(VectoriseParallel.name) - 1]])
+        before = self._between[stages[stages.index(VectoriseParallel.name) - 1]]
+        return VectoriseParallel(chip=self.options.chip.name).outcomes(before)
 
     @cached_property
     def _between(self) -> dict[str, ModuleOp]:

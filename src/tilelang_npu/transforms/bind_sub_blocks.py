@@ -26,13 +26,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.blocks import BLOCK
 from tilelang_npu.transforms.buffers import Use, root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.locations import stand_in
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE = ("cbuf", "ca", "cb", "cc")
-BLOCK = 32
-"""Bytes at multiples of which an op's operands in UB begin."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.transforms.blocks import BLOCK, is_paddable, places_of, units_differ
 from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
 from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -59,9 +60,6 @@ from tilelang_npu.transforms.lowering.launch import (
 )
 from tilelang_npu.transforms.lowering.views import Buffer, View, fractal_shape, reshaped, whole
 from tilelang_npu.transforms.ranges import is_read
-
-UB_BLOCK = 32  # bytes; rows of a tile that a DMA touches row by row start at multiples of it (hardware.md 1.8)
-
 
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
 
@@ -155,7 +153,7 @@ class Lowering:
             physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
         else:
-            pitch = -(-shape[-1] * kind.nbytes // UB_BLOCK) * UB_BLOCK // kind.nbytes
+            pitch = -(-shape[-1] * kind.nbytes // BLOCK) * BLOCK // kind.nbytes
             wide = pad and len(shape) > 1 and pitch != shape[-1]
             physical_nd = [*shape[:-1], pitch] if wide else shape
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
@@ -424,13 +422,13 @@ def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] |
 
 
 def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
-    """Buffers that some copy to or from GM takes row by row: their rows must start at block boundaries. One that is seen
-    under another shape must have no gaps, and one whose address the user fixed has exactly the bytes of its shape, because
-    the next address is the user's as well; copies of these stop over where they must."""
+    """Buffers that some operation takes row by row, a copy to or from GM wherever: their rows must start at block boundaries.
+    One that is seen under another shape must have no gaps, and one whose address the user fixed has exactly the bytes of its
+    shape, because the next address is the user's as well; copies of these stop over where they must."""
     found: set[SSAValue] = set()
     reshaped: set[SSAValue] = set()
     for op in kernel.walk():
-        if isinstance(op, tile.ViewOp) and not _units_differ(tile.shape_of(op.source), tile.shape_of(op.result)):
+        if isinstance(op, tile.ViewOp) and not units_differ(tile.shape_of(op.source), tile.shape_of(op.result)):
             reshaped.add(root_of(op.source))
     for op in kernel.walk():
         if isinstance(op, tile.CopyOp):
@@ -439,17 +437,17 @@ def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
             if "ub" in spaces and spaces != ["ub", "ub"]:
                 found.update(end for end, space in zip(ends, spaces, strict=True)
                              if space == "ub" and end not in reshaped and not _is_pinned(end))
+        for use in uses_of(op):
+            root = root_of(use.value)
+            if (use.role != "scalar" and space_of(root) == "ub" and root not in found
+                    and not places_of(use.value, padded=False).whole and is_paddable(root)):
+                found.add(root)
     return found
 
 
 def _is_pinned(root: SSAValue) -> bool:
     """Whether the user fixed the address of an allocation."""
     return isinstance(root.owner, tile.AllocOp) and "address" in root.owner.properties
-
-
-def _units_differ(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether two shapes differ in axes of size 1 only."""
-    return [size for size in a if size != 1] == [size for size in b if size != 1]
 
 
 _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {

@@ -96,7 +96,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip = options.chip.name
     yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
     yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
-    yield "vectorise-parallel", VectoriseParallel()  # what it makes has memories to infer
+    yield "vectorise-parallel", VectoriseParallel(chip=chip)  # what it makes has memories to infer
     yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
     yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
     yield "accumulate-in-ub", AccumulateInUb()  # what it makes has memories to infer, and hands over

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
@@ -20,11 +21,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import root_of
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.parallel.distribute import distribute
 from tilelang_npu.transforms.parallel.expressions import Vectoriser
 from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
+from tilelang_npu.transforms.parallel.unaligned import around
 from tilelang_npu.transforms.ranges import Ranges
 
 
@@ -69,7 +73,8 @@ def _apart(a: tuple[Index, ...], b: tuple[Index, ...], extents: list[int]) -> bo
     return False
 
 
-def _vectorise(loop: tile.ParallelOp, ranges: Ranges) -> None:
+def _vectorise(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[str, ...]:
+    """Make vector work of a loop; what had to be done because of places at which no instruction begins."""
     block = loop.body.block
     for op in block.ops:
         if isinstance(op, tile.CopyOp):
@@ -80,13 +85,30 @@ def _vectorise(loop: tile.ParallelOp, ranges: Ranges) -> None:
             raise NotVector(msg)
     extents = _static_extents(loop, ranges)
     _check_order(loop, extents)
-    work = Vectoriser(loop, extents)
+    work = Vectoriser(loop, extents, chip)
     statements = list(block.ops)
     for position, op in enumerate(statements):
         if isinstance(op, memref.LoadOp) and _stored_before_use(op, statements[position + 1:]):
             work.keep(op)
         elif isinstance(op, memref.StoreOp):
             work.store(op)
+    told = tuple(dict.fromkeys(work.unaligned.told))
+    if told and work.unaligned.cycles >= _serial_cycles(loop, extents, chip):
+        names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in told))
+        msg = f"what it takes of {names} begins at no block of UB, and in tiles that do its points take longer"
+        raise NotVector(msg)
+    return told
+
+
+def _serial_cycles(loop: tile.ParallelOp, extents: list[int], chip: Chip) -> float:
+    """What the points take one by one; for ever where they reach GM."""
+    body = list(loop.body.block.ops)
+    accesses = [op for op in body if isinstance(op, (memref.LoadOp, memref.StoreOp))]
+    if any(space_of(op.memref) == "gm" for op in accesses):
+        return inf
+    unit = chip.scalar
+    point = sum(unit.load if isinstance(op, memref.LoadOp) else unit.store for op in accesses)
+    return prod(extents) * (point + unit.alu * (len(body) - len(accesses)) + around(chip))
 
 
 def _stored_before_use(load: memref.LoadOp, rest: list[Operation]) -> bool:
@@ -148,20 +170,23 @@ class Outcome:
         loop: the loop; a loop of several parts is told part by part.
         extents: points along each axis; None where that is known only at run time.
         ops: the vector operations, copies and fills left out.
+        unaligned: what was done about operands that begin at no block of UB.
         reason: why its points are computed one by one; empty where they are not.
     """
 
     loop: tile.ParallelOp
     extents: tuple[int | None, ...]
     ops: tuple[str, ...]
+    unaligned: tuple[str, ...]
     reason: str
 
 
 @dataclass(frozen=True)
 class VectoriseParallel(ModulePass):
-    """The pass; see the module's text."""
+    """The pass; see the module's text. ``chip`` is the one whose cycles decide."""
 
     name = "vectorise-parallel"
+    chip: str = "Ascend910B2"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _ in self._outcomes(op):
@@ -180,17 +205,17 @@ class VectoriseParallel(ModulePass):
             last = loop.prev_op
             extents = tuple(ranges.constant(extent) for extent in loop.mixed_extents())
             try:
-                _vectorise(loop, ranges)
+                unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
                 made = last.next_op if last is not None else block.first_op
                 names = []
                 while made is not None and made is not loop:
                     names += [made.entry().name] if isinstance(made, (tile.ElementwiseOp, tile.ReduceOp)) else []
                     made = made.next_op
-                yield Outcome(loop, extents, tuple(names), "")
+                yield Outcome(loop, extents, tuple(names), unaligned, "")
             except NotVector as reason:
                 _undo(block, last, loop)
                 _serialise(loop)
-                yield Outcome(loop, extents, (), str(reason))
+                yield Outcome(loop, extents, (), (), str(reason))
             Rewriter.erase_op(loop)
 
 

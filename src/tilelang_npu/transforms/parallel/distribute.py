@@ -10,43 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import root_of
-from tilelang_npu.transforms.parallel.indices import NotVector
-
-Form = tuple[tuple[tuple[SSAValue, int], ...], int]
-
-
-def affine(value: SSAValue) -> Form:
-    """An index as factors of values and a constant; what is not a sum of products with constants is a value of its own."""
-    factors: dict[SSAValue, int] = {}
-
-    def collect(part: SSAValue, times: int) -> int:
-        owner = part.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            return times * int(owner.value.value.data)
-        if isinstance(owner, arith.IndexCastOp):
-            return collect(owner.input, times)
-        if isinstance(owner, arith.AddiOp):
-            return collect(owner.lhs, times) + collect(owner.rhs, times)
-        if isinstance(owner, arith.SubiOp):
-            return collect(owner.lhs, times) + collect(owner.rhs, -times)
-        if isinstance(owner, arith.MuliOp):
-            for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-                by = other.owner
-                if isinstance(by, arith.ConstantOp) and isinstance(by.value, IntegerAttr):
-                    return collect(one, times * int(by.value.value.data))
-        factors[part] = factors.get(part, 0) + times
-        return 0
-
-    constant = collect(value, 1)
-    known = sorted(((part, times) for part, times in factors.items() if times), key=lambda pair: id(pair[0]))
-    return tuple(known), constant
+from tilelang_npu.transforms.parallel.indices import Form, NotVector, affine
 
 
 def _accesses(block: Block) -> Iterator[memref.LoadOp | memref.StoreOp]:
@@ -210,4 +181,4 @@ def distribute(loop: tile.ParallelOp) -> list[tile.ParallelOp]:
     return made
 
 
-__all__ = ["affine", "distribute"]
+__all__ = ["distribute"]

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.buffers import space_of
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.blocks import in_blocks
+from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import float_type
-from tilelang_npu.transforms.parallel.indices import Invariants, NotVector, region_of
+from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector, indices_of, region_of
+from tilelang_npu.transforms.parallel.unaligned import Unaligned
 
 _FUNCTIONS: dict[type[Operation], str] = {
     arith.AddfOp: "add", arith.AddiOp: "add", arith.SubfOp: "sub", arith.SubiOp: "sub", arith.MulfOp: "mul",
@@ -41,11 +45,13 @@ def _data(kind: Attribute) -> Attribute:
 class Vectoriser:
     """Turns the expressions of one loop into tile operations in front of it."""
 
-    def __init__(self, loop: tile.ParallelOp, extents: list[int]):
+    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip):
         self.loop = loop
         self.extents = extents
         self.invariants = Invariants(loop)
+        self.unaligned = Unaligned(loop, extents, chip)
         self.early: dict[SSAValue, SSAValue] = {}
+        self._brought: dict[tuple[SSAValue, tuple[Index, ...]], SSAValue] = {}
 
     def emit(self, op: Operation) -> Operation:
         """Insert in front of the loop."""
@@ -71,16 +77,30 @@ class Vectoriser:
         return self.emit(view).results[0]
 
     def read(self, load: memref.LoadOp) -> SSAValue:
-        """The tile that a load covers; data in GM is brought to UB first."""
-        region, _ = region_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
-        if space_of(load.memref) != "gm":
+        """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there."""
+        found = indices_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
+        region = region_of(self.loop, load.memref, found, self.extents)
+        if space_of(load.memref) != "gm" and in_blocks(region):
             return region
         kind = region.type
         assert isinstance(kind, MemRefType)
         here = MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
-        landing = self.emit(tile.AllocOp("parallel", here)).results[0]
-        self.emit(tile.CopyOp(region, landing))
-        return landing
+        if space_of(load.memref) == "gm":
+            landing = self.emit(tile.AllocOp("parallel", here)).results[0]
+            self.emit(tile.CopyOp(region, landing))
+            return landing
+        self._drop(region)
+        known = self._brought.get((load.memref, found))
+        if known is None:
+            known = self._brought[load.memref, found] = self.emit(tile.AllocOp("parallel", here)).results[0]
+            self.unaligned.bring(load.memref, found, known)
+        return known
+
+    def _drop(self, view: SSAValue) -> None:
+        """Remove a view that nothing uses."""
+        while isinstance(owner := view.owner, (tile.RegionOp, tile.ViewOp)) and not list(view.uses):
+            view = owner.source
+            Rewriter.erase_op(owner)
 
     def keep(self, load: memref.LoadOp) -> None:
         """Read now what a later statement wants from before a store in between."""
@@ -94,7 +114,8 @@ class Vectoriser:
 
     def store(self, store: memref.StoreOp) -> None:
         """One statement ``target[...] = expression`` over the box."""
-        target, _ = region_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
+        found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
+        target = region_of(self.loop, store.memref, found, self.extents)
         value = store.value
         if isinstance(value.owner, UnrealizedConversionCastOp):
             value = value.owner.operands[0]
@@ -110,17 +131,31 @@ class Vectoriser:
                 self.emit(tile.CopyOp(self.operand(owner.operands[0]), target))
                 return
             place = self.scratch(element)
-        elif isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value):
-            source, _ = region_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
-            if tile.shape_of(source) == tile.shape_of(target) and value not in self.early:
-                self.emit(tile.CopyOp(source, target))
+            self._compute_into(store.value, value, place)
+            self.emit(tile.CopyOp(place, target))
+            return
+        if in_blocks(target):
+            self._compute_into(store.value, value, target)
+        else:
+            self._drop(target)
+            place = self.scratch(element)
+            self._compute_into(store.value, value, place)
+            self.unaligned.put(place, store.memref, found)
+        self._brought = {key: held for key, held in self._brought.items() if root_of(key[0]) is not root_of(store.memref)}
+
+    def _compute_into(self, stored: SSAValue, value: SSAValue, place: SSAValue) -> None:
+        """The value of a statement, ``stored`` with its conversion, in a tile of the box's shape."""
+        owner = value.owner
+        if isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value):
+            found = indices_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
+            source = region_of(self.loop, owner.memref, found, self.extents)
+            if tile.shape_of(source) == tile.shape_of(place) and value not in self.early:
+                self.emit(tile.CopyOp(source, place))
                 return
         if self.invariants.depends(value):
             self.into(value, self.as_element(place, value.type))
         else:
-            self.into(store.value, place)
-        if place is not target:
-            self.emit(tile.CopyOp(place, target))
+            self.into(stored, place)
 
     def _is_accumulator(self, value: SSAValue) -> bool:
         """Whether a value is an element of L0C, whose way out converts."""

@@ -27,6 +27,36 @@ class Index:
     offset: SSAValue | int
 
 
+Form = tuple[tuple[tuple[SSAValue, int], ...], int]
+
+
+def affine(value: SSAValue) -> Form:
+    """An index as factors of values and a constant; what is not a sum of products with constants is a value of its own."""
+    factors: dict[SSAValue, int] = {}
+
+    def collect(part: SSAValue, times: int) -> int:
+        owner = part.owner
+        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+            return times * int(owner.value.value.data)
+        if isinstance(owner, arith.IndexCastOp):
+            return collect(owner.input, times)
+        if isinstance(owner, arith.AddiOp):
+            return collect(owner.lhs, times) + collect(owner.rhs, times)
+        if isinstance(owner, arith.SubiOp):
+            return collect(owner.lhs, times) + collect(owner.rhs, -times)
+        if isinstance(owner, arith.MuliOp):
+            for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+                by = other.owner
+                if isinstance(by, arith.ConstantOp) and isinstance(by.value, IntegerAttr):
+                    return collect(one, times * int(by.value.value.data))
+        factors[part] = factors.get(part, 0) + times
+        return 0
+
+    constant = collect(value, 1)
+    known = sorted(((part, times) for part, times in factors.items() if times), key=lambda pair: id(pair[0]))
+    return tuple(known), constant
+
+
 class Invariants:
     """Values that do not depend on the loop variables; those computed inside the body are repeated in front of the
     loop.
@@ -36,6 +66,7 @@ class Invariants:
         self.loop = loop
         self.body: Block = loop.body.block
         self._hoisted: dict[SSAValue, SSAValue] = {}
+        self._offsets: dict[Form, SSAValue] = {}
 
     def depends(self, value: SSAValue) -> bool:
         """Whether a value changes from point to point of the loop."""
@@ -91,16 +122,18 @@ class Invariants:
         raise NotVector(msg)
 
     def _constant(self, value: SSAValue) -> SSAValue | int:
-        owner = value.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            return int(owner.value.value.data)
-        return self.hoist(value)
+        form = affine(value)
+        factors, constant = form
+        if not factors:
+            return constant
+        if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
+            self._offsets[form] = self.hoist(value)
+        return self._offsets[form]
 
 
-def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAValue], extents: Sequence[int],
-              *, every_axis: bool) -> tuple[SSAValue, tuple[Index, ...]]:
-    """The tile that an access covers over the whole box, with one axis per axis of the box (size 1 where it does not
-    vary).
+def indices_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAValue], extents: Sequence[int],
+               *, every_axis: bool) -> tuple[Index, ...]:
+    """What the index expressions of an access say, one for each axis of the buffer.
 
     Args:
         invariants: of the loop.
@@ -120,16 +153,33 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
     if every_axis and order != list(range(len(extents))):
         msg = "a store does not use every loop variable"
         raise NotVector(msg)
-    offsets = [index.offset for index in found]
-    sizes = [1 if index.axis is None else extents[index.axis] for index in found]
+    if any(isinstance(index.offset, int) and index.offset < 0 for index in found):
+        msg = "an access begins before the first element of its buffer"
+        raise NotVector(msg)
     if space_of(source) != "gm":
-        for axis, (start, size, whole) in enumerate(zip(offsets, sizes, tile.shape_of(source), strict=True)):
-            if isinstance(start, int) and start + size > whole > 0:  # in the order of the loop, guards and errors are met
+        for axis, (index, whole) in enumerate(zip(found, tile.shape_of(source), strict=True)):
+            size = 1 if index.axis is None else extents[index.axis]
+            if isinstance(index.offset, int) and index.offset + size > whole > 0:  # guards and errors are met in order
                 msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
                 raise NotVector(msg)
+    return found
+
+
+def region_of(loop: tile.ParallelOp, source: SSAValue, found: Sequence[Index], extents: Sequence[int]) -> SSAValue:
+    """The tile that an access covers over the whole box, with one axis per axis of the box (size 1 where it does not
+    vary).
+
+    Args:
+        loop: the loop; what is made stands in front of it.
+        source: the buffer.
+        found: what the access's indices say.
+        extents: the box.
+    """
+    order = [index.axis for index in found if index.axis is not None]
+    offsets = [index.offset for index in found]
+    sizes = [1 if index.axis is None else extents[index.axis] for index in found]
     kept = [position for position, index in enumerate(found) if index.axis is not None]
     region: SSAValue = source
-    loop = invariants.loop
     block = loop.parent_block()
     assert block is not None
     if kept != list(range(len(sizes))) or any(offset != 0 for offset in offsets) or tuple(sizes) != tile.shape_of(source):
@@ -138,7 +188,7 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
         block.insert_op_before(made, loop)
         region = made.result
     if len(kept) == len(extents):
-        return region, found
+        return region
     kind = region.type
     assert isinstance(kind, MemRefType)
     strides = list(kind.get_strides() or [])
@@ -151,4 +201,4 @@ def region_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVal
     view = tile.ViewOp(region, MemRefType(kind.element_type, shape, StridedLayoutAttr(steps, offset), kind.memory_space))
     view.location = loop.location
     block.insert_op_before(view, loop)
-    return view.result, found
+    return view.result
