@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
-from tilelang_npu.cli.script import Outcome, chosen, execute
+from tilelang_npu.cli.script import Outcome, add_without, chosen, execute
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--locations", action="store_true", help="the source line of every operation")
     parser.add_argument("--explain", action="store_true", dest="page",
                         help="in place of the text a page on what the compiler made of the kernel")
+    add_without(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
     parser.set_defaults(command=compile_file, usage=parser.error)
 
@@ -42,7 +44,7 @@ def compile_file(args: argparse.Namespace) -> int:
     """Print the kernels."""
     if args.page and (args.generic or args.locations or args.stage != "hivm"):
         args.usage("--explain prints no text: --stage, --generic and --locations have nothing to act on")
-    code, kernels = compiled(args.file, args.chip)
+    code, kernels = compiled(args.file, args.chip, args.without)
     if not kernels:
         return code
     with chosen(chip=args.chip):
@@ -54,13 +56,13 @@ def compile_file(args: argparse.Namespace) -> int:
     return code  # a script that failed after it compiled something is read for what it compiled
 
 
-def compiled(spec: str, chip: str | None) -> tuple[int, list[JITKernel]]:
+def compiled(spec: str, chip: str | None, without: Sequence[str] = ()) -> tuple[int, list[JITKernel]]:
     """The exit code of a script, and its kernels: the one that ``FILE:KERNEL`` names, or all that it compiles.
 
     Raises:
         TileError: T803 it ends well and compiles none.
     """
-    with chosen(chip=chip):
+    with chosen(chip=chip, without=without):
         file, name = parted(spec)
         path = existing(file)
         with contextlib.redirect_stdout(sys.stderr):

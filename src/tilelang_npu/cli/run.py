@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import add_numbers, add_schedule, chosen, execute
+from tilelang_npu.cli.script import add_numbers, add_schedule, add_without, chosen, execute
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace", *VALUED), ("--all-stages", "--numbers", *FLAGS)
+_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace", "--without", *VALUED), ("--all-stages", "--numbers", *FLAGS)
 
 
 def add_to(commands: Any) -> None:
@@ -37,6 +37,7 @@ def add_to(commands: Any) -> None:
     add_sanitizer(parser)
     add_schedule(parser)
     add_numbers(parser)
+    add_without(parser)
     parser.set_defaults(command=run, arguments=[])
 
 
@@ -64,7 +65,7 @@ def own_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def run(args: argparse.Namespace) -> int:
     """Run the script; the exit code is its own, and 1 where it ended well and the sanitizer found something."""
     session = sanitizer_of(args)
-    with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers):
+    with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without):
         outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
     sys.stdout.flush()
     for tally in outcome.record.tallies:

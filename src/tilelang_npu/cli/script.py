@@ -23,8 +23,9 @@ from tilelang_npu.runtime.checking import Checker
 from tilelang_npu.runtime.launches import Record, record
 from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
+from tilelang_npu.transforms.optimisations import OPTIMISATIONS, checked
 
-__all__ = ["Outcome", "add_numbers", "add_schedule", "chosen", "execute"]
+__all__ = ["Outcome", "add_numbers", "add_schedule", "add_without", "chosen", "execute"]
 
 
 @dataclass
@@ -60,18 +61,29 @@ def add_numbers(parser: argparse.ArgumentParser) -> None:
                         " swallow what is added; the exit code stays as it is")
 
 
+def add_without(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--without``."""
+    parser.add_argument("--without", metavar="NAME", action="append", default=[],
+                        help=f"compile without an optimisation; may be given several times: {', '.join(OPTIMISATIONS)}")
+
+
 @contextlib.contextmanager
-def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: bool = False) -> Iterator[None]:
-    """Make ``--chip`` the chip of kernels that name none, ``--schedule`` the order in which kernels run; watch ``--numbers``.
+def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: bool = False,
+           without: Sequence[str] = ()) -> Iterator[None]:
+    """Make ``--chip`` the chip of kernels that name none, ``--schedule`` the order in which kernels run; watch ``--numbers``;
+    compile ``--without`` some optimisations.
 
     Raises:
-        TileError: T701 there is no such chip; T413 there is no such schedule, or numbers are to be watched in it.
+        TileError: T701 there is no such chip; T413 there is no such schedule, or numbers are to be watched in it; T712
+            there is no such optimisation.
     """
     given = {}
     if numbers:
         given[environment.NUMBERS.name] = "1"
     if chip is not None:
         given[environment.CHIP.name] = find_chip(chip, None).name
+    if without:
+        given[environment.WITHOUT.name] = ",".join(checked(without))
     if schedule is not None:
         from tilelang_npu.simulator.reorder import policy
 

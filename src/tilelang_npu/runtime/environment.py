@@ -15,7 +15,7 @@ from tilelang_npu.errors import TileError
 
 __all__ = [
     "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE",
-    "SURVEY", "SURVEY_ROOT", "VARIABLES", "Variable", "cache_directory", "check", "most_ops",
+    "SURVEY", "SURVEY_ROOT", "VARIABLES", "WITHOUT", "Variable", "cache_directory", "check", "most_ops",
 ]
 
 
@@ -44,11 +44,12 @@ CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before
 SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
 NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
 SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
+WITHOUT = Variable("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
 MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before its loop counts as endless")
 SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, MAX_OPS)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT, MAX_OPS)
 
 _PREFIX = "TILELANG_NPU_"
 

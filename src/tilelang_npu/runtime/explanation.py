@@ -15,6 +15,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
 from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.optimisations import OPTIMISATIONS
 from tilelang_npu.transforms.sync.decision import Decision
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Explanation:
     Attributes:
         kernel: its name.
         chip: the chip that it is compiled for.
-        sections: title and lines of each part: ``buffers``, ``loops``, ``pipelines``, ``hand-overs``, ``memory``, ``waits``.
+        sections: title and lines of each part: ``buffers``, ``loops``, ``pipelines``, ``hand-overs``, ``memory``, ``waits``,
+            ``optimisations``.
             A part with nothing in it is left out.
     """
 
@@ -62,6 +64,7 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         "memory": (f"{one.name:<4} of {one.core}  {one.used:>7} of {one.room} bytes, {one.alive} alive together at most"
                    for one in memory_report(name, chip, lowering.layouts()).memories),
         "waits": _waits(decisions),
+        "optimisations": _optimisations(lowering),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
     return Explanation(name, chip, {title: lines for title, lines in made.items() if lines})
@@ -123,6 +126,18 @@ def _hand_overs(decisions: list[Decision]) -> Iterator[str]:
             first, second = (location_of(touch.op) for touch in (one.hazard.first, one.hazard.second))
             name = one.hazard.first.place.root.name_hint or "a tensor"
             yield f"{one.source} -> {one.target}  {name}, from {_line(first)} to {_line(second)}"
+
+
+def _optimisations(lowering: Lowering) -> Iterator[str]:
+    """Each by its name: what it did, that there was nothing for it to do, or that it is off."""
+    deeds, width = lowering.deeds(), max(map(len, OPTIMISATIONS))
+    for name in OPTIMISATIONS:
+        done = [f"{_line(deed.at)}: {deed.text}" if deed.at is not None else deed.text
+                for deed in deeds if deed.optimisation == name]
+        if not lowering.options.has(name):
+            done = ["switched off"]
+        for position, text in enumerate(dict.fromkeys(done) or ["no occasion"]):
+            yield f"{name if position == 0 else '':<{width}}  {text}"
 
 
 def _waits(decisions: list[Decision]) -> Iterator[str]:

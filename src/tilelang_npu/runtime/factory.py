@@ -72,6 +72,7 @@ class Settings:
             select_chip(self.chip, self.platform, self.at).name,
             tuple(switches),
             environment.MODE.text(),
+            environment.WITHOUT.text(),
         )
 
 

@@ -21,7 +21,7 @@ from tilelang_npu.runtime.log import TileWarning, logger, set_log_level, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
-from tilelang_npu.runtime.switches import check_kernel, resolve
+from tilelang_npu.runtime.switches import check_kernel, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
@@ -47,6 +47,7 @@ class JITKernel:
         chip: the chip it is compiled for and modelled on.
         dialect: ``"ascendc"`` or ``"npuir"``.
         switches: the compiler switches in effect, by their string keys.
+        without: the optimisations that are off.
         remarks: what its author should know though nothing is wrong.
         last_launch: times, hazards and trace of the last run; None before the first.
         latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
@@ -76,6 +77,7 @@ class JITKernel:
         for remark in traced.remarks:
             warn_at(remark)
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
+        self.without = disabled(settings.pass_configs, settings.at)
         idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
         if idle is not None:
             warn_at(idle)
@@ -83,7 +85,7 @@ class JITKernel:
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
         traced.mark_scratch((*outputs, *workspaces))
-        self._lowering = Lowering(traced, self.chip, self.switches)
+        self._lowering = Lowering(traced, self.chip, self.switches, self.without)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",

@@ -19,13 +19,13 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.transforms import pipeline
-from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tilelang_npu.frontend import Traced
     from tilelang_npu.target import Chip
+    from tilelang_npu.transforms.optimisations import Deed
     from tilelang_npu.transforms.plan_memory import Layout
     from tilelang_npu.transforms.sync.decision import Decision
     from tilelang_npu.transforms.vectorise_parallel import Outcome
@@ -47,10 +47,10 @@ class Lowering:
         TileError: the kernel cannot be compiled; the pass says why and where.
     """
 
-    def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool]) -> None:
+    def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool], without: tuple[str, ...] = ()) -> None:
         started = time.perf_counter()
         self.traced = traced
-        self.options = pipeline.Options.from_switches(chip, traced.dialect, switches)
+        self.options = pipeline.Options.from_switches(chip, traced.dialect, switches, without)
         source = print_module(traced.module, generic=True, locations=True)
         key = cache.digest(source, {"options": self.options})
         entry = cache.load(key)
@@ -93,9 +93,11 @@ class Lowering:
 
     def loops(self) -> list[Outcome]:
         """What became of each ``T.Parallel``."""
-        stages = self.stages()
-        before = self._between[stages[stages.index(VectoriseParallel.name) - 1]]
-        return VectoriseParallel(chip=self.options.chip.name).outcomes(before)
+        return pipeline.loops(self._between, self.options)
+
+    def deeds(self) -> list[Deed]:
+        """What was done for speed."""
+        return pipeline.deeds(self._between, self.options)
 
     @cached_property
     def _between(self) -> dict[str, ModuleOp]:

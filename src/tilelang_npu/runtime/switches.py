@@ -12,18 +12,20 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.pointing import find
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["PassConfigKey", "check_kernel", "resolve"]
+__all__ = ["PassConfigKey", "check_kernel", "disabled", "resolve"]
 
 
 class PassConfigKey(str, Enum):
     """Every key that ``pass_configs`` takes on either branch of TileLang-Ascend. The plain strings are accepted too."""
 
-    # These decide what the compiler does.
+    # These decide what the compiler does. The first takes names of optimisations, the others True or False.
+    TL_DISABLE = "tl.disable"
     TL_ASCEND_AUTO_CV_COMBINE = "tl.ascend_auto_cv_combine"
     TL_ASCEND_AUTO_CV_SYNC = "tl.ascend_auto_cross_core_sync"
     TL_ASCEND_AUTO_SYNC = "tl.ascend_auto_sync"
@@ -86,7 +88,7 @@ def resolve(
     switches: dict[str, bool] = {}
     for spelled, value in pass_configs.items():
         key = _key(spelled, at)
-        if key not in _HOME:
+        if key not in _HOME:  # without an effect, or for ``disabled``
             continue
         if not isinstance(value, bool) and value not in (0, 1):
             msg = f"{key.name} is a switch; {value!r} is neither True nor False"
@@ -94,6 +96,34 @@ def resolve(
         switches[key.value] = bool(value)
     _check(switches, dialect, at)
     return switches
+
+
+def disabled(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Location | None) -> tuple[str, ...]:
+    """The optimisations that are off: those that ``tl.disable`` names and those that ``TILELANG_NPU_WITHOUT`` does.
+
+    Args:
+        pass_configs: what the user wrote, as ``resolve`` has checked it.
+        at: the decorator or call that carries it, for the errors.
+
+    Raises:
+        TileError: T705 no list of names, T712 a name of no optimisation, T720 slots that are asked for and switched off.
+    """
+    from tilelang_npu.transforms.optimisations import checked
+
+    names: list[str] = [name.strip() for name in environment.WITHOUT.text().split(",") if name.strip()]
+    keys = {_key(spelled, at): value for spelled, value in (pass_configs or {}).items()}
+    value = keys.get(_Key.TL_DISABLE, [])
+    where = find(_Key.TL_DISABLE.value, at)
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in listed):
+        msg = f"{_Key.TL_DISABLE.value} takes names of optimisations; {value!r} is no list of them"
+        raise TileError(msg, code="T705", location=where, help='write "tl.disable": ["banks"]')
+    if "multi-buffer" in listed and keys.get(_Key.NPUIR_ENABLE_AUTO_MULTI_BUFFER):
+        msg = f"{_Key.TL_DISABLE.value} switches off what {_Key.NPUIR_ENABLE_AUTO_MULTI_BUFFER.name} switches on"
+        raise TileError(msg, code="T720", location=where, help="remove one of them")
+    for name in listed:
+        checked([name], find(name, at))
+    return checked([*names, *listed], where)
 
 
 def check_kernel(switches: Mapping[str, bool], module: ModuleOp, at: Location | None) -> TileError | None:

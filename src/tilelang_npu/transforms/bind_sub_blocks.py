@@ -29,6 +29,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.blocks import BLOCK
 from tilelang_npu.transforms.buffers import Use, root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.locations import stand_in
+from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE = ("cbuf", "ca", "cb", "cc")
@@ -516,19 +517,33 @@ class BindSubBlocks(ModulePass):
 
     Attributes:
         mixed: divide kernels of both cores that do not ask for it, too.
+        divide: do it at all; off, one of the Vector cores does all work.
     """
 
     name = "bind-sub-blocks"
     mixed: bool = False
+    divide: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._divided(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for buffers in self._divided(module.clone()):
+            yield Deed(self.name, None, f"each Vector core has half of the rows of {', '.join(buffers)}")
+
+    def _divided(self, op: ModuleOp) -> Iterator[list[str]]:
+        """Run; the names of the buffers that were divided, for each launch where some were."""
         for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)]:
             asked = launch.properties.pop("spread", None) is not None and launch.sub_blocks.value.data == 2
             if asked or (self.mixed and _left_open(launch)):
                 division = _Division(launch, Ranges())
                 division.find()
-                if division.divided and division.aligned() and not division.reads_back():
+                if self.divide and division.divided and division.aligned() and not division.reads_back():
                     launch.sub_blocks = IntegerAttr(2, i64)
+                    owners = [buffer.owner for buffer in division.divided]
+                    yield sorted({owner.label.data for owner in owners if isinstance(owner, tile.AllocOp)})
                     _Binding(division).run()
                 elif asked and not _has_cube_work(launch):
                     _first_core_alone(launch)

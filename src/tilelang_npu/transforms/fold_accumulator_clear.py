@@ -8,6 +8,7 @@ L1, between full barriers, because the waits around them may be the author's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -18,9 +19,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
 from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching
 from tilelang_npu.transforms.buffers import root_of, space_of
-from tilelang_npu.transforms.locations import refuse, stand_in
+from tilelang_npu.transforms.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
 
 FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
@@ -31,7 +35,8 @@ def _insert(op: Operation, before: Operation, source: Operation) -> None:
     Rewriter().insert_op(op, InsertPoint.before(before))
 
 
-def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
+def _fold(fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> tile.GemmOp | None:
+    """Remove a clear; the gemm whose ``init`` it became, where it became one."""
     buffer = root_of(fill.target)
     label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "the accumulator"
     if not is_zero(fill.value):
@@ -42,15 +47,15 @@ def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
         if comes_round(fill):
             _multiply_zeros(fill, label)
         _drop(fill)
-        return
+        return None
     loops: list[scf.ForOp] = []
     while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
         loops.append(follower)
         follower = next_touching(follower.body.block.first_op, buffer)
-    if not isinstance(follower, tile.GemmOp):
+    if not fold or not isinstance(follower, tile.GemmOp):
         _multiply_zeros(fill, label)
         _drop(fill)
-        return
+        return None
     first: SSAValue | None = None
     for loop in loops:
         position = arith.CmpiOp(loop.body.block.args[0], loop.lb, "eq")
@@ -69,6 +74,7 @@ def _fold(fill: tile.FillOp, ranges: Ranges) -> None:
         _insert(either, follower, fill)
         follower.operands[3] = either.result
     _drop(fill)
+    return follower
 
 
 def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
@@ -103,12 +109,25 @@ def _drop(fill: tile.FillOp) -> None:
 
 @dataclass(frozen=True)
 class FoldAccumulatorClear(ModulePass):
-    """The pass; see the module's text."""
+    """The pass; see the module's text. Without ``fold`` a clear is a product of zeros wherever something reads it."""
 
     name = "fold-accumulator-clear"
+    fold: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._clears(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for where, gemm in self._clears(module.clone()):
+            if gemm is not None:
+                yield Deed(self.name, where, f"the clear is the start of the gemm at {line_of(gemm)}")
+
+    def _clears(self, op: ModuleOp) -> Iterator[tuple[Location | None, tile.GemmOp | None]]:
+        """Run; where each clear is, and the gemm that it went into."""
         ranges = Ranges()
         for inner in list(op.walk()):
             if isinstance(inner, tile.FillOp) and space_of(inner.target) == "cc":
-                _fold(inner, ranges)
+                where = location_of(inner)
+                yield where, _fold(inner, ranges, fold=self.fold)

@@ -28,10 +28,13 @@ from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.channels import PURE, uses_below
 from tilelang_npu.transforms.locations import stand_in
+from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE_SPACES = ("cbuf", "ca", "cb", "cc")
@@ -396,12 +399,23 @@ class OverlapIterations(ModulePass):
     overlap: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._overlapped(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for where, stages in self._overlapped(module.clone()):
+            yield Deed(self.name, where, f"the body is {stages} stages, which work on several iterations at a time")
+
+    def _overlapped(self, op: ModuleOp) -> Iterator[tuple[Location | None, int]]:
+        """Run; where each loop is that was cut, and into how many stages."""
         ranges = Ranges()
         for loop in _loops(op) if self.overlap else ():
             body = _body_of(loop)
             if body is not None and ranges.constant(loop.step) == 1 and body.cut() and body.stages > 2:
                 skew = _Skew(body, tile.stages_of(loop))
                 if skew.fits(chips.chip(self.chip)):
+                    yield location_of(loop), body.stages
                     skew.run()
         for inner in op.walk():
             inner.attributes.pop(tile.NUM_STAGES, None)

@@ -35,6 +35,7 @@ from tilelang_npu.transforms.legalise_types import LegaliseTypes
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.number_events import NumberEvents
+from tilelang_npu.transforms.optimisations import Deed, Telling
 from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.place_buffers import PlaceBuffers
@@ -46,7 +47,7 @@ from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.tidy import Tidy
 from tilelang_npu.transforms.toolchain_arguments import AddToolchainArguments
 from tilelang_npu.transforms.unroll_loops import UnrollLoops
-from tilelang_npu.transforms.vectorise_parallel import VectoriseParallel
+from tilelang_npu.transforms.vectorise_parallel import Outcome, VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
 
@@ -65,6 +66,7 @@ class Options:
         reuse: let buffers whose lives do not meet share bytes.
         multi_buffer: give pipelined loops several slots per buffer.
         divide: divide work between Cube and Vector where the user does not; off, a kernel of both says it with ``T.Scope``.
+        without: optimisations that are off, by name (see ``optimisations``).
     """
 
     chip: Chip = field(default_factory=lambda: chips.chip("Ascend910B2"))
@@ -74,9 +76,14 @@ class Options:
     reuse: bool = True
     multi_buffer: bool = True
     divide: bool = True
+    without: tuple[str, ...] = ()
+
+    def has(self, optimisation: str) -> bool:
+        """Whether an optimisation is on."""
+        return optimisation not in self.without
 
     @classmethod
-    def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object]) -> Options:
+    def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object], without: tuple[str, ...] = ()) -> Options:
         """The options that a source dialect's pass switches mean.
 
         On the ascendc branch synchronisation and memory planning are off unless asked for; on the npuir branch the
@@ -86,17 +93,17 @@ class Options:
             return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
                        cross_synchronise=bool(switches.get("tl.ascend_auto_cross_core_sync")),
                        reuse=bool(switches.get("tl.ascend_memory_planning")),
-                       divide=bool(switches.get("tl.ascend_auto_cv_combine")))
+                       divide=bool(switches.get("tl.ascend_auto_cv_combine")), without=without)
         return cls(chip=chip, dialect=dialect,
                    synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
-                   multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)))
+                   multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)), without=without)
 
 
 def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
-    chip = options.chip.name
+    chip, has = options.chip.name, options.has
     yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
     yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
-    yield "vectorise-parallel", VectoriseParallel(chip=chip)  # what it makes has memories to infer
+    yield "vectorise-parallel", _vectorise(options)  # what it makes has memories to infer
     yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
     yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
     yield "accumulate-in-ub", AccumulateInUb()  # what it makes has memories to infer, and hands over
@@ -105,10 +112,13 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
-    yield "bind-sub-blocks", BindSubBlocks(mixed=mixed)  # which buffers are in UB is known, and nothing is planned yet
-    yield "fold-accumulator-clear", FoldAccumulatorClear()  # L0C has no fill: known once accumulators are
-    yield "sink-buffers", SinkBuffers(multi_buffer=options.multi_buffer)  # while copies are still whole tiles
-    overlap = options.multi_buffer and options.synchronise and options.cross_synchronise and options.divide
+    divide, fold = has("bind-sub-blocks"), has("fold-accumulator-clear")
+    yield "bind-sub-blocks", BindSubBlocks(mixed=mixed, divide=divide)  # what is in UB is known, and nothing is planned yet
+    yield "fold-accumulator-clear", FoldAccumulatorClear(fold=fold)  # L0C has no fill: known once accumulators are
+    slots = options.multi_buffer and has("multi-buffer")
+    sink = has("sink-buffers")
+    yield "sink-buffers", SinkBuffers(multi_buffer=slots, sink=sink)  # while copies are still whole tiles
+    overlap = slots and has("overlap-iterations") and options.synchronise and options.cross_synchronise and options.divide
     yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler
@@ -131,7 +141,11 @@ def _cross_sync(options: Options) -> CrossSync:
 
 def _plan_memory(options: Options) -> PlanMemory:
     return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse,
-                      overlay=options.synchronise)
+                      overlay=options.synchronise, banks=options.has("banks"), keep_apart=options.has("keep-apart"))
+
+
+def _vectorise(options: Options) -> VectoriseParallel:
+    return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"))
 
 
 def decisions(stages: Mapping[str, ModuleOp], options: Options) -> list[Decision]:
@@ -150,6 +164,19 @@ def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:
     """Where the kernel's buffers are put, memory by memory; the arguments are those of ``decisions``."""
     names = stage_names(options)
     return _plan_memory(options).layouts(stages[names[names.index("plan-memory") - 1]])
+
+
+def loops(stages: Mapping[str, ModuleOp], options: Options) -> list[Outcome]:
+    """What became of each ``T.Parallel``; the arguments are those of ``decisions``."""
+    names = stage_names(options)
+    return _vectorise(options).outcomes(stages[names[names.index("vectorise-parallel") - 1]])
+
+
+def deeds(stages: Mapping[str, ModuleOp], options: Options) -> list[Deed]:
+    """What was done for speed, pass by pass; the arguments are those of ``decisions``."""
+    names = stage_names(options)
+    return [deed for name, made in _passes(options) if isinstance(made, Telling)
+            for deed in made.deeds(stages[names[names.index(name) - 1]])]
 
 
 def stage_names(options: Options | None = None) -> list[str]:

@@ -38,6 +38,7 @@ from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.locations import line_of, location_of
 from tilelang_npu.transforms.lower_to_hivm import ADDRESS
+from tilelang_npu.transforms.optimisations import Deed
 
 logger = logging.getLogger("tilelang_npu")
 
@@ -113,7 +114,8 @@ def _is_scratch(life: Life) -> bool:
 
 
 def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False,
-         banks: tuple[Mapping[Life, int], int] | None = None, apart: bool = False) -> dict[Life, list[int]]:
+         banks: tuple[Mapping[Life, int], int] | None = None, apart: bool = False,
+         keep_apart: bool = True) -> dict[Life, list[int]]:
     """Addresses of every copy of the allocations of one memory, in bytes.
 
     Args:
@@ -124,11 +126,12 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
         overlay: whether scratch may share those of other allocations even so.
         banks: where in a round of the banks allocations should start, as long as there is room, and the bytes of a round.
         apart: refuse plans in which something shares bytes that several pipes touch.
+        keep_apart: let the small ones share none while there is room.
 
     Raises:
         TileError: T104, they do not fit.
     """
-    for alone in itertools.islice(_kept_apart(lives), 1 if apart else None) if reuse else [frozenset[Life]()]:
+    for alone in itertools.islice(_kept_apart(lives), 1 if apart else None) if reuse and keep_apart else [frozenset[Life]()]:
         for begins, around in ([banks] if banks is not None else []) + [({}, 1)]:
             layout = _Plan(space, alone, begins, around)
             addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
@@ -222,6 +225,13 @@ class Layout:
     order: list[Operation]
 
 
+def _sharing(layout: Layout) -> int:
+    """How many allocations share bytes with another one."""
+    ranges = [(address, address + life.nbytes, life) for life, addresses in layout.addresses.items() for address in addresses]
+    return len({life for start, end, life in ranges
+                if any(other is not life and left < end and right > start for left, right, other in ranges)})
+
+
 def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
     """The allocations with the largest of those that have several slots cut down to one, and which it was."""
     several = [life for life in lives if life.slots > 1]
@@ -292,23 +302,29 @@ def _has_allocations(op: Operation) -> bool:
 class PlanMemory(ModulePass):
     """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
     bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` lets
-    scratch share bytes even without ``reuse``."""
+    scratch share bytes even without ``reuse``. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
+    share no bytes while there is room."""
 
     name = "plan-memory"
     chip: str = "Ascend910B2"
     reuse: bool = True
     reserve: bool = False
     overlay: bool = False
+    banks: bool = True
+    keep_apart: bool = True
 
     def _plan(self, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
         """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
         chip = chips.chip(self.chip)
 
         def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
-            banks = (starts(function, lives, chip), round_of(chip)) if space == "ub" and self.reuse else None
-            return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart)
+            by_banks = space == "ub" and self.reuse and self.banks
+            banks = (starts(function, lives, chip), round_of(chip)) if by_banks else None
+            return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart,
+                        keep_apart=self.keep_apart)
 
-        if self.reuse and any(life.slots > 2 for life in lives):  # a third slot is worth less than not to wait for others
+        many = any(life.slots > 2 for life in lives)
+        if many and self.reuse and self.keep_apart:  # a third slot is worth less than not to wait for others
             for most in (max(life.slots for life in lives), 2):
                 with contextlib.suppress(TileError):
                     planned = attempt([replace(life, slots=min(life.slots, most)) for life in lives], apart=True)
@@ -340,6 +356,22 @@ class PlanMemory(ModulePass):
                 emitters[function] = Emitter(function.body.block)
             for life, addresses in layout.addresses.items():
                 _rewrite(emitters[function], life, addresses)
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        chip, layouts = chips.chip(self.chip), self.layouts(module)
+        for layout in layouts if self.banks and self.reuse else ():
+            begins, around = starts(layout.function, list(layout.addresses), chip), round_of(chip)
+            names = [life.label for life, addresses in layout.addresses.items()
+                     if begins.get(life) and addresses[0] % around == begins[life]]
+            if layout.space == "ub" and names:
+                yield Deed("banks", None, f"{', '.join(names)} in the second half of the banks")
+        others = replace(self, keep_apart=False).layouts(module) if self.keep_apart else layouts
+        for layout, other in zip(layouts, others, strict=True):
+            fewer, more = _sharing(layout), _sharing(other)
+            if fewer < more:
+                text = f"{fewer} of {len(layout.addresses)} buffers in {NAMES[layout.space]} share bytes, in place of {more}"
+                yield Deed("keep-apart", None, text)
 
     def layouts(self, module: ModuleOp) -> list[Layout]:
         """Where the pass puts the allocations of a module; the module stays as it is.

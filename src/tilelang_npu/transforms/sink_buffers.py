@@ -24,7 +24,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.buffers import root_of, space_of, uses_of, walk
+from tilelang_npu.transforms.locations import line_of
+from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.strips import Strips
 
@@ -186,7 +189,7 @@ def _loop_around(op: Operation) -> scf.ForOp | None:
     return parent
 
 
-def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> None:
+def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool, sink: bool) -> None:
     buffer = allocation.result
     around, block = _loop_around(allocation), allocation.parent_block()
     if around is not None and multi_buffer and _alternates(buffer, around) and block is not None and (
@@ -194,7 +197,7 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool) -> No
         allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
         return
     taken: tuple[Block, int] | None = None
-    while (inner := _next_inwards(allocation, ranges)) is not None:
+    while sink and (inner := _next_inwards(allocation, ranges)) is not None:
         _move(allocation, inner)
         loop = inner.parent_op()
         if isinstance(loop, scf.ForOp):
@@ -230,13 +233,32 @@ def _next_inwards(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
 
 @dataclass(frozen=True)
 class SinkBuffers(ModulePass):
-    """The pass; without ``multi_buffer`` every buffer keeps one slot."""
+    """The pass; without ``multi_buffer`` every buffer keeps one slot, without ``sink`` its place."""
 
     name = "sink-buffers"
     multi_buffer: bool = True
+    sink: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._sunk(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for allocation, loop in self._sunk(module.clone()):
+            label, where = allocation.label.data, location_of(allocation)
+            around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
+            if loop is not None and allocation.slots is not None:
+                yield Deed("multi-buffer", where, f"{label} has {allocation.slots.value.data} slots in {around}")
+            else:
+                yield Deed(self.name, where, f"{label} lives in {around}")
+
+    def _sunk(self, op: ModuleOp) -> Iterator[tuple[tile.AllocOp, scf.ForOp | None]]:
+        """Run; the buffers that moved or got slots, and the loop that they are in."""
         ranges = Ranges()
         for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
+            home, slots = allocation.parent_block(), allocation.slots
             if allocation.address is None:
-                _sink(allocation, ranges, multi_buffer=self.multi_buffer)
+                _sink(allocation, ranges, multi_buffer=self.multi_buffer, sink=self.sink)
+            if allocation.parent_block() is not home or allocation.slots is not slots:
+                yield allocation, _loop_around(allocation)

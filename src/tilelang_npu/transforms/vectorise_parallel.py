@@ -23,8 +23,10 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.buffers import root_of, space_of
+from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.parallel.distribute import distribute
 from tilelang_npu.transforms.parallel.expressions import Vectoriser
 from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
@@ -183,10 +185,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class VectoriseParallel(ModulePass):
-    """The pass; see the module's text. ``chip`` is the one whose cycles decide."""
+    """The pass; see the module's text. ``chip`` is the one whose cycles decide; without ``vectorise`` all loops are serial."""
 
     name = "vectorise-parallel"
     chip: str = "Ascend910B2"
+    vectorise: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _ in self._outcomes(op):
@@ -195,6 +198,12 @@ class VectoriseParallel(ModulePass):
     def outcomes(self, module: ModuleOp) -> list[Outcome]:
         """What the pass would make of the loops of a module; the module stays as it is."""
         return list(self._outcomes(module.clone()))
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for outcome in self.outcomes(module):
+            if not outcome.reason:
+                yield Deed(self.name, location_of(outcome.loop), ", ".join(outcome.ops) or "copies and fills")
 
     def _outcomes(self, op: ModuleOp) -> Iterator[Outcome]:
         ranges = Ranges()
@@ -205,6 +214,9 @@ class VectoriseParallel(ModulePass):
             last = loop.prev_op
             extents = tuple(ranges.constant(extent) for extent in loop.mixed_extents())
             try:
+                if not self.vectorise:
+                    msg = "vectorise-parallel is switched off"
+                    raise NotVector(msg)
                 unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
                 made = last.next_op if last is not None else block.first_op
                 names = []

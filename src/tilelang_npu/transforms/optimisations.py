@@ -1,0 +1,76 @@
+"""What the compiler does for speed alone, by name: each can be switched off, and tells what it did in a kernel.
+
+A kernel computes the same without any of them. ``pass_configs={"tl.disable": ["banks"]}``, ``--without banks`` and
+``Options.without`` switch them off; ``kernel.explain()`` shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from tilelang_npu.errors import Location, TileError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+OPTIMISATIONS = {
+    "vectorise-parallel": "loops of T.Parallel become vector work; without it their points are done one by one",
+    "bind-sub-blocks": "rows of Vector work are divided between the two Vector cores of a block; without it one does all",
+    "fold-accumulator-clear": "T.clear of an accumulator becomes the start of the next gemm; without it zeros are multiplied",
+    "sink-buffers": "a buffer that one loop alone uses lives for one iteration; without it where the author placed it",
+    "multi-buffer": "iterations of pipelined loops take slots of their buffers in turn; without it each buffer has one slot",
+    "overlap-iterations": "both cores of a pipelined loop work on several iterations at a time; without it on one",
+    "banks": "operands of a vector instruction begin in different halves of the banks of UB; without it anywhere",
+    "keep-apart": "small buffers share no bytes while there is room, and need not wait for each other; without it any may",
+}
+"""What each does, and what holds without it."""
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that an optimisation did in a kernel.
+
+    Attributes:
+        optimisation: its name.
+        at: the line that it is about.
+        text: what was done.
+    """
+
+    optimisation: str
+    at: Location | None
+    text: str
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A pass that tells what its optimisations do."""
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """What the pass would do to a module for speed; the module stays as it is."""
+        ...
+
+
+def checked(names: Iterable[str], at: Location | None = None) -> tuple[str, ...]:
+    """The names of optimisations to switch off, each once and in order.
+
+    Args:
+        names: as the user gave them.
+        at: where.
+
+    Raises:
+        TileError: T712, there is no such optimisation.
+    """
+    found = sorted(set(names))
+    for name in found:
+        if name not in OPTIMISATIONS:
+            near = get_close_matches(name, OPTIMISATIONS, n=1)
+            raise TileError(f"there is no optimisation {name!r}", code="T712", location=at,
+                            notes=["those that can be switched off are " + ", ".join(OPTIMISATIONS)],
+                            help=f"did you mean {near[0]!r}?" if near else "remove the name")
+    return tuple(found)
+
+
+__all__ = ["OPTIMISATIONS", "Deed", "Telling", "checked"]

@@ -1,0 +1,236 @@
+"""Each optimisation switched off by name: another program, the same values, and no fewer cycles; and what each tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.cli import main as command
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime import environment
+from tilelang_npu.transforms.optimisations import OPTIMISATIONS, checked
+
+Arrays = list[np.ndarray[Any, Any]]
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def drawn(*shapes: tuple[int, ...], dtype: str = "float16") -> Arrays:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def points() -> tuple[Any, Arrays]:
+    @T.prim_func
+    def main(X: T.Tensor((24, 72), "float32"), Y: T.Tensor((24, 72), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((24, 72), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(24, 72):
+                x[i, j] = x[i, j] * x[i, j] + 1.0
+            T.copy(x, Y)
+
+    return main, drawn((24, 72), (24, 72), dtype="float32")
+
+
+def attention() -> tuple[Any, Arrays]:
+    """A product, vector work on it, a product of that: to and fro between the cores in each iteration."""
+    @T.prim_func
+    def main(Q: T.Tensor((64, 64), "float16"), K: T.Tensor((448, 64), "float16"), O: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            q = T.alloc_shared((64, 64), "float16")
+            k = T.alloc_shared((64, 64), "float16")
+            p = T.alloc_shared((64, 64), "float16")
+            scores = T.alloc_fragment((64, 64), "float32")
+            product = T.alloc_fragment((64, 64), "float32")
+            scaled = T.alloc_shared((64, 64), "float32")
+            result = T.alloc_shared((64, 64), "float32")
+            T.copy(Q, q)
+            T.clear(result)
+            for i in T.Pipelined(7, num_stages=2):
+                T.copy(K[i * 64, 0], k)
+                T.gemm(q, k, scores, initC=True, b_transpose=True)
+                T.vmul(scores, 0.125, scaled)
+                T.vexp(scaled, scaled)
+                T.vcast(scaled, p, "rint")
+                T.gemm(p, k, product, initC=True)
+                T.vadd(result, product, result)
+            T.copy(result, O)
+
+    q, k = drawn((64, 64), (448, 64))
+    return main, [q * np.float16(0.1), k * np.float16(0.1), np.zeros((64, 64), np.float32)]
+
+
+def cleared() -> tuple[Any, Arrays]:
+    @T.prim_func
+    def main(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((64, 32), "float16")
+            b = T.alloc_shared((32, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            for k in T.serial(4):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+            T.copy(c, C)
+
+    return main, [*drawn((64, 128), (128, 64)), np.zeros((64, 64), np.float32)]
+
+
+def sums() -> tuple[Any, Arrays]:
+    @T.prim_func
+    def main(A: T.Tensor((32, 256), "float32"), B: T.Tensor((32, 256), "float32"), C: T.Tensor((32, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 256), "float32")
+            b = T.alloc_shared((32, 256), "float32")
+            c = T.alloc_shared((32, 256), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.vadd(a, b, c)
+            T.copy(c, C)
+
+    return main, drawn((32, 256), (32, 256), (32, 256), dtype="float32")
+
+
+def crowd() -> tuple[Any, Arrays]:
+    """Five tiles, of which UB has room for four, and rows that are loaded meanwhile."""
+    @T.prim_func
+    def main(A: T.Tensor((5, 40, 256), "float32"), R: T.Tensor((5, 256), "float32"), C: T.Tensor((5, 40, 256), "float32"),
+             S: T.Tensor((5, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            for turn in T.serial(5):
+                a = T.alloc_shared((40, 256), "float32")
+                b = T.alloc_shared((40, 256), "float32")
+                c = T.alloc_shared((40, 256), "float32")
+                d = T.alloc_shared((40, 256), "float32")
+                e = T.alloc_shared((40, 256), "float32")
+                row = T.alloc_shared((1, 256), "float32")
+                T.copy(A[turn, 0, 0], a)
+                T.vexp(a, b)
+                T.vadd(a, b, c)
+                T.vmul(c, b, d)
+                T.copy(R[turn, 0], row)
+                T.vadd(d, row, e)
+                T.copy(e, C[turn, 0, 0])
+                T.vmul(row, 2.0, row)
+                T.copy(row, S[turn, 0])
+
+    return main, drawn((5, 40, 256), (5, 256), (5, 40, 256), (5, 256), dtype="float32")
+
+
+KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
+    "vectorise-parallel": points, "bind-sub-blocks": attention, "fold-accumulator-clear": cleared, "sink-buffers": attention,
+    "multi-buffer": attention, "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,
+}
+
+
+def compiled(func: Any, *without: str) -> Any:
+    return tilelang.compile(func, target="npuir", pass_configs={"tl.disable": list(without)}, sanitize=True)
+
+
+def told(kernel: Any) -> dict[str, str]:
+    """The section of the page, by the names of the optimisations."""
+    found: dict[str, str] = {}
+    for line in kernel.explain().sections["optimisations"]:
+        name, _, text = line.partition("  ")
+        found[name or list(found)[-1]] = found.get(name or list(found)[-1], "") + text.strip() + "\n"
+    return found
+
+
+def test_each_has_a_kernel() -> None:
+    assert KERNELS.keys() == OPTIMISATIONS.keys()
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+def test_switched_off(name: str) -> None:
+    func, arrays = KERNELS[name]()
+    with_it, without = compiled(func), compiled(func, name)
+    left = []
+    for kernel in (with_it, without):
+        given = [array.copy() for array in arrays]
+        kernel(*given)
+        left.append(given)
+    for one, other in zip(*left, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert with_it.mlir() != without.mlir()
+    assert with_it.last_launch.cycles <= without.last_launch.cycles
+    assert told(with_it)[name] not in ("no occasion\n", "switched off\n")
+    assert told(without)[name] == "switched off\n"
+
+
+def test_what_is_told() -> None:
+    shown = told(compiled(attention()[0]))
+    assert "each Vector core has half of the rows of p_ub, product_ub, result, scaled, scores_ub" in shown["bind-sub-blocks"]
+    assert "k has 2 slots in the loop at line" in shown["multi-buffer"]
+    assert "the body is 4 stages" in shown["overlap-iterations"]
+    assert shown["keep-apart"] == "no occasion\n"
+    assert list(shown) == list(OPTIMISATIONS)
+
+
+def test_several_and_one_as_a_string() -> None:
+    func = attention()[0]
+    both = compiled(func, "banks", "multi-buffer")
+    assert both.without == ("banks", "multi-buffer")
+    one = tilelang.compile(func, target="npuir", pass_configs={tilelang.PassConfigKey.TL_DISABLE: "banks"})
+    assert one.without == ("banks",)
+    assert told(one)["overlap-iterations"] != told(both)["overlap-iterations"] == "no occasion\n"
+
+
+def test_a_name_that_there_is_not() -> None:
+    with pytest.raises(TileError) as caught:
+        compiled(points()[0], "multi-bufer")
+    assert caught.value.code == "T712"
+    assert caught.value.help == "did you mean 'multi-buffer'?"
+    assert "keep-apart" in caught.value.notes[0]
+    assert checked(["banks", "banks"]) == ("banks",)
+
+
+@pytest.mark.parametrize("value", [True, 3, ["banks", 1], {"banks": True}])
+def test_no_list_of_names(value: object) -> None:
+    with pytest.raises(TileError, match="takes names of optimisations") as caught:
+        tilelang.compile(points()[0], target="npuir", pass_configs={"tl.disable": value})
+    assert caught.value.code == "T705"
+
+
+def test_on_and_off() -> None:
+    with pytest.raises(TileError, match=r"switches off what .* switches on") as caught:
+        tilelang.compile(points()[0], target="npuir",
+                         pass_configs={"tl.disable": "multi-buffer", "npuir.enable_auto_multi_buffer": True})
+    assert caught.value.code == "T720"
+
+
+def test_for_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = tilelang.jit(target="npuir")(lambda: points()[0])
+    usual = factory()
+    monkeypatch.setenv(environment.WITHOUT.name, "vectorise-parallel, banks")
+    assert factory().without == ("banks", "vectorise-parallel")
+    assert factory().mlir() != usual.mlir()
+    monkeypatch.setenv(environment.WITHOUT.name, "vector")
+    with pytest.raises(TileError, match="no optimisation 'vector'"):
+        factory()
+
+
+def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    gemm = str(EXAMPLES / "gemm.py")
+    assert command(["compile", gemm, "--explain", "--without", "multi-buffer", "--without", "banks"]) == 0
+    page = capsys.readouterr().out
+    assert "multi-buffer            switched off" in page and "banks                   switched off" in page
+    assert environment.WITHOUT.text() == ""
+    assert command(["run", gemm, "--without", "multi-buffer"]) == 0
+    slow = capsys.readouterr().out
+    assert command(["run", gemm]) == 0
+    assert slow != capsys.readouterr().out
+    assert command(["compile", gemm, "--without", "banking"]) == 1
+    assert "error[T712]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", OPTIMISATIONS)
+def test_the_docs_list_each(name: str) -> None:
+    listed = (EXAMPLES.parent / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert f"| `{name}` | {' | '.join(OPTIMISATIONS[name].split('; without it '))} |" in listed
