@@ -98,7 +98,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     """
     if dialect not in ("npuir", "ascendc", "gpu", "auto"):
         raise TileError(f"unknown dialect {dialect!r}", code="T150", help="one of npuir, ascendc, gpu, auto")
-    found = source.find(function.function)
+    found, names = function.definition or (source.find(function.function), {})
     chosen = detect(found.node) if dialect == "auto" else ("npuir" if dialect == "gpu" else dialect)
     location = span(found.node, found.file, found.lines)
     parameters = tuple(_lengthened(_parameter(function, found, argument), lengths or {}) for argument in _arguments(found))
@@ -109,6 +109,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     scopes = Scopes(function.function, "kernel")
     token = tracing.enter(builder)
     try:
+        for name, value in names.items():
+            scopes.bind(name, value, location)
         _bind(builder, scopes, parameters, symbols)
         walker = Statements(builder, found, scopes)
         builder.inline = walker.inline

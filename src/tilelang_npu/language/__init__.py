@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.language import tracing
+from tilelang_npu.language.eager import const, empty
 from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
 from tilelang_npu.language.launch import (
     Else,
@@ -99,7 +100,7 @@ from tilelang_npu.language.scalar import (
     truncmod,
 )
 from tilelang_npu.language.symbols import Sym, dynamic, symbolic
-from tilelang_npu.language.types import TOKENS, Tensor, infinity
+from tilelang_npu.language.types import TOKENS, ScalarType, Tensor, infinity
 
 if TYPE_CHECKING:
     from tilelang_npu.language.allocate import (
@@ -139,6 +140,8 @@ if TYPE_CHECKING:
 
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
+dtype = ScalarType
+Serial = serial
 
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("allocate", name) for name in (
@@ -291,6 +294,7 @@ __all__ = [
     "PrimFunc",
     "Scope",
     "Select",
+    "Serial",
     "SharedBuffer",
     "Sym",
     "Tensor",
@@ -324,11 +328,14 @@ __all__ = [
     "clamp",
     "clear",
     "clz",
+    "const",
     "copy",
     "copysign",
     "cos",
     "cosh",
+    "dtype",
     "dynamic",
+    "empty",
     "erf",
     "exp",
     "exp2",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.language import tracing
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend.source import Source
 
 
 class PrimFunc:
@@ -20,7 +23,10 @@ class PrimFunc:
         function: the decorated function.
         annotations: each parameter's annotation, evaluated.
         options: arguments of the decorator.
+        definition: where the kernel is a part of its function: that part, and what the part above it has bound.
     """
+
+    definition: tuple[Source, Mapping[str, Any]] | None = None
 
     def __init__(self, function: FunctionType, annotations: dict[str, Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)

@@ -37,7 +37,7 @@ class ScalarType(DType):
         return self.numpy.type(value).item() if self.is_bool or self.is_float else int(value)
 
 
-TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in SCALAR_NAMES}
+TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAMES, "float", "int", "float8_e4m3")}
 
 
 class Tensor:

@@ -190,10 +190,8 @@ class AutoTuner:
                               [(one.latency, dict(configs[one.number])) for one in ranked], search.rejected)
 
     def _compiler(self) -> Callable[..., JITKernel]:
-        if isinstance(self.fn, Factory):
-            return self.fn
-        made: Callable[..., JITKernel] = jit(**self.compile_args)(self.fn)
-        return made
+        factory: Factory[Any] = self.fn if isinstance(self.fn, Factory) else jit(**self.compile_args)(self.fn)
+        return factory.compile
 
     def __call__(self, *args: Any, **kwargs: Any) -> AutotuneResult:
         """The same as :meth:`run`."""
@@ -395,8 +393,20 @@ class Tuned:
         self._found: dict[object, AutotuneResult] = {}
         self.last_result: AutotuneResult | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> JITKernel:
-        """The best kernel for these arguments; the one asked for where they leave nothing to tune.
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the factory's call gives with the best configuration for these arguments, or with what they say where they leave
+        nothing to tune.
+
+        Raises:
+            TileError: T730 no configuration works.
+        """
+        if self.factory.eager is None:
+            return self.compile(*args, **kwargs)
+        arrays = self.factory.arrays(args, kwargs)
+        return self.compile(*args, **kwargs)(*arrays)
+
+    def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
+        """The best kernel for these arguments; see :meth:`Factory.compile`.
 
         Raises:
             TileError: T730 no configuration works.
@@ -408,14 +418,17 @@ class Tuned:
             if rest not in configs:
                 configs.append(rest)
         if configs in ([], [{}]):
-            return self.factory(*args, **kwargs)
-        key: object = (args, tuple(sorted(kwargs.items())), self.factory.settings.key())
-        if key not in self._found:
+            return self.factory.compile(*args, **kwargs)
+        key = self.factory.key(args, kwargs)
+        result = None if key is None else self._found.get(key)
+        if result is None:
             tuner = AutoTuner(self.factory, configs).set_profile_args(**self.profile)
-            tuner.compile = functools.partial(self.factory, *args, **kwargs)
-            self._found[key] = tuner.run(**self.run_args)
-        self.last_result = self._found[key]
-        return self.last_result.kernel
+            tuner.compile = functools.partial(self.factory.compile, *args, **kwargs)
+            result = tuner.run(**self.run_args)
+            if key is not None:
+                self._found[key] = result
+        self.last_result = result
+        return result.kernel
 
     def _given(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> set[str]:
         try:

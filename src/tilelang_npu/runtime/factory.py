@@ -6,6 +6,7 @@ Decorating reads nothing. A factory's call makes the ``prim_func``, and that is 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -23,6 +24,7 @@ from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 
 if TYPE_CHECKING:
+    from tilelang_npu.frontend.eager import Eager
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.target import Chip
 
@@ -76,8 +78,21 @@ class Settings:
         )
 
 
+@dataclass(frozen=True)
+class Given:
+    """An argument's shape and element type, which is all that the host part of a function sees of it."""
+
+    shape: tuple[int, ...]
+    dtype: object
+
+
 class Factory(Generic[P]):
-    """A factory under ``@jit``. Calling it gives the kernel for these arguments; the same arguments give the same kernel."""
+    """A function under ``@jit``. The same arguments give the same kernel.
+
+    What returns a ``prim_func`` is a factory: its call gives the kernel for these arguments. What holds ``with T.Kernel``
+    itself and declares its tensors in its body takes them among its arguments: its call makes the kernel for them, runs it
+    and returns what the function returns; ``compile`` gives the kernel alone.
+    """
 
     def __init__(self, function: Callable[P, object], settings: Settings) -> None:
         functools.update_wrapper(self, function)
@@ -86,20 +101,101 @@ class Factory(Generic[P]):
         self._made: dict[object, JITKernel] = {}
         self.__jit_impl__ = settings  # the name by which scripts ask for the target
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> JITKernel:
+    @functools.cached_property
+    def eager(self) -> Eager | None:
+        """The function as one that holds its kernel itself; None for a factory."""
+        from tilelang_npu.frontend.eager import read
+
+        return read(self.function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         tuned = kwargs.pop("__tune_params", None)
         if isinstance(tuned, Mapping):
             kwargs.update(tuned)
-        key: object = (args, tuple(sorted(kwargs.items())), self.settings.key())
-        try:
-            kernel = self._made.get(key)
-        except TypeError:  # an argument that cannot be hashed: the kernel is made anew each time
-            return self._make(args, kwargs)
-        if kernel is None:
-            kernel = self._made[key] = self._make(args, kwargs)
-        else:
+        if self.eager is None:
+            return self.compile(*args, **kwargs)
+        arrays = self.arrays(args, kwargs)
+        return self.compile(*args, **kwargs)(*arrays)
+
+    def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
+        """The kernel for these arguments, which is not run.
+
+        Of a function that holds its kernel, the arrays may be left out, and the sizes of ``T.const`` named instead:
+        ``f.compile(M=64, N=64)``.
+
+        Raises:
+            TileError: T401, T707, arguments that the function does not have, or that are missing; what :func:`jit` lists.
+        """
+        key = self.key(args, kwargs)
+        kernel = None if key is None else self._made.get(key)
+        if kernel is not None:
             launches.compiled(kernel)
+            return kernel
+        kernel = self._make(args, kwargs) if self.eager is None else self._make_eager(self.eager, args, kwargs)
+        if key is not None:
+            self._made[key] = kernel
         return kernel
+
+    def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+        """Equal for arguments that give the same kernel; None where an argument cannot be hashed."""
+        made: object
+        if self.eager is None:
+            made = args, tuple(sorted(kwargs.items())), self.settings.key()
+        else:
+            arguments, sizes = self._read(self.eager, args, kwargs)
+            made = tuple((name, value) for name, value in sorted(arguments.items()) if name not in self.eager.unread), \
+                tuple(sorted(sizes.items())), self.settings.key()
+        try:
+            hash(made)
+        except TypeError:
+            return None
+        return made
+
+    def arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Those of the arguments that the kernel of a function takes, in its order.
+
+        Raises:
+            TileError: T401, one is missing.
+        """
+        assert self.eager is not None
+        given = self._bound(args, kwargs)
+        missing = next((name for name in self.eager.declared if name not in given), None)
+        if missing is not None:
+            raise TileError(f"{self.__name__} is called without {missing}", code="T401", location=user_location(),
+                            help="give it, or call compile to get the kernel alone")
+        return [given[name] for name in self.eager.declared]
+
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, with defaults."""
+        function: Callable[..., object] = self.function
+        try:
+            bound = inspect.signature(function).bind_partial(*args, **kwargs)
+        except TypeError as problem:
+            raise TileError(f"{self.__name__}: {problem}", code="T401", location=user_location(),
+                            help=f"its parameters are {', '.join(inspect.signature(function).parameters)}") from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _read(self, eager: Eager, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
+        """The arguments of a function, of arrays shape and type alone; and the sizes that they or keywords tell."""
+        given = self._bound(args, {name: value for name, value in kwargs.items() if name in eager.parameters})
+        named = {name: value for name, value in kwargs.items() if name not in given and name not in eager.parameters}
+        arrays = {name: Given(tuple(getattr(given[name], "shape", ())), getattr(given[name], "dtype", None))
+                  for name in eager.declared if given.get(name) is not None}
+        arguments = {**given, **arrays}
+        return arguments, eager.sizes(arguments, named)
+
+    def _make_eager(self, eager: Eager, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JITKernel:
+        arguments, sizes = self._read(eager, args, kwargs)
+        missing = next((name for name in eager.parameters if name not in arguments and name not in eager.declared), None)
+        if missing is not None:
+            raise TileError(f"{self.__name__} is called without {missing}", code="T401", location=user_location(),
+                            help=f"its parameters are {', '.join(eager.parameters)}")
+        if self.settings.out_idx is not None:
+            raise TileError(f"out_idx beside {self.__name__}, which returns what it makes", code="T709",
+                            location=self.settings.at, help="leave it out: T.empty makes a tensor, and return gives it out")
+        made = eager.make(arguments, sizes)
+        return _kernel(made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept))
 
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JITKernel:
         function: Callable[..., object] = self.function

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.runtime import launches
-from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
+from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
 
 if TYPE_CHECKING:
     from tilelang_npu.ops import DType
@@ -41,6 +41,7 @@ def do_bench(
     quantiles: Sequence[float] | None = None,
     fast_flush: bool = True,
     return_mode: str = "mean",
+    backend: str = "event",
 ) -> float | list[float]:
     """Milliseconds of one call of ``fn``.
 
@@ -107,12 +108,12 @@ class Profiler:
             symbols: values of the symbolic dimensions, for a kernel that has any.
         """
         rng = np.random.default_rng(self.seed)
-        made: list[Any] = []
+        made: list[Any] = []  # arrays, or tensors of torch where a script has it with a device npu
         for parameter, shape in self.kernel.input_shapes(symbols or {}):
             if shape is None:
                 made.append(parameter.dtype.numpy.type(1))
             else:
-                made.append(supply(parameter.dtype, shape, self.supply_type, rng))
+                made.append(like_caller(supply(parameter.dtype, shape, self.supply_type, rng), ()))
         return made
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
@@ -127,6 +128,7 @@ class Profiler:
         n_warmup: int = 1,
         n_repeat: int = 1,
         input_tensors: Sequence[Any] | None = None,
+        backend: str = "event",
     ) -> float:
         """Simulated milliseconds of one run: the time that the model of the chip gives, not that of the host.
 
