@@ -9,12 +9,14 @@ does not have, or says that it hangs. What becomes of it otherwise is one of
 ==========  ============================================================================================================
 wrong       its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
 on the way  under a schedule, other numbers are stored to global memory on the way; later stores cover them
+on chip     under a schedule, an op writes other numbers on chip, which come to the same behind it
 launch 2    the same in a second launch on the cores as the first one left them, with events and flags that are still set
 piles up    each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
             counter of a few for a flag
 twice       an event is set twice in a row as the kernel is written: an argument, since the chip has one bit for it
 scalar      one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
             the op is issued, and a chip may take longer
+scratch     one of the two accesses is to an op's scratch: an argument, since no schedule takes apart what an op does inside
 same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
 right       none of these
 ==========  ============================================================================================================
@@ -58,8 +60,8 @@ from tilelang_npu.simulator.steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
-FATES = ("wrong", "on the way", "launch 2", "piles up", "twice", "scalar", "same", "right")
-WRONG = FATES[:3]
+FATES = ("wrong", "on the way", "on chip", "launch 2", "piles up", "twice", "scalar", "scratch", "same", "right")
+WRONG = FATES[:4]
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Bench:
         self._right = [self._arguments[number].copy() for number in self._written]
         self.known = {hazard.key for hazard in self.launch.hazards}
         self.queues = queues(self.launch)
-        self._stored = self._stores(call.program, "early")
+        self._written_early = self._writes(call.program, "early")
 
     def run(self, program: Program) -> Launch:
         """Run the kernel, or a mutant, with the call's arguments, in the program's order.
@@ -153,14 +155,18 @@ class Bench:
             return True
         return not self.right()
 
-    def stores_else(self, program: Program, schedule: str) -> bool:
-        """Whether a schedule stores other numbers than the kernel does, be it only for a while."""
-        return self._stores(program, schedule) != self._stored
+    def writes_else(self, program: Program, schedule: str) -> str:
+        """Where a schedule writes other numbers than the kernel does, be it only for a while: ``on the way`` to global memory,
+        ``on chip``, or nowhere."""
+        found = self._writes(program, schedule)
+        other = {key[2] for key in {*found, *self._written_early} if found.get(key) != self._written_early.get(key)}
+        return "on the way" if "gm" in other else "on chip" if other else ""
 
-    def _stores(self, program: Program, schedule: str) -> dict[Any, list[int]]:
-        found: dict[Any, list[int]] = {}
-        self._run(program, schedule, None,
-                  lambda core, pipe, tile: found.setdefault((core, pipe), []).append(crc32(tile.tobytes())))
+    def _writes(self, program: Program, schedule: str) -> dict[tuple[Any, str, str], list[int]]:
+        """What ops write, by core, pipe and memory: the same under each schedule where nothing is a race."""
+        found: dict[tuple[Any, str, str], list[int]] = {}
+        self._run(program, schedule, None, lambda core, pipe, memory, tile: found.setdefault((core, pipe, memory), []).append(
+            crc32(tile.tobytes())))
         return found
 
     def _run(self, program: Program, schedule: str | None, left: Left | None, stores: Stores | None = None) -> Recorded:
@@ -242,9 +248,10 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
     if shown:
         return verdict("wrong", shown)
     if any(hazard.kind != "flag" for hazard in new):
-        shown = next((schedule for schedule in schedules if bench.stores_else(program, schedule)), "")
-        if shown:
-            return verdict("on the way", shown)
+        fates = {bench.writes_else(program, schedule): schedule for schedule in reversed(schedules)}
+        for fate in ("on the way", "on chip"):
+            if fate in fates:
+                return verdict(fate, fates[fate])
     if any(hazard.kind == "flag" for hazard in new):
         left: Left = {}
         if bench.goes_wrong(program, "early", left):
@@ -257,7 +264,8 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
         if count_set(again) > count_set(left):
             return verdict("piles up")
     sites = [site for hazard in new for site in (hazard.first, hazard.second) if site is not None]
-    return verdict("scalar" if any(site.pipe == "S" for site in sites) else "right")
+    return verdict("scalar" if any(site.pipe == "S" for site in sites)
+                   else "scratch" if any(site.operand == "temp_buffer" for site in sites) else "right")
 
 
 def mutants(call: Call, most: int, seed: int) -> Iterator[tuple[int, str, ModuleOp]]:

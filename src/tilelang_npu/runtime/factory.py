@@ -227,14 +227,14 @@ def jit(
     func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
-    sanitize: bool | None = ...,
+    sanitize: bool | None = ..., compile_flags: object = ...,
 ) -> Callable[[Callable[P, object]], Factory[P]]: ...
 @overload
 def jit(
     func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
-    sanitize: bool | None = ...,
+    sanitize: bool | None = ..., compile_flags: object = ...,
 ) -> Factory[P]: ...
 def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     """Make a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
@@ -245,8 +245,8 @@ def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     Args:
         func: the factory.
         settings: ``out_idx``, ``workspace_idx``, ``target``, ``platform``, ``chip``, ``pass_configs``, ``verbose``,
-            ``debug_root_path`` and ``sanitize`` of :class:`Settings`; ``target_host`` and ``execution_backend`` are accepted
-            for the sake of existing scripts and change nothing.
+            ``debug_root_path`` and ``sanitize`` of :class:`Settings`; ``target_host``, ``execution_backend`` and
+            ``compile_flags`` are accepted for the sake of existing scripts and change nothing.
 
     Raises:
         TileError: T707 an unknown argument, T708 what is decorated makes no kernel. At the factory's call, whatever is
@@ -289,7 +289,7 @@ def lower(func: PrimFunc, **settings: Any) -> str:
     return compile(func, **settings).mlir("hivm-auto")
 
 
-_ACCEPTED = ("target_host", "execution_backend")
+_ACCEPTED = ("target_host", "execution_backend", "compile_flags")
 
 
 def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Settings:

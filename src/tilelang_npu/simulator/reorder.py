@@ -45,7 +45,7 @@ _AT_ONCE = frozenset({PIPE["M"]})
 """Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
-Stores = Callable[[CoreId, str, NDArray[Any]], None]
+Stores = Callable[[CoreId, str, str, NDArray[Any]], None]
 REST = 100_000
 """Ops behind a hang that are looked at for what would end it."""
 Choice = tuple[int, int, str]
@@ -212,7 +212,7 @@ class Stepped:
         expansion: the steps of its events.
         explained: makes the user's error of one that the generated code raises.
         left: what is set on the core, and stays set.
-        stores: sees what is on its way to GM, by core and pipe.
+        stores: sees what ops write, by core, pipe and memory, except scratch, and what is added to GM.
 
     Attributes:
         events, gm: what it recorded.
@@ -353,8 +353,8 @@ class Stepped:
             for access, made in zip([access for access in accesses if access.writes], after, strict=True):
                 if access.name == "temp_buffer":
                     made.reshape(-1).view("u1").fill(POISON)
-                if self._stores is not None and access.memory == "gm":
-                    self._stores(self.identity, PIPES[pipe], made)
+                elif self._stores is not None:
+                    self._stores(self.identity, PIPES[pipe], access.memory, made)
         except Exception as error:
             told = self.explained(error)
             if told is error:

@@ -44,6 +44,17 @@ UNCONVERTED = {("gm", "cbuf"), ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
 Valid = dict[SSAValue, frozenset[str]]
 
 
+def is_direct(source: str, target: str, value: SSAValue) -> bool:
+    """Whether data moves in one step from one memory to another one, where a buffer has the element type of ``value``.
+
+    Fractals of 32 bit are 16 x 16 in L0C and 16 x 8 in L1, and only an A5 splits them on the way (``channel_split``).
+    """
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    wide = dtype(str(kind.element_type)).bits == 32
+    return (source, target) in DIRECT and not (wide and (source, target) == ("cc", "cbuf"))
+
+
 @dataclass
 class _Homes:
     """The allocations of one user buffer, by memory."""
@@ -74,15 +85,16 @@ def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> Non
         source = root_of(op.source)
         if _converts(op) and source in filled and "cc" in spaces.get(source, ()):
             _add(spaces[source], "ub")
-    for found in spaces.values():
-        if "ub" in found and ("cc" in found or "cbuf" in found):
+    for buffer, found in spaces.items():
+        if ("ub" in found and ("cc" in found or "cbuf" in found)) or (
+                "cc" in found and "cbuf" in found and not is_direct("cc", "cbuf", buffer)):
             _add(found, "gm")
     for op in copies:
         source, target = root_of(op.source), root_of(op.target)
         if source in spaces and target in spaces:
             if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
                 _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
-            if any((s, t) in DIRECT for s in spaces[source] for t in spaces[target]):
+            if any(is_direct(s, t, target) for s in spaces[source] for t in spaces[target]):
                 continue
             if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
                 _add(spaces[source], "gm")
@@ -145,9 +157,9 @@ class _Coherence:
                 continue
             if isinstance(op, scf.ForOp):
                 fresh = {buffer: frozenset[str]() for buffer in restarted(op, self.ranges) if buffer in self.homes}
-                state = self._loop(op.body.block, {**state, **fresh}, place=place)
+                state = self._loop(op, {**state, **fresh}, place=place)
             elif isinstance(op, scf.WhileOp):
-                state = self._loop(body_of(op), state, place=place)
+                state = self._loop(op, state, place=place)
             elif isinstance(op, scf.IfOp):
                 branches = [self.block(region.block, state, place=place) for region in op.regions if region.blocks]
                 if len(branches) == 1:
@@ -169,17 +181,26 @@ class _Coherence:
             joined[buffer] = frozenset.intersection(*written) if written else frozenset()
         return joined
 
-    def _loop(self, body: Block, state: Valid, *, place: bool) -> Valid:
-        entry = dict(state)
+    def _loop(self, loop: scf.ForOp | scf.WhileOp, state: Valid, *, place: bool) -> Valid:
+        """Walk a loop. What is in one memory in front of it and in another at the end of iterations is brought over first."""
+        body, entry, brought = body_of(loop), dict(state), set[SSAValue]()
         while True:  # a home that is lost stays lost, so this ends
             after = self.block(body, entry, place=False)
             merged = self._join([state, after, entry])
             lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
-            if lost:
-                op = lost[0].owner
+            stuck = [b for b in lost if b in brought or self._path(self.homes[b], entry[b], self._first(after[b])) is None]
+            if stuck:
+                op = stuck[0].owner
                 assert isinstance(op, tile.AllocOp)
-                raise refuse(op, f"{op.label.data} is handed back and forth between Cube and Vector around a loop", "T202",
-                             help="use one buffer for each direction")
+                ends = " or ".join(NAMES[space] for space in sorted(after[stuck[0]]))
+                starts = " or ".join(NAMES[space] for space in sorted(entry[stuck[0]]))
+                raise refuse(op, f"{op.label.data} is in {starts} at the start of a loop and in {ends} at the end of its "
+                             "iterations", "T202", help="use one buffer for each, and copy")
+            if lost:
+                state = {**state, **{b: self._bring(loop, self.homes[b], entry[b], self._first(after[b]), place=place)
+                                     for b in lost}}
+                brought.update(lost)
+                merged = dict(state)
             if merged == entry:
                 break
             entry = merged
@@ -226,25 +247,38 @@ class _Coherence:
             want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
             want = [space for space in want if space in self.homes[target].by_space]
         pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
-        usable = DIRECT - UNCONVERTED if _converts(op) else DIRECT
-        pair = next((pair for pair in pairs if pair in usable), None)
+        usable = [pair for pair in pairs if is_direct(*pair, op.target) and not (_converts(op) and pair in UNCONVERTED)]
+        pair = usable[0] if usable else None
         if pair is None:
             return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
         return {0: pair[0], 1: pair[1]}
 
     def _bring(self, before: Operation, homes: _Homes, held: frozenset[str], wanted: str, *, place: bool) -> frozenset[str]:
         """Copy the value to another home of its buffer, step by step; returns the homes that then hold it."""
+        path = self._path(homes, held, wanted)
+        if path is None:
+            raise refuse(before, f"{homes.label} is needed in {NAMES[wanted]} here, and there is no path from "
+                         + " or ".join(NAMES[space] for space in sorted(held)), "T230",
+                         help="load it from GM into a buffer of its own for this use")
+        if place:
+            for a, b in zip(path, path[1:], strict=False):
+                self._copy(before, homes, a, b)
+        return frozenset(path)
+
+    @staticmethod
+    def _first(spaces: frozenset[str]) -> str:
+        return min(spaces, key=_PREFERENCE.index)
+
+    @staticmethod
+    def _path(homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
+        """The shortest way of copies from a home that holds the value to another one; None where there is none."""
         paths = [[space] for space in sorted(held, key=_PREFERENCE.index)]
         for path in paths:
             if path[-1] == wanted:
-                if place:
-                    for a, b in zip(path, path[1:], strict=False):
-                        self._copy(before, homes, a, b)
-                return frozenset(path)
-            paths += [[*path, space] for space in homes.by_space if (path[-1], space) in DIRECT and space not in path]
-        raise refuse(before, f"{homes.label} is needed in {NAMES[wanted]} here, and there is no path from "
-                     + " or ".join(NAMES[space] for space in sorted(held)), "T230",
-                     help="load it from GM into a buffer of its own for this use")
+                return path
+            paths += [[*path, space] for space, home in homes.by_space.items()
+                      if space not in path and is_direct(path[-1], space, home)]
+        return None
 
     def _copy(self, before: Operation, homes: _Homes, source: str, target: str) -> None:
         copy = tile.CopyOp(homes.by_space[source], homes.by_space[target])

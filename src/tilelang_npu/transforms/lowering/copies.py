@@ -271,6 +271,9 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
         raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T232",
                      help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
     to_gm = target.buffer.space == "gm"
+    if not to_gm and target.buffer.dtype.bits == 32:
+        raise refuse(op, f"L0C cannot be stored to L1 as {target.buffer.dtype}: its fractals are 16 x 16 and L1's 16 x 8",
+                     "T232", help="store it as float16, or go through a global tensor")
     if to_gm:
         target, source = _as_matrices(target, source)
         sizes, partial = clip(emit, target)

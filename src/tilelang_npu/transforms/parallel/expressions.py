@@ -26,7 +26,9 @@ _FUNCTIONS: dict[type[Operation], str] = {
     arith.OrIOp: "bitwise_or", arith.XOrIOp: "bitwise_xor", arith.ShLIOp: "bitwise_lshift",
     arith.ShRSIOp: "bitwise_rshift", arith.ShRUIOp: "bitwise_rshift",
     arith.SelectOp: "select", math.ExpOp: "exp", math.LogOp: "ln", math.SqrtOp: "sqrt",
-    math.RsqrtOp: "rsqrt", math.AbsFOp: "abs", math.AbsIOp: "abs",
+    math.RsqrtOp: "rsqrt", math.AbsFOp: "abs", math.AbsIOp: "abs", math.Exp2Op: "exp2", math.ExpM1Op: "expm1",
+    math.Log2Op: "log2", math.Log10Op: "log10", math.Log1pOp: "log1p", math.PowFOp: "pow", math.TanhOp: "tanh",
+    math.SinOp: "sin", math.CosOp: "cos", math.TanOp: "tan", math.AtanOp: "atan", math.ErfOp: "erf",
 }
 _CASTS: dict[type[Operation], str] = {
     arith.ExtFOp: "rint", arith.TruncFOp: "rint", arith.SIToFPOp: "rint", arith.ExtSIOp: "rint", arith.ExtUIOp: "rint",
