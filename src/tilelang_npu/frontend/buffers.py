@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import StringAttr, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCastOp
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import Location, TileError
@@ -240,8 +240,8 @@ class Element(tracing.TracedValue, ScalarOperators):
                      current.epoch)
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
-    def store(self, value: Any) -> None:
-        """Write the element here; the value is converted to the buffer's element type."""
+    def store(self, value: Any, *, adds: bool = False) -> None:
+        """Write the element here, or add to it indivisibly; the value is converted to the buffer's element type."""
         current = tracing.builder("an element store")
         current.require_kernel(f"a store to {self.name}")
         kind = self.buffer.element
@@ -249,7 +249,10 @@ class Element(tracing.TracedValue, ScalarOperators):
         if kind.is_integer and not kind.is_signed:
             stored = current.discardable(UnrealizedConversionCastOp.get([stored], [current.element_type(kind)])).results[0]
         indices = [_position(current, index).ssa(current) for index in self.indices]
-        current.emit(memref.StoreOp.get(stored, self.buffer.value, indices))
+        made = memref.StoreOp.get(stored, self.buffer.value, indices)
+        if adds:
+            made.attributes[tile.ATOMIC] = UnitAttr()
+        current.emit(made)
 
     def __str__(self) -> str:
         return self.describe()

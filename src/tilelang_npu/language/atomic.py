@@ -6,19 +6,27 @@ from typing import Any
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
+from tilelang_npu.frontend.buffers import Memory
 from tilelang_npu.language import movement, tracing
-from tilelang_npu.language.operands import check_inside
+from tilelang_npu.language.operands import check_inside, place_of
+from tilelang_npu.ops import DType
 
 _ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
 
 
 def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
-    """Add a tile in UB or L0C to a tile of a global tensor, indivisibly per element; extents as of ``T.copy``.
+    """Add a tile in UB or L0C to a tile of a global tensor, indivisibly per element; extents as of ``T.copy``. Between an
+    element and a number, as at each point of a ``T.Parallel``, one element is added to.
 
     Raises:
         TileError: T110 element types, T131 shapes, T132 not exactly one side is global.
     """
     builder = tracing.builder(what)
+    place = place_of(dst)
+    if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Memory):
+        _check_type(what, place.buffer.element)
+        place.store(src, adds=True)
+        return
     source, target = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     if source.buffer.space == "gm" and target.buffer.space != "gm":  # the older order of the arguments: (src, dst)
         source, target = target, source
@@ -26,7 +34,11 @@ def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
         raise TileError(f"{what} adds a local tile to a global tensor", code="T132",
                         help="the destination is a tensor of the kernel's signature, the source a buffer on the chip")
     a, b = movement.extents(builder, what, source, target, size)
-    if b.dtype not in _ADDABLE:
-        raise TileError(f"{what}: no atomic addition of {b.dtype}", code="T110", help="it works on " + ", ".join(_ADDABLE))
+    _check_type(what, b.dtype)
     check_inside(what, a)
     builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), atomic=True), what, by_point=True)
+
+
+def _check_type(what: str, element: DType) -> None:
+    if element not in _ADDABLE:
+        raise TileError(f"{what}: no atomic addition of {element}", code="T110", help="it works on " + ", ".join(_ADDABLE))

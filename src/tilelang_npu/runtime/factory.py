@@ -136,6 +136,10 @@ class Factory(Generic[P]):
             self._made[key] = kernel
         return kernel
 
+    def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
+        """The source of the kernel for these arguments, see :meth:`JITKernel.get_kernel_source`."""
+        return self.compile(*args, **kwargs).get_kernel_source()
+
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         """Equal for arguments that give the same kernel; None where an argument cannot be hashed."""
         made: object

@@ -16,13 +16,13 @@ from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
-from tilelang_npu.dialects import tile
+from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.buffers import root_of, space_of
@@ -164,6 +164,22 @@ def _serialise(loop: tile.ParallelOp) -> None:
     parent.insert_op_before(outermost, loop)
 
 
+def _add_by_copies(module: ModuleOp) -> None:
+    """Single elements that are added to a tensor: from a tile of one element, since no instruction adds from a register."""
+    for store in [op for op in module.walk() if isinstance(op, memref.StoreOp) and tile.ATOMIC in op.attributes]:
+        kind = store.memref.type
+        assert isinstance(kind, MemRefType)
+        ones = [1] * kind.get_num_dims()
+        cell = tile.AllocOp("added", MemRefType(kind.element_type, ones, memory_space=hivm.address_space("ub")))
+        zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+        place = tile.RegionOp(store.memref, list(store.indices), ones, range(len(ones)))
+        made = [cell, zero, memref.StoreOp.get(store.value, cell.result, [zero.result] * len(ones)), place,
+                tile.CopyOp(cell.result, place.results[0], atomic=True)]
+        for op in made:
+            op.location = store.location
+        Rewriter.replace_op(store, made, [])
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a loop.
@@ -194,6 +210,7 @@ class VectoriseParallel(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _ in self._outcomes(op):
             pass
+        _add_by_copies(op)
 
     def outcomes(self, module: ModuleOp) -> list[Outcome]:
         """What the pass would make of the loops of a module; the module stays as it is."""

@@ -28,6 +28,7 @@ from tilelang_npu.dialects.tile.buffers import (
 from tilelang_npu.dialects.tile.calls import CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
+    ATOMIC,
     DIALECT,
     NUM_STAGES,
     SCRATCH,
@@ -65,6 +66,7 @@ Tile = Dialect(
 )
 
 __all__ = [
+    "ATOMIC",
     "DIALECT",
     "NUM_STAGES",
     "SCRATCH",

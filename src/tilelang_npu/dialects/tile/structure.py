@@ -140,6 +140,7 @@ class YieldOp(IRDLOperation):
 
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
 SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
+ATOMIC = "tile.atomic"  # attribute of memref.store: it adds to the element, indivisibly
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
 DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
 

@@ -124,17 +124,17 @@ class Vectoriser:
         kind = target.type
         assert isinstance(kind, MemRefType)
         element, place = kind.element_type, target
-        owner = value.owner
+        owner, adds = value.owner, tile.ATOMIC in store.attributes
         if space_of(store.memref) == "gm":
             if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
-                self.emit(tile.CopyOp(self.operand(value), target))
+                self.emit(tile.CopyOp(self.operand(value), target, atomic=adds))
                 return
             if isinstance(owner, Operation) and _CASTS.get(type(owner)) == "rint" and self._is_accumulator(owner.operands[0]):
-                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target))
+                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=adds))
                 return
             place = self.scratch(element)
             self._compute_into(store.value, value, place)
-            self.emit(tile.CopyOp(place, target))
+            self.emit(tile.CopyOp(place, target, atomic=adds))
             return
         if in_blocks(target):
             self._compute_into(store.value, value, target)
