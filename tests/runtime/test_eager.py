@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -213,6 +215,19 @@ def test_what_cannot_be_returned() -> None:
     error = failing("T708", lambda: returned(x))
     assert error.message == "`X` is returned, which no T.empty above the kernel made"
     assert error.location is not None and error.location.source().strip() == "return X"
+
+
+def test_what_the_documentation_shows(root: Path, tmp_path: Path) -> None:
+    text = (root / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "T.const" in block]
+    file = tmp_path / "shown.py"
+    file.write_text("import tilelang_npu as tilelang\nimport tilelang_npu.language as T\n" + shown)
+    a, b = normal(100, 130), normal(130, 70)
+    names: dict[str, Any] = {"a": a, "b": b, "__name__": "shown"}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    wanted = np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0)
+    np.testing.assert_allclose(names["c"].astype(np.float32), wanted, rtol=5e-3, atol=2e-2)
+    assert "relu_product(A, B, C)" in str(names["kernel"])
 
 
 def test_only_there() -> None:
