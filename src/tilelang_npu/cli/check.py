@@ -15,13 +15,15 @@ from tilelang_npu.cli.compile_file import named, parted
 from tilelang_npu.cli.files import existing
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import chosen, execute
-from tilelang_npu.cli.sim import blocks_of, parameters_of, program_of, size_of
+from tilelang_npu.cli.sim import blocks_of, filled, parameters_of, program_of, size_of
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
+from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.arguments import Parameter
+    from tilelang_npu.target import Chip
 
 __all__ = ["add_to", "check"]
 
@@ -115,9 +117,9 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     try:
         program = program_of(args.file, args.chip)
         used: dict[str, int] = {}
-        values = [_value(parameter, sizes, used) for parameter in parameters_of(program.entry)]
+        values = [_value(parameter, sizes, used, program.chip) for parameter in parameters_of(program.entry)]
         blocks = args.blocks or blocks_of(program.entry, args.file)
-        done = check_program(program, values, blocks)
+        done = check_program(program, values, blocks, most_ops=most_ops())
     except TileError as error:
         conclude(session, args.report, error)
         raise
@@ -128,7 +130,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     return _told([Look(program.name, program.chip.name, blocks, said, done, findings)], session, args.report, idle, idle)
 
 
-def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int]) -> Any:
+def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
     """An argument: zeros, whose open dimensions are called ``NAME_AXIS``."""
 
     def open_size(name: str, otherwise: int) -> int:
@@ -139,7 +141,7 @@ def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int]) ->
         return parameter.element.numpy.type(open_size(parameter.name, SIZE))
     assumed = _FLAT if len(parameter.shape) == 1 else SIZE
     shape = [open_size(f"{parameter.name}_{axis}", assumed) if size < 0 else size for axis, size in enumerate(parameter.shape)]
-    return np.zeros(shape, parameter.element.numpy)
+    return filled(parameter, shape, chip, lambda: np.zeros(shape, parameter.element.numpy))
 
 
 # -- what is printed ---------------------------------------------------------------------------------------------------

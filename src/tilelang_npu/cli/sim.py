@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.tensors import Array
     from tilelang_npu.simulator import Program
     from tilelang_npu.simulator.arguments import Parameter
+    from tilelang_npu.target import Chip
 
-__all__ = ["add_to", "blocks_of", "parameters_of", "program_of", "sim", "size_of"]
+__all__ = ["add_to", "blocks_of", "filled", "parameters_of", "program_of", "sim", "size_of"]
 
 
 def add_to(commands: Any) -> None:
@@ -62,7 +65,7 @@ def sim(args: argparse.Namespace) -> int:
     session = sanitizer_of(args)
     program = program_of(args.file, args.chip)
     parameters = parameters_of(program.entry)
-    values = _values(args, parameters)
+    values = _values(args, parameters, program.chip)
     blocks = args.blocks or blocks_of(program.entry, args.file)
     try:
         watch = Numbers() if args.numbers else None
@@ -133,6 +136,29 @@ def parameters_of(entry: FuncOp) -> list[Parameter]:
     return [parameter for parameter in own if parameter.role == "user"]
 
 
+def filled(parameter: Parameter, shape: Sequence[int], chip: Chip, fill: Callable[[], Array]) -> Array:
+    """An array for an argument that nobody gives.
+
+    Args:
+        parameter: the argument.
+        shape: its sizes.
+        chip: the chip, whose memory it has to fit into.
+        fill: makes it.
+
+    Raises:
+        TileError: T808 it does not fit into the chip's memory, or there is no room for it here.
+    """
+    nbytes = math.prod(shape) * parameter.element.nbytes
+    if nbytes > chip.hbm:
+        msg = f"{parameter.spelled} takes {nbytes} bytes, {chip.name} has {chip.hbm}"
+        raise TileError(msg, code="T808", help="declare the sizes that a launch has, or leave them open")
+    try:
+        return fill()
+    except (MemoryError, ValueError) as error:  # of NumPy: too many bytes, too many axes
+        msg = f"{parameter.spelled} cannot be made up: {error}"
+        raise TileError(msg, code="T808", help="declare the sizes that a launch has, or leave them open") from None
+
+
 def size_of(text: str) -> tuple[str, int]:
     """The name and the number of ``NAME=N``.
 
@@ -145,7 +171,7 @@ def size_of(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
-def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
+def _values(args: argparse.Namespace, parameters: list[Parameter], chip: Chip) -> list[Any]:
     if args.size and (args.args is not None or args.npz is not None):
         raise TileError("--size is for arguments that are made up", code="T419", help="the files have their sizes: remove it")
     if args.args is not None:
@@ -163,7 +189,7 @@ def _values(args: argparse.Namespace, parameters: list[Parameter]) -> list[Any]:
             return [_typed(archive[key], parameter) for key, parameter in zip(keys, parameters, strict=True)]
     rng = np.random.default_rng(args.seed)
     sizes, used = dict(map(size_of, args.size)), set[str]()
-    values = [_made_up(parameter, rng, sizes, used) for parameter in parameters]
+    values = [_made_up(parameter, rng, sizes, used, chip) for parameter in parameters]
     for name in sizes.keys() - used:
         raise TileError(f"the kernel has no dimension or number {name}", code="T419", help=f"remove --size {name}")
     return values
@@ -203,7 +229,7 @@ def _typed(array: Array, parameter: Parameter) -> Any:
     return np.ascontiguousarray(array)
 
 
-def _made_up(parameter: Parameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str]) -> Any:
+def _made_up(parameter: Parameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str], chip: Chip) -> Any:
     def size(name: str) -> int:
         if name not in sizes:
             msg = f"{parameter.spelled} does not say what to make up"
@@ -214,4 +240,4 @@ def _made_up(parameter: Parameter, rng: np.random.Generator, sizes: dict[str, in
     if parameter.shape is None:
         return parameter.element.numpy.type(size(parameter.name))
     shape = [size(f"{parameter.name}_{axis}") if length < 0 else length for axis, length in enumerate(parameter.shape)]
-    return supply(parameter.element, shape, TensorSupplyType.Auto, rng)
+    return filled(parameter, shape, chip, lambda: supply(parameter.element, shape, TensorSupplyType.Auto, rng))

@@ -14,8 +14,10 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FileLineColLoc,
+    FloatAttr,
     IndexType,
     IntAttr,
+    IntegerAttr,
     IntegerType,
     LocationAttr,
     StringAttr,
@@ -62,6 +64,7 @@ _LEVEL2 = rf"<(?:[^<>-]|->|-(?!>)|{_LEVEL3})*>"
 _SHAPED = re.compile(rf"(?:memref|tensor|vector)<(?:[^<>-]|->|-(?!>)|{_LEVEL2})*>")
 _INTEGER = re.compile(r"[su]?i0*([0-9]+)$")
 _MOST_BITS = 16777215
+_MOST_INDEX = 2**63 - 1
 _DIGITS = 8
 _LOCATION_ALIAS = re.compile(r"^(#loc[0-9]*) = (loc\(.*\))[ \t]*$", re.MULTILINE)
 _SIMPLE_TYPES: dict[str, TypeAttribute] = {
@@ -182,6 +185,28 @@ class TextParser(Parser):
         made = super().parse_optional_type()
         if made is not None and self.pos >= match.end():
             self._types[match[0]] = made
+        return made
+
+    def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
+        token = self._parser_state.current_token
+        size = super().parse_shape_dimension(allow_dynamic)
+        if size > _MOST_INDEX:
+            self.raise_error("invalid memref or tensor dimension: it does not fit into 64 bits", token.span)
+        return size
+
+    def _parse_int_or_question(self, context_msg: str = "") -> Any:
+        token = self._parser_state.current_token
+        number = super()._parse_int_or_question(context_msg)
+        if isinstance(number, int) and not -_MOST_INDEX - 1 <= number <= _MOST_INDEX:
+            self.raise_error("invalid stride or offset: it does not fit into 64 bits", token.span)
+        return number
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr[Any] | FloatAttr[Any] | None:
+        token = self._parser_state.current_token
+        made = super().parse_optional_builtin_int_or_float_attr()
+        if isinstance(made, IntegerAttr) and isinstance(made.type, IndexType) and not (
+                -_MOST_INDEX - 1 <= made.value.data <= _MOST_INDEX):
+            self.raise_error("integer constant out of range for attribute", token.span)
         return made
 
     def parse_operation(self) -> Operation:

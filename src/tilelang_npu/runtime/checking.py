@@ -10,6 +10,7 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import launches
+from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Checker:
         key = id(kernel), tuple(values.items())
         if key not in self._known:
             blocks = kernel.blocks(call)
-            done = check(kernel.program, kernel.machine_arguments(call), blocks)
+            done = check(kernel.program, kernel.machine_arguments(call), blocks, most_ops=most_ops())
             findings = self.session.judge(done.hazards, kernel.program, kernel.name, kernel.prim_func)
             sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())
             self.looks.append(Look(kernel.name, kernel.chip.name, blocks, sizes, done, findings))

@@ -107,7 +107,11 @@ def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: in
             array = np.zeros(LOCK_BYTES, np.uint8)
             shape = (array.size,)
         elif parameter.role == "workspace":
-            array = np.full(max(workspace_bytes * blocks, 1), 0xFF, np.uint8)
+            try:
+                array = np.full(max(workspace_bytes * blocks, 1), 0xFF, np.uint8)
+            except MemoryError:
+                raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
+                                "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None
             shape = (array.size,)
         elif parameter.role == "grid":
             scalar = blocks if parameter.index == len(declared) - GRID else 1

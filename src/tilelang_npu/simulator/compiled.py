@@ -117,7 +117,7 @@ class CompiledFunction:
         where = f"in block {block}"
         if isinstance(error, ZeroDivisionError):
             return TileError(f"{name} divides by zero {where}", code="T509", location=location)
-        if not isinstance(error, (ValueError, TypeError, IndexError)):
+        if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
         found = _failed_view(linecache.getline(self.filename, number).strip(), frame)
         if found is not None:

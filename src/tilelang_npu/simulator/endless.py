@@ -22,6 +22,8 @@ PERIOD = 8
 """Iterations behind that in which the same state is looked for again."""
 LONG = 1 << 16
 """Iterations of a counted loop between two looks at how many ops there are."""
+IDLE = 4
+"""Iterations of counted loops per op that a core may issue: loops that issue none come to their end, too."""
 MOST_OPS = 8_000_000
 """Ops that a core may issue in one block: what is recorded of them takes about 100 bytes each."""
 
@@ -36,6 +38,8 @@ class Guard:
     def __init__(self, core: str, name: str) -> None:
         self.core, self.name = core, name
         self.most = MOST_OPS
+        self._events: object = None
+        self._ran = 0
 
     def label(self, sub: int) -> str:
         """``AIC``, ``AIV0`` or ``AIV1``."""
@@ -45,24 +49,40 @@ class Guard:
         """The iterations of a counted loop.
 
         Raises:
-            TileError: S306, at its start or behind 65 536 iterations, the core has issued too many ops.
+            TileError: S306, at its start or behind 65 536 iterations, the core has issued too many ops, or has gone through too
+                many iterations.
         """
+        if events is not self._events:  # of another block, or another core
+            self._events, self._ran = events, 0
         self.check(events, block, sub)
-        return self._in_parts(trips, events, block, sub) if trips[LONG:] else trips
+        if trips[LONG:]:
+            return self._in_parts(trips, events, block, sub)
+        self._ran += len(trips)
+        return trips
 
     def _in_parts(self, trips: range, events: Sequence[object], block: int, sub: int) -> Iterator[int]:
         while trips:
             yield from trips[:LONG]
+            self._ran += LONG
             self.check(events, block, sub)
             trips = trips[LONG:]
 
     def check(self, events: Sequence[object], block: int, sub: int) -> None:
-        """Raise S306 where a core has issued too many ops."""
+        """Raise S306 where a core has issued too many ops, or has gone through too many iterations."""
         if len(events) > self.most:
             raise TileError(
                 f"block {block}: {self.label(sub)} has issued {_spaced(len(events))} ops and is in this loop still",
                 code="S306", notes=(f"a core may issue {_spaced(self.most)} in a block, as each of them is kept",),
                 help="check the bound of the loop; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
+        if self._ran > IDLE * self.most:
+            raise self.too_long(self._ran, block, sub)
+
+    def too_long(self, iterations: int, block: int, sub: int) -> TileError:
+        """S306 for a core that issues no ops, or few."""
+        return TileError(
+            f"block {block}: {self.label(sub)} has gone through {_spaced(iterations)} iterations and is in this loop still",
+            code="S306", notes=(f"a core may go through {_spaced(IDLE * self.most)} in a block",),
+            help="check where the loop ends; if it is meant to be that long, TILELANG_NPU_MAX_OPS=N raises the limit")
 
     def watch(self, block: int, sub: int) -> Watch:
         """Somebody who looks at a ``while`` that starts."""
@@ -101,6 +121,20 @@ class Watch:
                 "an iteration changes nothing" if period == 1 else f"every {period} iterations all is as it was")
         elif self._count % LONG == 0:
             self._guard.check(events, self._block, self._sub)
+            self._check_count()
+
+    def passed(self) -> None:
+        """An iteration is over, of which nothing is known but that.
+
+        Raises:
+            TileError: S306, there were too many.
+        """
+        self._count += 1
+        self._check_count()
+
+    def _check_count(self) -> None:
+        if self._count > IDLE * self._guard.most:
+            raise self._guard.too_long(self._count, self._block, self._sub)
 
     def never(self) -> None:
         """The first iteration is over, and nothing in the loop writes what its condition reads.

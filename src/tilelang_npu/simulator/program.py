@@ -196,18 +196,18 @@ class Program:
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
+                _limit(self.stepwise, most_ops)
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores)
             else:
                 functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
-                for function in functions:
-                    function.guard.most = MOST_OPS if most_ops is None else most_ops
+                _limit(functions, most_ops)
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, functions)
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
     def trace(self, args: Sequence[Any], *, blocks: int, value: int | tuple[int, int] | None = None,
-              most: int | None = None) -> Recorded:
+              most: int | None = None, most_ops: int | None = None) -> Recorded:
         """What blocks would record, without values: nothing is computed and nothing written.
 
         Args:
@@ -216,6 +216,7 @@ class Program:
             value: what stands in for every number that is read from memory, or two numbers that do in turn; None takes it from
                 the arrays, 0 on chip.
             most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
+            most_ops: as for ``run``.
 
         Returns:
             the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
@@ -226,6 +227,7 @@ class Program:
         """
         self._check_blocks(blocks)
         bound = bind(self.entry, args, blocks, self.workspace)
+        _limit(self.traced, most_ops)
         for function in self.traced:
             function.witness.value = value
         lanes = [_Lane(self, index, sub, bound, blocks, self.traced, poison=0) for index, sub in self.lanes]
@@ -248,6 +250,10 @@ class Program:
     def _check_blocks(self, blocks: int) -> None:
         if not 0 < blocks <= MAX_BLOCKS:
             raise TileError(f"{blocks} blocks", code="T406", help=f"a launch has 1 to {MAX_BLOCKS}")
+        if not 0 <= self.workspace * blocks <= self.chip.hbm:
+            raise TileError(f"{self.workspace_from} asks for {self.workspace} bytes for each of {blocks} blocks; "
+                            f"{self.chip.name} has {self.chip.hbm}", code="T502",
+                            help="return the bytes of workspace that one block needs")
         if self.global_sync and blocks > self.cores:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
                             "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
@@ -367,7 +373,7 @@ class _Lane:
     def stepped(self, core: CoreId, expansion: Parts, left: LeftSet, stores: Stores | None) -> Stepped:
         """The core with its ops in a schedule's hands."""
         self.start()
-        return Stepped(core, self.run(core.block, None, None, None, None), expansion,
+        return Stepped(core, self.run(core.block, [], None, None, None), expansion,
                        lambda error: self.explained(error, core.block), left, stores)
 
     def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
@@ -381,6 +387,12 @@ class _Lane:
             if told is error:
                 raise
             raise told from None
+
+
+def _limit(functions: Sequence[CompiledFunction], most_ops: int | None) -> None:
+    """Set how many ops a core may issue in a block."""
+    for function in functions:
+        function.guard.most = MOST_OPS if most_ops is None else most_ops
 
 
 def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) -> BlockRun:

@@ -58,7 +58,7 @@ class Checked:
     launch: Launch | None = None
 
 
-def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
+def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int | None = None) -> Checked:
     """Check one launch.
 
     Args:
@@ -66,6 +66,7 @@ def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
         args: the user's arguments in order; of arrays the shapes count, and the contents only where the kernel reads a single
             number from them.
         blocks: number of blocks.
+        most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
 
     Raises:
         TileError: T401 to T406, wrong arguments; T501, an op that the machine does not have.
@@ -84,7 +85,8 @@ def check(program: Program, args: Sequence[Any], blocks: int) -> Checked:
         if value is not None:
             tried.append(value)
         try:
-            recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN)
+            recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN,
+                                     most_ops=most_ops)
             kinds = {run.streams for run in recorded.blocks}
             if kinds <= seen:  # the same ops: only places in tensors differ
                 continue

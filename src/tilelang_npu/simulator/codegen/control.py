@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter, Value, bounds, effect, pure, unsupported
-from tilelang_npu.simulator.codegen.scalars import is_truth
+from tilelang_npu.simulator.codegen.scalars import CARRIED, is_truth, kept
 from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
 from tilelang_npu.simulator.codegen.views import Choice, Local, View
 from tilelang_npu.simulator.work import CrossSet, CrossWait
@@ -33,6 +33,9 @@ class Carried:
 
     def assignment(self, ssa: SSAValue) -> str:
         """The expression that the variable takes its value from."""
+        if isinstance(self.kind, IndexType):  # a word again, however often it goes round
+            number = self.em.integer(ssa)
+            return self.em.name_of(kept(self.em, number, self.kind, CARRIED))
         if not isinstance(self.kind, MemRefType):
             return self.em.expression(ssa).text
         buffer = self.em.buffer(ssa)
@@ -52,7 +55,9 @@ class Carried:
             assert self.shape is not None
             offset = self.em.atom(self.name, scope, 0)
             return View(self.shape.base, self.shape.element, offset, offset, self.shape.sizes, self.shape.strides)
-        if isinstance(self.kind, (IndexType, IntegerType)) and not is_truth(self.kind):
+        if isinstance(self.kind, IndexType):
+            return self.em.atom(self.name, scope, -CARRIED, CARRIED)
+        if isinstance(self.kind, IntegerType) and not is_truth(self.kind):
             return self.em.atom(self.name, scope, *bounds(self.kind))
         return Expr(self.name, scope)
 
@@ -102,7 +107,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
-    if not (em.stepwise or (low.known and high.known and step.known and high.const - low.const <= FEW * step.const)):
+    if not (low.known and high.known and step.known and high.const - low.const <= FEW * step.const):
         trips = f"guard.counted({trips}, ev, bid, sid)"
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
@@ -169,8 +174,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     watch = em.fresh("watch")
     em.flush()
     outer = em.scope
-    if not em.stepwise:
-        outer.line(f"{watch} = guard.watch(bid, sid)")
+    outer.line(f"{watch} = guard.watch(bid, sid)")
     outer.line("while True:", op)
     scope = em.enter("branch")
     header = outer.lines.pop()
@@ -191,7 +195,9 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     _assign(em, carried, _terminator(after).operands, op)
     em.depth -= 1
     em.flush()
-    if not em.stepwise:
+    if em.stepwise:  # ops that come later may end it
+        em.line(f"{watch}.passed()", op)
+    else:
         # numbers steer the loop; of the memories count those that it takes numbers from
         memories = sorted((em.written & em.loaded) - storage) if em.computes else []
         variables = [*(one.name for one in carried), *sorted(em.written & storage)]

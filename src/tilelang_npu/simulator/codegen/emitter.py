@@ -34,6 +34,8 @@ IGNORED = frozenset({
     "memref.assume_alignment", "scf.yield", "scf.condition", "func.return"})
 """Ops that change neither values nor times here."""
 MAX_BLOCKS = 65535
+WORD = 1 << 63
+"""Beyond the least and the greatest number that comes from outside, of any type."""
 """Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
 
 
@@ -316,7 +318,7 @@ class Emitter:
                     sizes.append(Int(size))
                 else:
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
-                    sizes.append(self.atom(f"{name}_{axis}", self.launch, 0))
+                    sizes.append(self.atom(f"{name}_{axis}", self.launch, 0, WORD))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
             return View(Base("gm", index, name, known, ssa.name_hint or ""), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
@@ -324,7 +326,7 @@ class Emitter:
             self.launch.line(f"{name} = scalars[{index}]")
             if isinstance(kind, IntegerType) and kind.width.data == 1:
                 return Expr(name, self.launch)
-            low, high = bounds(kind)
+            low, high = bounds(kind) if isinstance(kind, IntegerType) else (-WORD, WORD)
             return self.atom(name, self.launch, low, high)
         self.launch.line(f"{name} = scalars[{index}]")
         return Expr(name, self.launch)
@@ -351,12 +353,9 @@ class Emitter:
             return b.scaled(a.const)
         if b.known:
             return a.scaled(b.const)
-        low, high = None, None
-        if a.low is not None and a.high is not None and b.low is not None and b.high is not None:
-            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-            low, high = min(corners), max(corners)
-        elif a.at_least(0) and b.at_least(0):
-            low = 0
+        first, second = ((-WORD if one.low is None else one.low, WORD if one.high is None else one.high) for one in (a, b))
+        corners = [x * y for x in first for y in second]
+        low, high = min(corners), max(corners)
         scope = deeper(self.scope_of(a), self.scope_of(b))
         return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, low, high)
 
@@ -490,8 +489,10 @@ class Emitter:
             raise unsupported(op, "it chooses among memrefs that differ in more than their address")
         offset: Slot | None
         if first.base.memory == "gm":
-            self._gm.append(self.offset_of(operand.buffer))
+            self._gm.append(self._place_of(operand.buffer))
             offset = None
+        elif not (first.offset.at_least(0) and first.offset.at_most(first.base.size or 0)):
+            offset = Fact(facts.setdefault(self._place_of(operand.buffer), len(facts)))
         elif isinstance(operand.buffer, Choice):
             offset = Fact(facts.setdefault(self.offset_of(operand.buffer), len(facts)))
         else:
@@ -501,6 +502,12 @@ class Emitter:
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
             label=first.base.label)
+
+    def _place_of(self, buffer: Buffer) -> str:
+        """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""
+        place, sizes = self.offset_of(buffer), alternatives(buffer)[0].sizes
+        empty = [self.name_of(size) for size in sizes if not size.at_least(1)]
+        return self.define(f"{place} if {' and '.join(empty)} else 0", self.scope_of(buffer)) if empty else place
 
     def offset_of(self, buffer: Buffer) -> str:
         """The byte offset of a memref as a name or literal."""

@@ -171,6 +171,8 @@ def _dim(em: Emitter, op: memref.DimOp) -> Value:
         buffer = buffer.true
     if not axis.known:
         raise unsupported(op, "the axis is not a constant")
+    if not 0 <= axis.const < buffer.rank:
+        raise unsupported(op, f"axis {axis.const} of a memref of {buffer.rank}")
     return buffer.sizes[axis.const]
 
 
@@ -208,6 +210,10 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
     return made
 
 
+MOST_SCALARS = 1 << 16
+"""Elements of scalar storage; that of a core is some kilobytes."""
+
+
 @effect("memref.alloc", "memref.alloca")
 def _alloc(em: Emitter, op: Operation) -> None:
     kind = _type(op)
@@ -221,6 +227,8 @@ def _alloc(em: Emitter, op: Operation) -> None:
     count = 1
     for size in kind.get_shape():
         count *= size
+    if count > MOST_SCALARS:
+        raise unsupported(op, f"scalar storage of {count} elements", f"a core has room for some {MOST_SCALARS}")
     name = em.fresh("s")
     truth = is_truth(kind.element_type)
     zero = "False" if truth else "0" if isinstance(kind.element_type, IntegerType) else "0.0"

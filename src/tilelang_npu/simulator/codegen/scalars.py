@@ -11,6 +11,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation
 
+from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.emitter import Emitter, Value, bounds, op_name, pure, unsupported
 from tilelang_npu.simulator.codegen.scope import Expr, Int, deeper
 from tilelang_npu.simulator.codegen.views import Choice, View
@@ -25,6 +26,21 @@ def fitted(em: Emitter, value: Int, kind: Attribute) -> Int:
         return Int((value.const - low) % (high - low + 1) + low)
     text = f"(({em.spelled(value)}) + {-low} & {high - low}) - {-low}"
     return em.named(text, em.scope_of(value), low, high)
+
+
+INDEX_BITS = 64
+"""Bits of ``index`` on the scalar unit."""
+_LARGE = 1 << 255
+"""Products of the index type are exact up to here; beyond it they are what the scalar unit keeps of them."""
+CARRIED = 1 << 64
+"""The same of what an iteration hands to the next: a sum may grow by a step each time, a product may not."""
+
+
+def kept(em: Emitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
+    """``value`` as an integer of that type; of the index type only where it may be beyond ``most``."""
+    if not isinstance(kind, IndexType) or (value.at_least(-most) and value.at_most(most)):
+        return fitted(em, value, kind)
+    return fitted(em, value, IntegerType(INDEX_BITS))
 
 
 def grouped(em: Emitter, value: Int) -> str:
@@ -57,7 +73,7 @@ def _sub(em: Emitter, op: Operation) -> Value:
 @pure("arith.muli")
 def _mul(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
-    return fitted(em, em.multiplied(a, b), op.results[0].type)
+    return kept(em, em.multiplied(a, b), op.results[0].type)
 
 
 def truncated_quotient(a: int, b: int) -> int:
@@ -197,29 +213,54 @@ def _negated(em: Emitter, value: Expr) -> Expr:
     return truth(em, f"not {value.text}", value)
 
 
+def counted(count: int, width: int) -> int:
+    """The number of places of a shift.
+
+    Raises:
+        TileError: T509, there are not so many bits.
+    """
+    if 0 <= count < width:
+        return count
+    raise TileError(f"a shift of {width} bits by {count} has no value", code="T509",
+                    help=f"shift by 0 to {width - 1}, or select 0 where it is more")
+
+
+def _places(em: Emitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
+    """By how much is shifted: the number, the text that makes sure of it, and whether it needs no looking at."""
+    width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
+    if count.known:
+        counted(count.const, width)
+    sure = count.at_least(0) and count.at_most(width - 1)
+    return count, em.name_of(count) if sure else f"{em.constant(counted, 'counted')}({em.name_of(count)}, {width})", sure
+
+
 @pure("arith.shli")
 def _shift_left(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
+    b, places, sure = _places(em, b, kind)
     if b.known:
-        return fitted(em, a.scaled(1 << b.const), kind)
+        return kept(em, a.scaled(1 << b.const), kind)
     low = 0 if a.at_least(0) else None
-    shifted = em.named(f"{grouped(em, a)} << {em.name_of(b)}", deeper(em.scope_of(a), em.scope_of(b)), low)
-    return fitted(em, shifted, kind)
+    high = a.high << INDEX_BITS if a.high is not None and a.high >= 0 else None
+    scope = deeper(em.scope_of(a), em.scope_of(b))
+    return kept(em, em.named(f"{grouped(em, a)} << {places}", scope, low, high, safe=sure), kind)
 
 
 @pure("arith.shrsi", "arith.shrui")
 def _shift_right(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
+    kind = op.results[0].type
+    b, places, sure = _places(em, b, kind)
     if op_name(op) == "arith.shrui":
-        a = unsigned(em, a, op.results[0].type)
+        a = unsigned(em, a, kind)
     low, high = a.low, a.high
     if b.known and low is not None and high is not None:
         low, high = low >> b.const, high >> b.const
     elif low is not None and high is not None:
         low, high = min(low, 0), max(high, 0)
-    shifted = em.named(f"{grouped(em, a)} >> {em.name_of(b)}", deeper(em.scope_of(a), em.scope_of(b)), low, high)
-    return fitted(em, shifted, op.results[0].type)
+    scope = deeper(em.scope_of(a), em.scope_of(b))
+    return fitted(em, em.named(f"{grouped(em, a)} >> {places}", scope, low, high, safe=sure), kind)
 
 
 _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")

@@ -11,11 +11,13 @@ import ast
 import builtins
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
 from tilelang_npu.simulator.codegen.scope import Int, Line
 from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.target import Chip
 
 
 class StepwiseEmitter(Emitter):
@@ -24,6 +26,10 @@ class StepwiseEmitter(Emitter):
     stepwise = True
     _pending: tuple[str, Sequence[Operand]] | None = None
     _body: list[str]
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        super().__init__(function, core, chip, parallel)
+        self.scope.line("if False: yield")  # a core without ops is a generator, too
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
