@@ -61,6 +61,8 @@ def _refused(text: str) -> TileError:
      "wait_pipe"),
     ("func.func @f(%a: tensor<4xf32>) {\n  %0 = hivm.hir.vexp ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>)"
      " -> tensor<4xf16>\n  return\n}", "T602", 2, 3, "expected type of operand #1"),
+    ("func.func @f() {\n  tile.parallel [9223372036854775808] {\n  ^bb0(%i: index):\n  }\n  return\n}", "T602", 2, 3,
+     "The number of dynamic positions passed as values (0) does not match"),
     ("func.func @f() {\n  %0 = arith.constant 1 : i32\n}", "T602", 2, 3, "block with no terminator"),
     ("func.func @f() {\n  annotation.mark %0 : i1\n  %0 = arith.constant true\n  return\n}", "T602", 2, 3,
      "operand #0 does not dominate this use"),

@@ -133,6 +133,12 @@ def test_a_core_without_ops_runs_in_any_order() -> None:
         program.run([np.zeros(64, np.float32)], blocks=2, schedule=schedule)
 
 
+@pytest.mark.parametrize("address", [-32, -(2**63), 2**62])
+def test_an_address_that_no_memory_has(address: int) -> None:
+    with pytest.raises(TileError, match=rf"T502.*bytes {address}\.\.{address + 255} do not lie in UB"):
+        kernel(f"{texts.tile('x', address, '64', 'f32')}\n    hivm.hir.vabs ins(%x : {UB}) outs(%x : {UB})")
+
+
 @pytest.mark.parametrize(("body", "said"), [
     (f"    %s = memref.alloca() : memref<{2**40}xi32>", f"scalar storage of {2**40} elements"),
     (f"    %far = arith.constant {FAR} : index\n    %c0 = arith.constant 0 : index\n    %n = memref.dim %A, %far : {GM}\n"

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list
+from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list, verify_dynamic_index_list
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -127,6 +127,7 @@ class ParallelOp(IRDLOperation):
         if len(self.body.block.args) != len(self.static_extents.get_values()):
             msg = "one body argument per extent"
             raise VerifyException(msg)
+        verify_dynamic_index_list(self.static_extents.get_values(), self.extents, DYNAMIC_INDEX, " in the extents")
 
 
 @irdl_op_definition

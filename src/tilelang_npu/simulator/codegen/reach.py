@@ -43,9 +43,10 @@ def checked(em: Emitter, view: View, element: np.dtype[Any] | None) -> bool:
         return False
     first, end = view.limit or (0, base.size)
     if view.static and view.shape is not None and 0 not in view.shape and (
-            view.offset.const < first or reach.const > min(end, base.size)):
-        whole, room = (spoken(base), base.size) if reach.const > base.size else (base.label or "its buffer", end - first)
-        shift = 0 if reach.const > base.size else first
+            view.offset.const < max(first, 0) or reach.const > min(end, base.size)):
+        beyond = view.offset.const < 0 or reach.const > base.size
+        whole, room = (spoken(base), base.size) if beyond else (base.label or "its buffer", end - first)
+        shift = 0 if beyond else first
         raise TileError(
             f"bytes {view.offset.const - shift}..{reach.const - shift - 1} do not lie in {whole}, which has {room} bytes",
             code="T502", location=location_of(em.owner_now()),
