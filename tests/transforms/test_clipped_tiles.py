@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,26 @@ def test_rows_that_a_tensor_does_not_have_are_zero(dtype: str) -> None:
     y = tilelang.compile(factory(), out_idx=[-1], target="npuir")(x)
     np.testing.assert_array_equal(y[:ROWS], x)
     np.testing.assert_array_equal(y[ROWS:], 0)
+
+
+def test_a_tile_wholly_beyond_its_tensor_lies_at_its_start() -> None:
+    """MLIR refuses a view whose constant place is outside, also one without elements."""
+    def factory() -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((TILE, COLUMNS), "float32"), Y: T.Tensor((3 * TILE, COLUMNS), "float32")):
+            with T.Kernel(1, is_npu=True) as (block, _):
+                x = T.alloc_shared((TILE, COLUMNS), "float32")
+                for part in T.unroll(3):
+                    T.copy(X[part * TILE, 0], x)
+                    T.copy(x, Y[part * TILE, 0])
+
+        return main
+
+    x = np.random.default_rng(0).standard_normal((TILE, COLUMNS)).astype(np.float32)
+    kernel = tilelang.compile(factory(), out_idx=[-1], target="npuir")
+    y = kernel(x)
+    np.testing.assert_array_equal(y[:TILE], x)
+    np.testing.assert_array_equal(y[TILE:], 0)
+    starts = re.findall(r"memref\.subview %X\[(\d+), \d+\] \[(\d+), ", kernel.mlir("hivm-auto"))
+    assert [start for start, _ in starts] == ["0"] * len(starts)
+    assert ("0", "0") in starts

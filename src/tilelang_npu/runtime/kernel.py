@@ -215,7 +215,8 @@ class JITKernel:
                          for parameter in self.params], {})
         if not self.program.data_free:
             return None
-        return Launch(self.program.trace(self.machine_arguments(call), blocks=self.blocks(call), most_ops=environment.most_ops()))
+        return Launch(self.program.trace(self.machine_arguments(call), blocks=self.blocks(call),
+                                         most_ops=environment.most_ops()))
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""

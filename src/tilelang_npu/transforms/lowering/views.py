@@ -8,6 +8,7 @@ fractals.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref, scf
@@ -137,14 +138,15 @@ def _subview(emit: Emitter, view: View, kept: list[int]) -> SSAValue:
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
     strides = list(source.type.get_strides() or [None] * len(view.sizes))
+    offsets = [0 if size == 0 else offset for offset, size in zip(view.offsets, view.sizes, strict=True)]  # nothing is anywhere
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in view.sizes]
-    layout = StridedLayoutAttr([strides[axis] for axis in kept], _static_offset(source.type, strides, view.offsets))
+    layout = StridedLayoutAttr([strides[axis] for axis in kept], _static_offset(source.type, strides, offsets))
     kind = MemRefType(source.type.element_type, [shape[axis] for axis in kept], layout, source.type.memory_space)
-    made = memref.SubviewOp.get(source, list(view.offsets), list(view.sizes), [1] * len(view.sizes), kind)
+    made = memref.SubviewOp.get(source, offsets, list(view.sizes), [1] * len(view.sizes), kind)
     return emit.insert(made).result
 
 
-def _static_offset(kind: MemRefType[Attribute], strides: list[int | None], offsets: tuple[Value, ...]) -> int | None:
+def _static_offset(kind: MemRefType[Attribute], strides: list[int | None], offsets: Sequence[Value]) -> int | None:
     total: int | None = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
     for offset, stride in zip(offsets, strides, strict=True):
         if total is None or (offset != 0 and not (isinstance(offset, int) and stride is not None)):
