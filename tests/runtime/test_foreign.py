@@ -104,3 +104,12 @@ def test_a_product_on_tensors() -> None:
     right = a.astype(np.float32) @ b.astype(np.float32).T
     np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(d, np.maximum(right, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_a_batch_of_products_on_tensors() -> None:
+    a, b = normal(3, 32, 48, dtype=np.float16), normal(3, 64, 48, dtype=np.float16)
+    c, d = np.zeros((2, 3, 32, 64), np.float32)
+    assert run("batch_of_products", a, b, c, d).hazards == []
+    right = a.astype(np.float32) @ b.astype(np.float32).swapaxes(1, 2)
+    np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(d, np.maximum(right, 0), rtol=1e-5, atol=1e-5)

@@ -38,7 +38,7 @@ _RESHAPES: dict[type[Operation], type[Operation]] = {
 
 def _defines(op: StructuredOp) -> bool:
     """Whether an op surely writes each element of its destination, and reads none of it."""
-    if isinstance(op, hivm.MmadL1Op):
+    if isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
         init = op.init_condition.owner
         return isinstance(init, arith.ConstantOp) and isinstance(init.value, IntegerAttr) and init.value.value.data != 0
     return isinstance(op, (hivm.ElementwiseOp, hivm.VBrcOp, hivm.VReduceOp, hivm.VTransposeOp, hivm.VArangeOp, hivm.CopyOp))

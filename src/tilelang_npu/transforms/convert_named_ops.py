@@ -49,6 +49,7 @@ _REDUCE = {"arith.addf": ("sum", "vadd"), "arith.addi": ("sum", "vadd"), "arith.
            "arith.minsi": ("min", "vmin"), "arith.andi": ("andi", "vand"), "arith.ori": ("ori", "vor"),
            "arith.xori": ("xori", "vxor")}
 _PRODUCTS = {"matmul": (False, False), "matmul_transpose_a": (True, False), "matmul_transpose_b": (False, True)}
+_PRODUCTS |= {f"batch_{name}": turned for name, turned in _PRODUCTS.items()}
 _YIELD: Any = next(op for op in linalg.Linalg.operations if op.name == "linalg.yield")
 
 
@@ -143,12 +144,13 @@ class _Converter:
             raise refuse(op, f"{op.name} on buffers, or of open sizes", "T501", help="write hivm.hir.mmadL1")
         if not _starts_from_zero(outs[0]):
             raise refuse(op, f"{op.name} adds to a tensor that is not zero", "T501", help="add to it in an op behind")
-        m, k = _shape(a)[::-1] if turned_a else _shape(a)
-        n = _shape(b)[0 if turned_b else 1]
+        m, k = _shape(a)[-2:][::-1] if turned_a else _shape(a)[-2:]
+        n = _shape(b)[-2 if turned_b else -1]
         room = tensor.EmptyOp([], outs[0].type)
         start = arith.ConstantOp(IntegerAttr(1, 1))
         sizes = [arith.ConstantOp(IntegerAttr(size, IndexType())) for size in (m, k, n)]
-        made = hivm.MmadL1Op(a, b, room.results[0], start.result, *(size.result for size in sizes), a_transpose=turned_a,
+        unit = hivm.MmadL1Op if len(_shape(a)) == 2 else hivm.BatchMmadL1Op
+        made = unit(a, b, room.results[0], start.result, *(size.result for size in sizes), a_transpose=turned_a,
                              b_transpose=turned_b)
         return [room, start, *sizes, made]
 

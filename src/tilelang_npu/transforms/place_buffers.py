@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, MemRefType, ModuleOp, StridedLayoutAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -70,7 +70,7 @@ class _Placer:
         for op in list(self.function.walk()):
             if isinstance(op, memref.CopyOp):
                 self._move(op)
-            elif isinstance(op, hivm.MmadL1Op):
+            elif isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
                 self._feed(op)
             elif isinstance(op, StructuredOp) and "V" in op.pipes():
                 self._stage(op)
@@ -93,7 +93,10 @@ class _Placer:
         elif spaces == ("gm", "cbuf"):
             made = _to_l1(source, target)
         elif spaces == ("cc", "gm"):
-            made = hivm.FixpipeOp(source, target, dma_mode="nz2nd")
+            for part in _drained(source, target):
+                self._before(op, part)
+            Rewriter.erase_op(op)
+            return
         elif spaces == ("gm", "gm"):
             room = self._room(op, source)
             self._before(op, hivm.LoadOp(source, room))
@@ -131,7 +134,7 @@ class _Placer:
                 behind.location = op.location
                 Rewriter().insert_op(behind, InsertPoint.after(op))
 
-    def _feed(self, op: hivm.MmadL1Op) -> None:
+    def _feed(self, op: hivm.MmadL1Op | hivm.BatchMmadL1Op) -> None:
         """The matrix unit reads L1."""
         for index, operand in enumerate((op.a, op.b)):
             if hivm.space_of(operand.type) != "gm":
@@ -151,7 +154,8 @@ class _Placer:
         assert isinstance(kind, MemRefType)
         made = memref_ext.AllocWorkspaceOp(MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("gm")))
         self._before(op, made)
-        self._before(op, hivm.FixpipeOp(source, made.results[0], dma_mode="nz2nd"))
+        for part in _drained(source, made.results[0]):
+            self._before(op, part)
         return made.results[0]
 
     def _room(self, op: Operation, like: SSAValue) -> SSAValue:
@@ -167,6 +171,32 @@ class _Placer:
     def _before(op: Operation, made: Operation) -> None:
         made.location = op.location
         Rewriter().insert_op(made, InsertPoint.before(op))
+
+
+def _drained(source: SSAValue, target: SSAValue) -> list[Operation]:
+    """L0C to global memory: FIX takes one matrix at a time, of a batch each in turn."""
+    kind = source.type
+    assert isinstance(kind, MemRefType)
+    if kind.get_num_dims() != 3:
+        return [hivm.FixpipeOp(source, target, dma_mode="nz2nd")]
+    made: list[Operation] = []
+    for number in range(kind.get_shape()[0]):
+        parts = [_matrix(value, number) for value in (source, target)]
+        made += [*parts, hivm.FixpipeOp(*(part.result for part in parts), dma_mode="nz2nd")]
+    return made
+
+
+def _matrix(batch: SSAValue, number: int) -> memref.SubviewOp:
+    """One matrix of a batch."""
+    kind = batch.type
+    assert isinstance(kind, MemRefType)
+    shape, strides = list(kind.get_shape()), list(kind.get_strides() or [None] * 3)
+    start = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
+    first = strides[0]
+    offset = None if start is None or first is None else start + number * first
+    layout = StridedLayoutAttr(strides[1:], offset)
+    made = MemRefType(kind.element_type, shape[1:], layout, kind.memory_space)
+    return memref.SubviewOp.get(batch, [number, 0, 0], [1, *shape[1:]], [1, 1, 1], made)
 
 
 def _to_l1(source: SSAValue, target: SSAValue) -> Operation:

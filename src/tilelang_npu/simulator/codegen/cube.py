@@ -1,8 +1,10 @@
-"""mmadL1: the matrix product with its loads from L1 and its events; and its parts where the author writes them."""
+"""mmadL1 and batchMmadL1: products with their loads from L1 and their events; and their parts where the author writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tilelang_npu.dialects.text import location_of
@@ -11,7 +13,7 @@ from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import pair, panels, path
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import Buffer, alternatives
+from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.events import Slot
 from tilelang_npu.simulator.work import Mmad, Multiply, Transfer
 
@@ -46,7 +48,48 @@ def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) ->
 
 @effect("hivm.hir.mmadL1")
 def _mmad(em: Emitter, op: Any) -> None:
-    a, b, c = em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)
+    bias = None if op.per_channel_bias is None else em.buffer(op.per_channel_bias)
+    given = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
+    _product(em, op, (em.buffer(op.a), em.buffer(op.b), em.buffer(op.c), bias), given)
+
+
+@effect("hivm.hir.batchMmadL1")
+def _batch(em: Emitter, op: Any) -> None:
+    """One product after the other: the first waits for the operands, the last frees them, and each takes its turn of L0."""
+    whole = [em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)]
+    shapes = [alternatives(buffer)[0].shape for buffer in whole]
+    if any(shape is None or len(shape) != 3 for shape in shapes):
+        raise unsupported(op, "its operands are not batches of matrices of known size")
+    if len({shape[0] for shape in shapes if shape}) != 1:
+        raise TileError(f"batchMmadL1 multiplies batches of {', '.join(str(shape[0]) for shape in shapes if shape)} matrices",
+                        code="T507", location=location_of(op), help="give all three the same first axis")
+    if op.per_channel_bias is not None:
+        raise unsupported(op, "whether its bias is one for all matrices is not stated", "add it in an op behind")
+    sync = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
+    count = shapes[0][0] if shapes[0] else 0
+    for number in range(count):
+        given = [*([_NONE] * 2 if number else sync[:2]), *(sync[2:4] if number == count - 1 else [_NONE] * 2),
+                 sync[4].scaled(count) + number if sync[4].at_least(0) else sync[4], *sync[5:]]
+        a, b, c = (mapped(buffer, partial(_matrix, number)) for buffer in whole)
+        _product(em, op, (a, b, c, None), given)
+
+
+def _matrix(number: int, batch: View) -> View:
+    """One matrix of a batch."""
+    start = batch.offset + batch.strides[0].scaled(number)
+    return replace(batch, offset=start, sizes=batch.sizes[1:], strides=batch.strides[1:])
+
+
+def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None], given: list[Int]) -> None:
+    """One matrix product.
+
+    Args:
+        em: the emitter.
+        op: mmadL1, or batchMmadL1.
+        buffers: of a, b, c and the bias.
+        given: its seven events and counters, -1 for none.
+    """
+    a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
     a_turned, b_turned = op.a_transpose is not None, op.b_transpose is not None
@@ -57,7 +100,6 @@ def _mmad(em: Emitter, op: Any) -> None:
     wide = op.enable_HF32 is not None
     exact = c.element == "int32"
     unit_flag = op.unit_flag_mode is not None
-    bias = None if op.per_channel_bias is None else em.buffer(op.per_channel_bias)
     init = em.expression(op.init_condition)
     clears = init.value is not None and bool(init.value)
     operands = [Operand(a, reads=True, writes=False, pipe="MTE1", name="a"),
@@ -65,8 +107,6 @@ def _mmad(em: Emitter, op: Any) -> None:
                 Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
     if bias is not None:
         operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias"))
-    given = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
-
     if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
         given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), 0, 1)
 

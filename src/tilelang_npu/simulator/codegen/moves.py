@@ -208,6 +208,8 @@ def _fixpipe(em: Emitter, op: Any) -> None:
     if quant == "NO_QUANT" and target.element != source.element:
         raise TileError(f"fixpipe without pre_quant does not convert {source.element.mlir} to {target.element.mlir}",
                         code="T506", location=location_of(op), help="give pre_quant, for f16 F322F16")
+    if any(view.rank not in (2, 4) for view in alternatives(source)):
+        raise unsupported(op, "what it takes from L0C is no matrix", "take each matrix of a batch by an op of its own")
     rows = op.dma_mode.data == "nz2nd"
     if op.dma_mode.data == "nz2dn":
         raise unsupported(op, "dma_mode nz2dn")
