@@ -103,7 +103,8 @@ def named(outcome: Outcome, name: str, file: str) -> JITKernel:
         return factory.compile(found)
     if isinstance(found, factory.Factory):
         msg = f"{name} in {file} is a factory; which sizes to compile it for is not known"
-        raise TileError(msg, code="T803", help=f"bind its result at the top level, such as kernel = {name}(...), and name that")
+        call = name if found.eager is None else f"{name}.compile"
+        raise TileError(msg, code="T803", help=f"bind its kernel at the top level, such as kernel = {call}(...), and name that")
     kernels = [key for key, value in outcome.names.items() if isinstance(value, (JITKernel, PrimFunc))]
     near = get_close_matches(name, kernels, n=1)
     msg = f"{file} has no kernel {name!r} at its top level"
