@@ -146,7 +146,8 @@ def test_an_argument_that_is_written(dtype: str) -> None:
     np.testing.assert_array_equal(x, (np.arange(100) + 3).astype(dtype))
 
 
-def test_tuned() -> None:
+def test_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # tuning writes its log there
     tuned = tilelang.autotune(configs=[{"block": 16}, {"block": 64}])(product)
     a, b = normal(128, 128), normal(128, 128)
     c = tuned(a, b)
