@@ -150,6 +150,31 @@ def gathered(M: int, N: int) -> Any:
     return gathered
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def roundabout(M: int, N: int, K: int) -> Any:
+    """relu(A @ B) with more copies, clears and loads than it takes."""
+
+    @T.prim_func
+    def roundabout(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            staged = T.alloc_shared((32, K), "float16")
+            a = T.alloc_shared((32, K), "float16")
+            b = T.alloc_shared((K, N), "float16")
+            c = T.alloc_fragment((32, N), "float32")
+            out = T.alloc_shared((32, N), "float16")
+            for i in T.Pipelined(T.ceildiv(M, 32), num_stages=2):
+                T.clear(staged)
+                T.copy(A[i * 32, 0], staged)
+                T.copy(staged, a)
+                T.copy(B, b)
+                T.gemm(a, b, c, initC=True)
+                for j, k in T.Parallel(32, N):
+                    out[j, k] = T.max(c[j, k], 0.0)
+                T.copy(out, C[i * 32, 0])
+
+    return roundabout
+
+
 @tilelang.jit(out_idx=[-1], workspace_idx=[2, 3], target="ascendc", pass_configs=DEVELOPER)
 def back_and_forth(M: int, N: int) -> Any:
     """Each core in a loop of its own, through tensors of scratch, there and back."""
@@ -211,6 +236,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "damped": (lambda: damped(32, 48, 96), (_small(32, 96), _small(96, 48))),
     "points": (lambda: points(40, 64), (_small(40, 64, dtype=np.float32), _small(40, 64, dtype=ml_dtypes.bfloat16))),
     "gathered": (lambda: gathered(16, 32), (_small(16, 32), _small(64, 32), np.arange(64, dtype=np.int32)[::-1].copy())),
+    "roundabout": (lambda: roundabout(70, 48, 32), (_small(70, 32), _small(32, 48))),
     "back_and_forth": (lambda: back_and_forth(16, 32), (_small(16, 32), _small(32, 32))),
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
 }

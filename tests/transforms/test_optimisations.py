@@ -66,6 +66,73 @@ def attention() -> tuple[Any, Arrays]:
     return main, [q * np.float16(0.1), k * np.float16(0.1), np.zeros((64, 64), np.float32)]
 
 
+def rectified() -> tuple[Any, Arrays]:
+    """A product that goes to GM by way of a buffer of another type."""
+    @T.prim_func
+    def main(A: T.Tensor((70, 64), "float16"), B: T.Tensor((64, 72), "float16"), C: T.Tensor((70, 72), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((80, 64), "float16")
+            b = T.alloc_shared((64, 80), "float16")
+            c = T.alloc_fragment((80, 80), "float32")
+            out = T.alloc_shared((80, 80), "float16")
+            T.copy(A[0, 0], a)
+            T.copy(B[0, 0], b)
+            T.gemm(a, b, c, initC=True)
+            for i, j in T.Parallel(80, 80):
+                out[i, j] = T.max(c[i, j], 0.0)
+            T.copy(out, C[0, 0])
+
+    return main, [*drawn((70, 64), (64, 72)), np.zeros((70, 72), np.float16)]
+
+
+def weighted() -> tuple[Any, Arrays]:
+    """Rows by a weight that is loaded anew for each of them."""
+    @T.prim_func
+    def main(X: T.Tensor((70, 200), "float32"), W: T.Tensor((2, 200), "float32"), Y: T.Tensor((70, 200), "float32")):
+        with T.Kernel(2, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 200), "float32")
+            w = T.alloc_shared((1, 200), "float32")
+            for i in T.Pipelined(5, num_stages=2):
+                T.copy(W[cid, 0], w)
+                T.copy(X[(cid * 5 + i) * 8, 0], x)
+                T.vmul(x, w, x)
+                T.copy(x, Y[(cid * 5 + i) * 8, 0])
+
+    return main, drawn((70, 200), (2, 200), (70, 200), dtype="float32")
+
+
+def cleared_and_loaded() -> tuple[Any, Arrays]:
+    """A tile that is cleared before it is loaded."""
+    @T.prim_func
+    def main(X: T.Tensor((40, 250), "float32"), Y: T.Tensor((40, 250), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((40, 250), "float32")
+            T.clear(x)
+            T.copy(X, x)
+            T.vexp(x, x)
+            T.copy(x, Y)
+
+    return main, drawn((40, 250), (40, 250), dtype="float32")
+
+
+def passed_on() -> tuple[Any, Arrays]:
+    """The way by a shared buffer and a fragment that kernels for GPUs take."""
+    @T.prim_func
+    def main(X: T.Tensor((100, 250), "float32"), Y: T.Tensor((100, 250), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            shared = T.alloc_shared((20, 250), "float32")
+            x = T.alloc_fragment((20, 250), "float32")
+            out = T.alloc_shared((20, 250), "float32")
+            for i in T.Pipelined(5, num_stages=2):
+                T.copy(X[i * 20, 0], shared)
+                T.copy(shared, x)
+                T.vexp(x, x)
+                T.copy(x, out)
+                T.copy(out, Y[i * 20, 0])
+
+    return main, drawn((100, 250), (100, 250), dtype="float32")
+
+
 def cleared() -> tuple[Any, Arrays]:
     @T.prim_func
     def main(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((64, 64), "float32")):
@@ -125,8 +192,10 @@ def crowd() -> tuple[Any, Arrays]:
 
 
 KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
-    "vectorise-parallel": points, "bind-sub-blocks": attention, "fold-accumulator-clear": cleared, "sink-buffers": attention,
-    "multi-buffer": attention, "overlap-iterations": attention, "banks": sums, "keep-apart": crowd,
+    "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded, "collapse-copies": passed_on,
+    "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "hoist-loads": weighted,
+    "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention, "overlap-iterations": attention,
+    "banks": sums, "keep-apart": crowd,
 }
 
 

@@ -89,7 +89,7 @@ class Footprint(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        return 0 in self.sizes
+        return 0 in self.sizes or not self.element  # the latter where axes were merged
 
     @property
     def nbytes(self) -> int:

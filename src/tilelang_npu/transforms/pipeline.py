@@ -22,13 +22,17 @@ from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
 from tilelang_npu.transforms.bufferise import Bufferise
+from tilelang_npu.transforms.collapse_copies import CollapseCopies
 from tilelang_npu.transforms.complete_kernel import CompleteKernel
 from tilelang_npu.transforms.convert_named_ops import ConvertNamedOps
 from tilelang_npu.transforms.cross_sync import CrossSync
+from tilelang_npu.transforms.drop_dead_stores import DropDeadStores
 from tilelang_npu.transforms.expand_composites import ExpandComposites
 from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
 from tilelang_npu.transforms.fold_accumulator_clear import FoldAccumulatorClear
+from tilelang_npu.transforms.fuse_fixpipe import FuseFixpipe
 from tilelang_npu.transforms.guard_l0 import GuardL0
+from tilelang_npu.transforms.hoist_loads import HoistLoads
 from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.legalise_types import LegaliseTypes
@@ -110,15 +114,22 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     tensors = options.cross_synchronise
     yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
+    managed = options.synchronise and options.cross_synchronise and options.divide
+    drop, collapse = (managed and has(name) for name in ("drop-dead-stores", "collapse-copies"))
+    yield "drop-dead-stores", DropDeadStores(drop=drop)  # a clear would keep a load from being the first of its buffer
+    yield "collapse-copies", CollapseCopies(collapse=collapse)  # one buffer has the uses of both when memories are inferred
+    yield "fuse-fixpipe", FuseFixpipe(fuse=managed and has("fuse-fixpipe"))  # what it leaves in L0C needs no other memory
     yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
     mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
     divide, fold = has("bind-sub-blocks"), has("fold-accumulator-clear")
     yield "bind-sub-blocks", BindSubBlocks(mixed=mixed, divide=divide)  # what is in UB is known, and nothing is planned yet
     yield "fold-accumulator-clear", FoldAccumulatorClear(fold=fold)  # L0C has no fill: known once accumulators are
+    hoist = managed and options.reuse and has("hoist-loads")
+    yield "hoist-loads", HoistLoads(chip=chip, hoist=hoist)  # what leaves a loop needs no slots in it
     slots = options.multi_buffer and has("multi-buffer")
     sink = has("sink-buffers")
     yield "sink-buffers", SinkBuffers(multi_buffer=slots, sink=sink)  # while copies are still whole tiles
-    overlap = slots and has("overlap-iterations") and options.synchronise and options.cross_synchronise and options.divide
+    overlap = slots and has("overlap-iterations") and managed
     yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler

@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
 // One column to another, both at no block: a tile in between would take longer than the points one by one.
-// CHECK-NOT: "parallel"
+// CHECK-NOT: "T.Parallel"
 // CHECK:     scf.for
 // CHECK-NEXT:  memref.load
 // CHECK-NEXT:  memref.store

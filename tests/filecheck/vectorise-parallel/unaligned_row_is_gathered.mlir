@@ -1,6 +1,6 @@
 // RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
 // x[i, j + 1] begins at no block of UB: each row is gathered from the blocks that hold it into a tile that does.
-// CHECK:      %[[TILE:.*]] = tile.alloc "parallel" : memref<8x62xf32
+// CHECK:      %[[TILE:.*]] = tile.alloc "T.Parallel" : memref<8x62xf32
 // CHECK:      tile.call "arange" {{.*}} outs(%[[AT:.*]] : memref<62xi32
 // CHECK:      scf.for %[[I:.*]] = %{{.*}} to
 // CHECK-NEXT:   %[[ROW:.*]] = tile.region %x[%[[I]], 0] [1, 64] keep

@@ -16,7 +16,7 @@ from tilelang_npu.target import Chip
 from tilelang_npu.transforms.blocks import in_blocks
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import float_type
-from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector, indices_of, region_of
+from tilelang_npu.transforms.parallel.indices import MADE, Index, Invariants, NotVector, indices_of, region_of
 from tilelang_npu.transforms.parallel.unaligned import Unaligned
 
 _FUNCTIONS: dict[type[Operation], str] = {
@@ -66,7 +66,7 @@ class Vectoriser:
     def scratch(self, element: Attribute) -> SSAValue:
         """A tile of the box's shape in UB."""
         kind = MemRefType(_data(element), self.extents, memory_space=hivm.address_space("ub"))
-        made = self.emit(tile.AllocOp("parallel", kind))
+        made = self.emit(tile.AllocOp(MADE, kind))
         return made.results[0]
 
     def as_element(self, tile_value: SSAValue, element: Attribute) -> SSAValue:
@@ -88,13 +88,13 @@ class Vectoriser:
         assert isinstance(kind, MemRefType)
         here = MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
         if space_of(load.memref) == "gm":
-            landing = self.emit(tile.AllocOp("parallel", here)).results[0]
+            landing = self.emit(tile.AllocOp(MADE, here)).results[0]
             self.emit(tile.CopyOp(region, landing))
             return landing
         self._drop(region)
         known = self._brought.get((load.memref, found))
         if known is None:
-            known = self._brought[load.memref, found] = self.emit(tile.AllocOp("parallel", here)).results[0]
+            known = self._brought[load.memref, found] = self.emit(tile.AllocOp(MADE, here)).results[0]
             self.unaligned.bring(load.memref, found, known)
         return known
 
@@ -109,7 +109,7 @@ class Vectoriser:
         source = self.read(load)
         kind = source.type
         assert isinstance(kind, MemRefType)
-        copy = self.emit(tile.AllocOp("parallel", MemRefType(kind.element_type, kind.shape,
+        copy = self.emit(tile.AllocOp(MADE, MemRefType(kind.element_type, kind.shape,
                                                              memory_space=hivm.address_space("ub")))).results[0]
         self.emit(tile.CopyOp(source, copy))
         self.early[load.res] = copy

@@ -14,6 +14,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import space_of
 
+MADE = "T.Parallel"
+"""Label of the tiles that are made for a loop; no name that an author can give."""
+
 
 class NotVector(Exception):
     """The loop cannot become vector work; the text says why."""

@@ -21,7 +21,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.blocks import is_paddable, places_of
 from tilelang_npu.transforms.buffers import root_of
-from tilelang_npu.transforms.parallel.indices import Index
+from tilelang_npu.transforms.parallel.indices import MADE, Index
 
 REPEAT = 256
 """Bytes that a vector instruction takes per repeat (hardware.md 1.5)."""
@@ -148,7 +148,7 @@ class Unaligned:
 
     def _row(self, point: InsertPoint, element: Attribute, count: int) -> SSAValue:
         kind = MemRefType(element, [count], memory_space=hivm.address_space("ub"))
-        return self._insert(point, tile.AllocOp("parallel", kind)).results[0]
+        return self._insert(point, tile.AllocOp(MADE, kind)).results[0]
 
     def _row_of(self, point: InsertPoint, held: SSAValue, rows: dict[int, SSAValue], last: int) -> SSAValue:
         """The row of a tile of the box's rank at a place of the nest."""

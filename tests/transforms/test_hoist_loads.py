@@ -1,0 +1,185 @@
+"""Loads that leave their loops: the same values as where they stay, with fewer loads; and those that have to stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+def both(func: Any, *arrays: Any, bits: bool = True) -> tuple[str, list[Any]]:
+    """What is told of the loads, and the arrays after the kernel; the same without the optimisation."""
+    left = []
+    for off in (["hoist-loads"], []):
+        kernel = tilelang.compile(func, target="npuir", sanitize=True, pass_configs={"tl.disable": off})
+        given = [array.copy() if isinstance(array, np.ndarray) else array for array in arrays]
+        kernel(*given)
+        left.append(given)
+    for one, other in zip(*left, strict=True):
+        np.testing.assert_array_equal(one, other)
+    lines = kernel.explain().sections["optimisations"]
+    start = next(place for place, line in enumerate(lines) if line.startswith("hoist-loads"))
+    end = next((place for place in range(start + 1, len(lines)) if not lines[place].startswith(" ")), len(lines))
+    return "\n".join(line.removeprefix("hoist-loads").strip() for line in lines[start:end]), left[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 8), (5, 33), (9, 64)])
+def test_out_of_two_loops(rows: int, columns: int, dtype: str) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((rows, 6, columns), dtype), W: T.Tensor((1, columns), dtype), V: T.Tensor((rows, columns), dtype),
+             Y: T.Tensor((rows, 6, columns), dtype)):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((6, columns), dtype)
+            w = T.alloc_shared((1, columns), dtype)
+            v = T.alloc_shared((1, columns), dtype)
+            for i in T.serial(rows):
+                T.copy(X[i, 0, 0], x)
+                for _ in T.serial(2):
+                    T.copy(W, w)
+                    T.copy(V[i, 0], v)
+                    T.vmul(x, w, x)
+                    T.vadd(x, v, x)
+                T.copy(x, Y[i, 0, 0])
+
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.integers(0, 4, shape).astype(dtype) for shape in ((rows, 6, columns), (1, columns), (rows, columns)))
+    told, (_, _, _, y) = both(main, x, w, v, np.zeros_like(x))
+    assert told.count("w is loaded once") == 2 and told.count("v is loaded once") == 1
+    np.testing.assert_array_equal(y, (x * w + v[:, None]) * w + v[:, None])
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_a_loop_that_may_not_run(trips: int) -> None:
+    """What is used behind the loop stays as it was before it."""
+    @T.prim_func
+    def main(X: T.Tensor((8, 16), "float32"), W: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 16), "float32")
+            own = T.alloc_shared((8, 16), "float32")
+            w = T.alloc_shared((8, 16), "float32")
+            T.copy(X, x)
+            T.copy(X, w)
+            for _ in T.serial(n):
+                T.copy(W, w)
+                T.copy(W, own)
+                T.vadd(x, w, x)
+                T.vadd(x, own, x)
+            T.vadd(x, w, x)
+            T.copy(x, Y)
+
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(0, 9, (8, 16)).astype(np.float32) for _ in range(2))
+    told, left = both(main, x, w, np.zeros_like(x), trips)
+    assert told.count("loaded once") == 1 and "own is loaded once" in told
+    np.testing.assert_array_equal(left[2], x + 2 * trips * w + (w if trips else x))
+
+
+def test_what_has_to_stay() -> None:
+    """Read before it is loaded; written by something else; from a tensor that the loop writes; under a condition; at a place
+    that changes."""
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 16), "float32"), Y: T.Tensor((8, 16), "float32"), Z: T.Tensor((8, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            early = T.alloc_shared((8, 16), "float32")
+            other = T.alloc_shared((8, 16), "float32")
+            back = T.alloc_shared((8, 16), "float32")
+            rare = T.alloc_shared((8, 16), "float32")
+            moving = T.alloc_shared((8, 16), "float32")
+            total = T.alloc_shared((8, 16), "float32")
+            T.clear(total)
+            T.clear(early)
+            T.clear(rare)
+            for i in T.serial(4):
+                T.vadd(total, early, total)
+                T.copy(X[0, 0, 0], early)
+                T.copy(X[1, 0, 0], other)
+                T.vadd(other, other, other)
+                T.copy(Y, back)
+                T.vadd(total, back, total)
+                T.vadd(total, other, total)
+                T.copy(total, Y)
+                if i > 1:
+                    T.copy(X[2, 0, 0], rare)
+                T.copy(X[i, 0, 0], moving)
+                T.vadd(total, rare, total)
+                T.vadd(total, moving, total)
+            T.copy(total, Z)
+
+    x = np.random.default_rng(0).integers(0, 9, (4, 8, 16)).astype(np.float32)
+    told, left = both(main, x, np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32))
+    assert told == "no occasion"
+    y, total, early, rare = np.ones((8, 16)), np.zeros((8, 16)), np.zeros((8, 16)), np.zeros((8, 16))
+    for i in range(4):
+        total = total + early + y + 2 * x[1]
+        early, y = x[0], total
+        rare = x[2] if i > 1 else rare
+        total = total + rare + x[i]
+    np.testing.assert_array_equal(left[1], y)
+    np.testing.assert_array_equal(left[2], total)
+
+
+def test_an_operand_of_a_gemm() -> None:
+    """In the loop over its iterations both cores overlap, as they do where the author loads it in front of the loop."""
+    def attention(inside: bool) -> Any:
+        @T.prim_func
+        def main(Q: T.Tensor((64, 64), "float16"), K: T.Tensor((448, 64), "float16"), O: T.Tensor((64, 64), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                q = T.alloc_shared((64, 64), "float16")
+                k = T.alloc_shared((64, 64), "float16")
+                p = T.alloc_shared((64, 64), "float16")
+                scores = T.alloc_fragment((64, 64), "float32")
+                product = T.alloc_fragment((64, 64), "float32")
+                result = T.alloc_shared((64, 64), "float32")
+                if not inside:
+                    T.copy(Q, q)
+                T.clear(result)
+                for i in T.Pipelined(7, num_stages=2):
+                    if inside:
+                        T.copy(Q, q)
+                    T.copy(K[i * 64, 0], k)
+                    T.gemm(q, k, scores, initC=True, b_transpose=True)
+                    T.vcast(scores, p, "rint")
+                    T.gemm(p, k, product, initC=True)
+                    T.vadd(result, product, result)
+                T.copy(result, O)
+        return main
+
+    rng = np.random.default_rng(0)
+    q, k = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 64), (448, 64)))
+    told, _ = both(attention(True), q, k, np.zeros((64, 64), np.float32))
+    assert "q is loaded once, before the loop" in told
+    cycles = []
+    for inside in (True, False):
+        kernel = tilelang.compile(attention(inside), target="npuir")
+        kernel(q, k, np.zeros((64, 64), np.float32))
+        cycles.append(kernel.last_launch.cycles)
+    assert cycles[0] <= 1.01 * cycles[1]
+
+
+def test_where_room_is_scarce_it_stays() -> None:
+    """Three tiles, of which UB has room for two: loaded in front of the loop, one would take the room of the others."""
+    @T.prim_func
+    def main(X: T.Tensor((5, 96, 256), "float32"), W: T.Tensor((96, 256), "float32"), Y: T.Tensor((5, 96, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((96, 256), "float32")
+            w = T.alloc_shared((96, 256), "float32")
+            y = T.alloc_shared((96, 256), "float32")
+            for i in T.serial(5):
+                T.copy(W, w)
+                T.vexp(w, w)
+                T.copy(w, Y[i, 0, 0])
+            for i in T.serial(5):
+                T.copy(X[0, 0, 0], x)
+                T.vadd(x, x, y)
+                T.copy(y, Y[i, 0, 0])
+
+    rng = np.random.default_rng(0)
+    x, w = rng.random((5, 96, 256), np.float32), rng.random((96, 256), np.float32)
+    told, left = both(main, x, w, np.zeros_like(x))
+    assert told == "no occasion"
+    np.testing.assert_array_equal(left[2], np.broadcast_to(x[0] + x[0], x.shape))
