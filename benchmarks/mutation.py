@@ -16,6 +16,7 @@ piles up    each launch leaves an event or flag set once more: an argument, sinc
 twice       an event is set twice in a row as the kernel is written: an argument, since the chip has one bit for it
 scalar      one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
             the op is issued, and a chip may take longer
+unchanged   what is written too early or too late is what the bytes held before: an argument, since any order leaves the same
 scratch     one of the two accesses is to an op's scratch: an argument, since no schedule takes apart what an op does inside
 same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
 right       none of these
@@ -51,7 +52,7 @@ from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.events import replay
+from tilelang_npu.simulator.events import OpRecord, replay
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import Left, Recorded
 from tilelang_npu.simulator.reorder import Stores
@@ -60,7 +61,7 @@ from tilelang_npu.simulator.steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
-FATES = ("wrong", "on the way", "on chip", "launch 2", "piles up", "twice", "scalar", "scratch", "same", "right")
+FATES = ("wrong", "on the way", "on chip", "launch 2", "piles up", "twice", "scalar", "unchanged", "scratch", "same", "right")
 WRONG = FATES[:4]
 
 
@@ -169,10 +170,41 @@ class Bench:
             crc32(tile.tobytes())))
         return found
 
+    def changes(self, program: Program, hazards: Sequence[Hazard]) -> bool:
+        """Whether an op that one of the hazards says writes in no order writes anything that was not there already."""
+        writers = {site for hazard in hazards
+                   for site in ([hazard.first] if hazard.kind in ("RAW", "WAW") else []) +
+                   ([hazard.second] if hazard.kind in ("WAR", "WAW") and hazard.second is not None else [])}
+        watch = Changes({(site.core[:3], site.number) for site in writers})
+        for number in self._written:
+            np.copyto(self._arguments[number], self.call.arguments[number])
+        program.run(self._arguments, blocks=self.call.blocks, observer=watch)
+        return watch.seen or not writers
+
     def _run(self, program: Program, schedule: str | None, left: Left | None, stores: Stores | None = None) -> Recorded:
         for number in self._written:
             np.copyto(self._arguments[number], self.call.arguments[number])
         return program.run(self._arguments, blocks=self.call.blocks, schedule=schedule, left=left, stores=stores)
+
+
+class Changes:
+    """An observer that looks whether some ops change what they write.
+
+    Attributes:
+        seen: whether one did.
+    """
+
+    def __init__(self, ops: set[tuple[str, int]]) -> None:
+        self._ops = ops
+        self.seen = False
+
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Any], writes: Sequence[Any]) -> Any:
+        """Keep what is there."""
+        return [(array, array.copy()) for array in writes] if (record.core, record.number) in self._ops else None
+
+    def after(self, kept: Any) -> None:
+        """Compare."""
+        self.seen = self.seen or any(array.tobytes() != old.tobytes() for array, old in kept or ())
 
 
 def queues(launch: Launch) -> list[Any]:
@@ -264,7 +296,9 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
         if count_set(again) > count_set(left):
             return verdict("piles up")
     sites = [site for hazard in new for site in (hazard.first, hazard.second) if site is not None]
-    return verdict("scalar" if any(site.pipe == "S" for site in sites)
+    if any(site.pipe == "S" for site in sites):
+        return verdict("scalar")
+    return verdict("unchanged" if not bench.changes(program, [hazard for hazard in new if hazard.kind != "flag"])
                    else "scratch" if any(site.operand == "temp_buffer" for site in sites) else "right")
 
 

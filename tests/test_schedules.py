@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from captured import KERNELS, captured, copies
 from tilelang_npu import TileError
 from tilelang_npu.dialects.text import parse_module
@@ -58,6 +60,33 @@ def test_what_lacks_order_shows(name: str) -> None:
                     for schedule in ["late", "early", *(f"random:{seed}" for seed in range(30))])
         assert shown == raced, line
     assert races
+
+
+def test_a_barrier_behind_two_writes_leaves_their_order_open() -> None:
+    """Both have landed when the barrier is over; which of them did last is another matter."""
+
+    @tilelang.jit(target="ascendc")
+    def factory() -> Any:
+        @T.prim_func
+        def main(B: T.Tensor((64,), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                x = T.alloc_ub((64,), "float32")
+                T.annotate_address({x: 0})
+                T.tile.fill(x, 1.0)
+                T.tile.fill(x, 2.0)
+                T.barrier_all()
+                T.copy(x, B)
+                T.barrier_all()
+
+        return main
+
+    program = factory().program
+    left = set()
+    for seed in range(40):
+        b = np.zeros(64, np.float32)
+        program.run([b], blocks=2, schedule=f"random:{seed}")
+        left.add(float(b[0]))
+    assert left == {1.0, 2.0}
 
 
 def test_unknown_schedules() -> None:

@@ -169,11 +169,10 @@ class _Pipe:
     issued: int = 0
     done: int = 0
 
-    def land_all(self) -> None:
-        """Let everything land."""
-        for one in self.landing:
-            one.land()
-        self.landing.clear()
+    def land_all(self, policy: Policy) -> None:
+        """Let everything land: what comes behind knows that it has landed, and not in which order."""
+        while self.landing:
+            self.land_one(policy)
 
     def land_one(self, policy: Policy) -> None:
         """Let one result land: any in front of the first set, then the set."""
@@ -292,14 +291,14 @@ class Stepped:
                 found.append((place, number, "land"))
         return found
 
-    def run(self, pipe: int, set_flag: Callable[[int, str], None]) -> None:
+    def run(self, pipe: int, set_flag: Callable[[int, str], None], policy: Policy) -> None:
         """Run what is next in a pipe."""
         here = self.pipes[pipe]
         item = here.queue.popleft()
         here.done += 1
         kind, own, other, number, _, _ = item.step
         if kind == RUN:
-            self._execute(here, pipe, item)
+            self._execute(here, pipe, item, policy)
         elif kind == SET:
             self._behind(here, pipe, lambda: self._count(own, other, number))
         elif kind == CROSS_SET:
@@ -309,12 +308,12 @@ class Stepped:
         elif kind == CROSS_WAIT:
             self.flags[number] -= 1
         elif kind == JOIN:
-            self.pipes[other].land_all()
+            self.pipes[other].land_all(policy)
         elif own == ALL:
             for each in self.pipes:
-                each.land_all()
+                each.land_all(policy)
         else:
-            here.land_all()
+            here.land_all(policy)
 
     def _count(self, source: int, target: int, event: int) -> None:
         self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
@@ -326,10 +325,10 @@ class Stepped:
         else:
             here.landing.append(_Landing(act, fence=True))
 
-    def _execute(self, here: _Pipe, pipe: int, item: _Queued) -> None:
+    def _execute(self, here: _Pipe, pipe: int, item: _Queued, policy: Policy) -> None:
         op = item.op
         if pipe == SCALAR and op is None:
-            here.land_all()
+            here.land_all(policy)
         if op is None:
             return
         for index in item.last_reads:  # a macro reads on one pipe what it uses on another
@@ -412,7 +411,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
         if what == "issue":
             core.issue()
         elif what == "run":
-            core.run(number, setters[place])
+            core.run(number, setters[place], policy)
         else:
             core.pipes[number].land_one(policy)
     if any(not core.finished or any(pipe.queue for pipe in core.pipes) for core in cores):
