@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.simulator.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.cost import CostModel
-from tilelang_npu.simulator.events import Event, OpRecord, number_of
+from tilelang_npu.simulator.events import Access, Event, OpRecord, number_of
 from tilelang_npu.simulator.memory import POISON
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import (
@@ -343,6 +343,7 @@ class Stepped:
                 call = op.function, tuple(op.arguments)
                 if pipe in _AT_ONCE:
                     call[0](*call[1])
+                    self._tell(pipe, accesses, writes)
                 else:  # an atomic adds to what is there when it lands
                     here.landing.append(_Landing(lambda: call[0](*call[1])))
                 return
@@ -352,8 +353,7 @@ class Stepped:
             for access, made in zip([access for access in accesses if access.writes], after, strict=True):
                 if access.name == "temp_buffer":
                     made.reshape(-1).view("u1").fill(POISON)
-                elif self._stores is not None:
-                    self._stores(self.identity, PIPES[pipe], access.memory, made)
+            self._tell(pipe, accesses, after)
         except Exception as error:
             told = self.explained(error)
             if told is error:
@@ -367,6 +367,13 @@ class Stepped:
                 view[...] = made
 
         here.landing.append(_Landing(land))
+
+    def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[NDArray[Any]]) -> None:
+        """Say what an op has made."""
+        if self._stores is not None:
+            for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):
+                if access.name != "temp_buffer":
+                    self._stores(self.identity, PIPES[pipe], access.memory, numbers)
 
 
 def _overlaps(value: object, view: Any) -> bool:
