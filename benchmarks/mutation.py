@@ -9,7 +9,7 @@ does not have, or says that it hangs. What becomes of it otherwise is one of
 ==========  ============================================================================================================
 wrong       its values differ, or it hangs, in program order or under a schedule (early, late, random ones)
 on the way  under a schedule, other numbers are stored to global memory on the way; later stores cover them
-on chip     under a schedule, an op writes other numbers on chip, which come to the same behind it
+on chip     under a schedule, an op reads or writes other numbers on chip, which come to the same behind it
 launch 2    the same in a second launch on the cores as the first one left them, with events and flags that are still set
 piles up    each launch leaves an event or flag set once more: an argument, since the chip has one bit for an event, and a
             counter of a few for a flag
@@ -164,7 +164,7 @@ class Bench:
         return "on the way" if "gm" in other else "on chip" if other else ""
 
     def _writes(self, program: Program, schedule: str) -> dict[tuple[Any, str, str], list[int]]:
-        """What ops write, by core, pipe and memory: the same under each schedule where nothing is a race."""
+        """What ops read and write, by core, pipe and memory: the same under each schedule where nothing is a race."""
         found: dict[tuple[Any, str, str], list[int]] = {}
         self._run(program, schedule, None, lambda core, pipe, memory, tile: found.setdefault((core, pipe, memory), []).append(
             crc32(tile.tobytes())))

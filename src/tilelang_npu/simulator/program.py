@@ -179,8 +179,8 @@ class Program:
             schedule: run the ops in another order than the program's, see ``reorder.policy``.
             left: events and flags that earlier launches left set on the cores, which the ops find in a schedule; what this one
                 leaves set is added.
-            stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM: the core, the pipe,
-                the memory, the numbers.
+            stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM, and each that it
+                reads: the core, the pipe, the memory or ``read``, the numbers.
             observer: sees every op that writes before and behind it.
             most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
 

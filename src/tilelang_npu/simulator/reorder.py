@@ -211,7 +211,8 @@ class Stepped:
         expansion: the steps of its events.
         explained: makes the user's error of one that the generated code raises.
         left: what is set on the core, and stays set.
-        stores: sees what ops write, by core, pipe and memory, except scratch, and what is added to GM.
+        stores: sees what ops write, by core, pipe and memory, except scratch, and what is added to GM; and what the ops of
+            pipes but the Cube's read, as of memory ``read``.
 
     Attributes:
         events, gm: what it recorded.
@@ -348,6 +349,10 @@ class Stepped:
                     here.landing.append(_Landing(lambda: call[0](*call[1])))
                 return
             before = [view.copy() for view in writes]
+            if self._stores is not None:
+                for access, view in zip(accesses, op.views, strict=True):
+                    if access.reads and access.name != "temp_buffer":
+                        self._stores(self.identity, PIPES[pipe], "read", view)
             op.function(*op.arguments)
             after = [view.copy() for view in writes]
             for access, made in zip([access for access in accesses if access.writes], after, strict=True):
