@@ -17,8 +17,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ShapedType, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import AttrConstraint, IRDLOperation, OpDef, ParsePropInAttrDict, VerificationContext
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import (
+    AttrConstraint,
+    IRDLOperation,
+    OpDef,
+    OperandDef,
+    ParsePropInAttrDict,
+    ResultDef,
+    VerificationContext,
+)
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
     AttributeVariable,
@@ -197,6 +205,38 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either",
         return cls
 
     return define
+
+
+def widened(base: Any, check: Rule, **members: Any) -> Any:
+    """An op of xDSL, of which it stays a subclass, that takes what MLIR takes and xDSL does not.
+
+    Args:
+        base: xDSL's op.
+        check: the rules, in place of those that xDSL wrote.
+        members: constraints of operands and results that have others than there, by name; any other member replaces
+            xDSL's.
+    """
+    op_def = base.get_irdl_definition()
+    constraints = {name: members.pop(name) for name, _ in (*op_def.operands, *op_def.results) if name in members}
+    op_def = replace(
+        op_def,
+        operands=[(name, OperandDef(constraints[name]) if name in constraints else old) for name, old in op_def.operands],
+        results=[(name, ResultDef(constraints[name]) if name in constraints else old) for name, old in op_def.results])
+
+    def verify_(self: IRDLOperation) -> None:
+        op_def.verify(self)
+        check(self)
+
+    return type(base)(base.__name__, (base,), {
+        "__doc__": base.__doc__, "__module__": check.__module__, "verify_": verify_,
+        "get_irdl_definition": classmethod(lambda cls: op_def), **members})
+
+
+def replacing(dialect: Dialect, *ops: Any, attributes: Sequence[Any] = ()) -> Dialect:
+    """A dialect of xDSL with some ops in place of those of their names, or added, and attributes added."""
+    names = {op.name for op in ops}
+    return Dialect(dialect.name, [*ops, *(op for op in dialect.operations if op.name not in names)],
+                   [*attributes, *dialect.attributes])
 
 
 def value(operand: SSAValue | Operation) -> SSAValue:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import Linalg as _Upstream
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
@@ -23,7 +23,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.declaration import DialectOp, operation, replacing
 from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
 
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
@@ -207,7 +207,4 @@ class MapOp(_WithPayload):
 
 
 _OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp)
-_NAMES = {op.name for op in _OURS}
-Linalg = Dialect(
-    "linalg", [*_OURS, *(op for op in _Upstream.operations if op.name not in _NAMES)],
-    [UnaryFnAttr, BinaryFnAttr, TypeFnAttr, *_Upstream.attributes])
+Linalg = replacing(_Upstream, *_OURS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

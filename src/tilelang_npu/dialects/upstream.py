@@ -19,14 +19,14 @@ from xdsl.dialects.builtin import (
     UnrankedMemRefType,
     UnrankedTensorType,
 )
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, opt_result_def, result_def
 from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing
 
 _CAST = "$source attr-dict `:` type($source) `to` type($dest)"
 FORMATS = {
@@ -184,10 +184,5 @@ class IndexCastUIOp(DialectOp):
         IRDLOperation.__init__(self, operands=[source], result_types=[type_])
 
 
-Arith = Dialect("arith", [*arith.Arith.operations, IndexCastUIOp], [*arith.Arith.attributes])
-_REPLACED = (bufferization.ToTensorOp, bufferization.MaterializeInDestinationOp)
-Bufferization = Dialect(
-    "bufferization",
-    [ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
-     *(op for op in bufferization.Bufferization.operations if op not in _REPLACED)],
-    [*bufferization.Bufferization.attributes])
+Arith = replacing(arith.Arith, IndexCastUIOp)
+Bufferization = replacing(bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp)

@@ -32,8 +32,8 @@ from tilelang_npu.dialects.hivm.structured import StructuredOp
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.toolchain_arguments import kernels
 
-_RESHAPES: dict[type[Operation], type[Operation]] = {
-    tensor.ExpandShapeOp: memref.ExpandShapeOp, tensor.CollapseShapeOp: memref.CollapseShapeOp}
+_RESHAPES: dict[str, type[Operation]] = {
+    "tensor.expand_shape": memref.ExpandShapeOp, "tensor.collapse_shape": memref.CollapseShapeOp}
 
 
 def _defines(op: StructuredOp) -> bool:
@@ -100,8 +100,8 @@ class _Bufferiser:
                 if isinstance(operand.type, TensorType):
                     op.operands[index] = self._of(operand, op)
             return
-        elif type(op) in _RESHAPES:
-            self._replace(op, _RESHAPES[type(op)].create(
+        elif op.name in _RESHAPES:
+            self._replace(op, _RESHAPES[op.name].create(
                 operands=[self._of(op.operands[0], op), *op.operands[1:]], result_types=[_buffer_type(op.results[0].type)],
                 properties=dict(op.properties)))
         elif isinstance(op, tensor.ExtractSliceOp):
