@@ -11,7 +11,7 @@ from xdsl.ir import Dialect
 
 _DIALECTS = {
     "func": "xdsl.dialects.func:Func",
-    "arith": "tilelang_npu.dialects.upstream:Arith",
+    "arith": "tilelang_npu.dialects.arith:Arith",
     "scf": "xdsl.dialects.scf:Scf",
     "memref": "tilelang_npu.dialects.memref:MemRef",
     "cf": "xdsl.dialects.cf:Cf",

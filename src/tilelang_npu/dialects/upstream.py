@@ -9,10 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from xdsl.dialects import arith, bufferization
+from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import (
-    IndexType,
-    IntegerType,
     MemRefType,
     TensorType,
     UnitAttr,
@@ -171,18 +169,4 @@ def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str],
     printer.print_attribute(type_)
 
 
-@operation()
-class IndexCastUIOp(DialectOp):
-    """An integer as an index or the other way round, widened with zeros: ``arith.index_castui %i : i1 to index``."""
-
-    name = "arith.index_castui"
-    input = operand_def(OfClass((IntegerType, IndexType, TensorType, MemRefType), "signless-integer-like"))
-    result = result_def()
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-
-    def __init__(self, source: SSAValue | Operation, type_: Attribute) -> None:
-        IRDLOperation.__init__(self, operands=[source], result_types=[type_])
-
-
-Arith = replacing(arith.Arith, IndexCastUIOp)
 Bufferization = replacing(bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp)

@@ -30,7 +30,7 @@ def _same(a: SSAValue, b: SSAValue, ranges: Ranges) -> bool:
     if a is b or (ranges.constant(a) is not None and ranges.constant(a) == ranges.constant(b)):
         return True
     one, other = a.owner, b.owner
-    if not (isinstance(one, Operation) and isinstance(other, Operation)) or type(one) is not type(other):
+    if not (isinstance(one, Operation) and isinstance(other, Operation)) or one.name != other.name:
         return False
     return (isinstance(one, PURE) and one.attributes == other.attributes and one.properties == other.properties
             and all(_same(x, y, ranges) for x, y in zip(one.operands, other.operands, strict=True)))

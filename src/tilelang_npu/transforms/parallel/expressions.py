@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -19,20 +19,20 @@ from tilelang_npu.transforms.emit import float_type
 from tilelang_npu.transforms.parallel.indices import MADE, Index, Invariants, NotVector, indices_of, region_of
 from tilelang_npu.transforms.parallel.unaligned import Unaligned
 
-_FUNCTIONS: dict[type[Operation], str] = {
-    arith.AddfOp: "add", arith.AddiOp: "add", arith.SubfOp: "sub", arith.SubiOp: "sub", arith.MulfOp: "mul",
-    arith.MuliOp: "mul", arith.DivfOp: "div", arith.MaximumfOp: "max", arith.MaxnumfOp: "max", arith.MaxSIOp: "max",
-    arith.MinimumfOp: "min", arith.MinnumfOp: "min", arith.MinSIOp: "min", arith.AndIOp: "bitwise_and",
-    arith.OrIOp: "bitwise_or", arith.XOrIOp: "bitwise_xor", arith.ShLIOp: "bitwise_lshift",
-    arith.ShRSIOp: "bitwise_rshift", arith.ShRUIOp: "bitwise_rshift",
-    arith.SelectOp: "select", math.ExpOp: "exp", math.LogOp: "ln", math.SqrtOp: "sqrt",
-    math.RsqrtOp: "rsqrt", math.AbsFOp: "abs", math.AbsIOp: "abs", math.Exp2Op: "exp2", math.ExpM1Op: "expm1",
-    math.Log2Op: "log2", math.Log10Op: "log10", math.Log1pOp: "log1p", math.PowFOp: "pow", math.TanhOp: "tanh",
-    math.SinOp: "sin", math.CosOp: "cos", math.TanOp: "tan", math.AtanOp: "atan", math.ErfOp: "erf",
+_FUNCTIONS: dict[str, str] = {
+    "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub", "arith.mulf": "mul",
+    "arith.muli": "mul", "arith.divf": "div", "arith.maximumf": "max", "arith.maxnumf": "max", "arith.maxsi": "max",
+    "arith.minimumf": "min", "arith.minnumf": "min", "arith.minsi": "min", "arith.andi": "bitwise_and",
+    "arith.ori": "bitwise_or", "arith.xori": "bitwise_xor", "arith.shli": "bitwise_lshift",
+    "arith.shrsi": "bitwise_rshift", "arith.shrui": "bitwise_rshift",
+    "arith.select": "select", "math.exp": "exp", "math.log": "ln", "math.sqrt": "sqrt",
+    "math.rsqrt": "rsqrt", "math.absf": "abs", "math.absi": "abs", "math.exp2": "exp2", "math.expm1": "expm1",
+    "math.log2": "log2", "math.log10": "log10", "math.log1p": "log1p", "math.powf": "pow", "math.tanh": "tanh",
+    "math.sin": "sin", "math.cos": "cos", "math.tan": "tan", "math.atan": "atan", "math.erf": "erf",
 }
-_CASTS: dict[type[Operation], str] = {
-    arith.ExtFOp: "rint", arith.TruncFOp: "rint", arith.SIToFPOp: "rint", arith.ExtSIOp: "rint", arith.ExtUIOp: "rint",
-    arith.UIToFPOp: "rint", arith.FPToSIOp: "trunc", arith.TruncIOp: "truncwithoverflow",
+_CASTS: dict[str, str] = {
+    "arith.extf": "rint", "arith.truncf": "rint", "arith.sitofp": "rint", "arith.extsi": "rint", "arith.extui": "rint",
+    "arith.uitofp": "rint", "arith.fptosi": "trunc", "arith.trunci": "truncwithoverflow",
 }
 _COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.cmpi, signed
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
@@ -129,7 +129,7 @@ class Vectoriser:
             if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
                 self.emit(tile.CopyOp(self.operand(value), target, atomic=adds))
                 return
-            if isinstance(owner, Operation) and _CASTS.get(type(owner)) == "rint" and self._is_accumulator(owner.operands[0]):
+            if isinstance(owner, Operation) and _CASTS.get(owner.name) == "rint" and self._is_accumulator(owner.operands[0]):
                 self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=adds))
                 return
             place = self.scratch(element)
@@ -236,13 +236,13 @@ class Vectoriser:
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
             source = self.operand(owner.operand)
             self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
-        elif isinstance(owner, Operation) and type(owner) in _CASTS:
+        elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._cast(owner, target)
-        elif isinstance(owner, Operation) and type(owner) in _FUNCTIONS:
+        elif isinstance(owner, Operation) and owner.name in _FUNCTIONS:
             clauses: dict[str, str | bool] = {}
             if isinstance(owner, (arith.ShRSIOp, arith.ShRUIOp)):
                 clauses = {"round": False, "is_signed": isinstance(owner, arith.ShRSIOp)}
-            self._apply(_FUNCTIONS[type(owner)], list(owner.operands), target, clauses)
+            self._apply(_FUNCTIONS[owner.name], list(owner.operands), target, clauses)
         else:
             name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
             msg = f"{name} has no vector form"
@@ -254,7 +254,7 @@ class Vectoriser:
             wide = self.scratch(owner.operands[0].type)
             self.emit(tile.BroadcastOp(source, wide))
             source = wide
-        self.emit(tile.CopyOp(source, target, round_mode=_CASTS[type(owner)]))
+        self.emit(tile.CopyOp(source, target, round_mode=_CASTS[owner.name]))
 
     def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool]) -> None:
         entry = ops.operation(name)

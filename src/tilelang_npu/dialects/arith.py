@@ -1,0 +1,152 @@
+"""The ops of arith that take tensors and vectors in MLIR, where xDSL's take numbers alone, and one that xDSL has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ShapedType,
+    TensorType,
+    UnrankedTensorType,
+    VectorType,
+    container_of,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, base, operand_def, result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
+
+_INTEGERS = container_of(base(IntegerType))
+_FLOATS = container_of(AnyFloat)
+_WHOLE = container_of(base(IntegerType) | base(IndexType))
+
+
+def _with_elements(kind: Attribute, element: Attribute) -> Attribute:
+    """A type of the shape of another, with other elements."""
+    if isinstance(kind, TensorType):
+        return TensorType(element, kind.shape, kind.encoding)
+    if isinstance(kind, VectorType):
+        return VectorType(element, kind.shape, kind.scalable_dims)
+    return UnrankedTensorType(element) if isinstance(kind, UnrankedTensorType) else element
+
+
+def _cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
+    source, result = op.input.type, op.result.type
+    one, other = element_type(source), element_type(result)
+    if _with_elements(source, i1) != _with_elements(result, i1) or not fits(one, other):
+        msg = f"operand type '{source}' and result type '{result}' are cast incompatible"
+        raise VerifyException(msg)
+
+
+def _widens(op: Any) -> None:
+    _cast(op, lambda source, result: result.width.data > source.width.data)
+
+
+def _narrows(op: Any) -> None:
+    _cast(op, lambda source, result: result.width.data < source.width.data)
+
+
+def _converts(op: Any) -> None:
+    _cast(op, lambda source, result: True)
+
+
+def _casts_index(op: Any) -> None:
+    _cast(op, lambda source, result: isinstance(source, IndexType) is not isinstance(result, IndexType))
+
+
+def _compares(op: Any) -> None:
+    if op.lhs.type != op.rhs.type:
+        msg = "requires all operands to have the same type"
+        raise VerifyException(msg)
+    if op.result.type != _with_elements(op.lhs.type, i1):
+        msg = "failed to verify that result type has i1 element type and same shape as operands"
+        raise VerifyException(msg)
+
+
+def _selects(op: Any) -> None:
+    condition, result = op.cond.type, op.result.type
+    if condition == i1:
+        return
+    if not isinstance(result, ShapedType):
+        msg = f"expected condition to be a signless i1, but got '{condition}'"
+        raise VerifyException(msg)
+    expected = _with_elements(result, i1)
+    if condition != expected:
+        msg = ("expected condition type to have the same shape as the result type, "
+               f"expected '{expected}', but got '{condition}'")
+        raise VerifyException(msg)
+
+
+def _parse_select(cls: Any, parser: Parser) -> Any:
+    values = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+    place = parser.pos
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    condition: Attribute = i1
+    kind = parser.parse_type()
+    if parser.parse_optional_punctuation(",") is not None:
+        condition, kind = kind, parser.parse_type()
+    return cls.build(operands=parser.resolve_operands(values, [condition, kind, kind], place), result_types=[kind],
+                     attributes=attributes)
+
+
+def _print_select(op: Any, printer: Printer) -> None:
+    printer.print_string(" ")
+    printer.print_list(op.operands, printer.print_ssa_value)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    if op.cond.type != i1:
+        printer.print_attribute(op.cond.type)
+        printer.print_string(", ")
+    printer.print_attribute(op.result.type)
+
+
+def _comparison(kind: Any) -> Any:
+    """A comparison of xDSL that has as many results in its result as it compares."""
+
+    def parse(cls: Any, parser: Parser) -> Any:
+        op: Operation = kind.parse.__func__(cls, parser)
+        operand = op.operands[0].type
+        if not isinstance(operand, (TensorType, VectorType, UnrankedTensorType)):
+            return op
+        made = cls.create(operands=list(op.operands), result_types=[_with_elements(operand, i1)], properties=op.properties,
+                          attributes=op.attributes)
+        op.erase()
+        return made
+
+    return widened(kind, _compares, result=container_of(i1), parse=classmethod(parse))
+
+
+@operation()
+class IndexCastUIOp(DialectOp):
+    """An integer as an index or the other way round, widened with zeros: ``arith.index_castui %i : i1 to index``."""
+
+    name = "arith.index_castui"
+    input = operand_def(OfClass((IntegerType, IndexType, TensorType, MemRefType), "signless-integer-like"))
+    result = result_def()
+    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+
+    def __init__(self, source: SSAValue | Operation, type_: Attribute) -> None:
+        IRDLOperation.__init__(self, operands=[source], result_types=[type_])
+
+
+Arith = replacing(
+    arith.Arith,
+    *(widened(op, _widens, input=_INTEGERS, result=_INTEGERS) for op in (arith.ExtSIOp, arith.ExtUIOp)),
+    widened(arith.TruncIOp, _narrows, input=_INTEGERS, result=_INTEGERS),
+    *(widened(op, _converts, input=_INTEGERS, result=_FLOATS) for op in (arith.SIToFPOp, arith.UIToFPOp)),
+    *(widened(op, _converts, input=_FLOATS, result=_INTEGERS) for op in (arith.FPToSIOp, arith.FPToUIOp)),
+    widened(arith.IndexCastOp, _casts_index, input=_WHOLE, result=_WHOLE),
+    *(_comparison(op) for op in (arith.CmpiOp, arith.CmpfOp)),
+    widened(arith.SelectOp, _selects, cond=container_of(i1), parse=classmethod(_parse_select), print=_print_select),
+    IndexCastUIOp)
