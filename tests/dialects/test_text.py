@@ -118,6 +118,26 @@ func.func @f(%c: i1) {
     assert print_module(parse_module(print_module(module))) == print_module(module)
 
 
+@pytest.mark.parametrize(("read", "written"), [
+    ("s0 * d0", "d0 * s0"), ("3 * s0", "s0 * 3"), ("s0 * (d0 + 1)", "(d0 + 1) * s0"), ("5 floordiv s0", "5 floordiv s0"),
+    ("d0 - s0 * s0", "d0 + ((s0 * s0) * -1)"), ("d0 ceildiv s0 mod 2", "(d0 ceildiv s0) mod 2")])
+def test_maps_with_products_of_symbols(read: str, written: str) -> None:
+    text = "func.func @f(%i: index) {{\n  %0 = affine.apply affine_map<(d0)[s0] -> ({})> (%i)[%i]\n  return\n}}"
+    assert f"affine_map<(d0)[s0] -> (({written}))>" in print_module(parse_module(text.format(read)))
+
+
+@pytest.mark.parametrize(("product", "column", "which"), [
+    ("d0 * d0", 46, "at least one of the multiply operands"), ("s0 * d0 * d0", 51, "at least one of the multiply operands"),
+    ("d0 mod d0", 46, "right operand of mod"), ("s0 floordiv (d0 + 1)", 46, "right operand of floordiv"),
+    ("4 ceildiv d0", 45, "right operand of ceildiv")])
+def test_maps_with_products_of_dimensions(product: str, column: int, which: str) -> None:
+    line = f"%0 = affine.apply affine_map<(d0)[s0] -> ({product})> (%i)[%i]"
+    error = _refused(f"func.func @f(%i: index) {{\n{line}\n  return\n}}")
+    assert error.message == f"non-affine expression: {which} has to be either a constant or symbolic"
+    assert error.location is not None
+    assert (error.location.line, error.location.column) == (2, column)
+
+
 def test_broken_text_is_always_a_tile_error() -> None:
     """Random damage to the text of every op: it parses to something that prints to a fixed point, or is refused in place."""
     source = random.Random(20240611)

@@ -1,8 +1,8 @@
 """A parser of MLIR text that is quick and remembers places.
 
-xDSL's parser, with three changes: tokens come from one regular expression instead of a character at a time; a type that was
+xDSL's parser, with four changes: tokens come from one regular expression instead of a character at a time; a type that was
 read before is looked up by its text (kernels repeat a few long memref types); every op knows the line it was read from,
-unless the text says ``loc(...)``.
+unless the text says ``loc(...)``; affine maps may multiply with symbols and divide by them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Operation, TypeAttribute
-from xdsl.parser import Parser, ParserState
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
+from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
 
@@ -115,6 +116,26 @@ class _Lexer(MLIRLexer):
     def _slow(self) -> _Token:
         token = super().lex()
         return _Token(token.kind, token.text, token.span.start, token.span.end, self.input)
+
+
+_SEMI_AFFINE = {"*": AffineBinaryOpKind.Mul, "floordiv": AffineBinaryOpKind.FloorDiv, "ceildiv": AffineBinaryOpKind.CeilDiv,
+                "mod": AffineBinaryOpKind.Mod}
+
+
+class _AffineParser(AffineParser):
+    """xDSL's parser of maps and sets, which also takes products with symbols and divisions by them."""
+
+    def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
+        kind = _SEMI_AFFINE.get(binop.text)
+        if kind is AffineBinaryOpKind.Mul and rhs.used_dims():
+            lhs, rhs = rhs, lhs  # what is constant or of symbols alone stands on the right
+        if kind is None or AffineConstantExpr in (type(lhs) if kind is AffineBinaryOpKind.Mul else None, type(rhs)):
+            return super()._create_binop_expr(lhs, rhs, binop)
+        if rhs.used_dims():
+            which = ("at least one of the multiply operands" if kind is AffineBinaryOpKind.Mul
+                     else f"right operand of {binop.text}")
+            self.raise_error(f"non-affine expression: {which} has to be either a constant or symbolic", binop.span)
+        return AffineBinaryOpExpr(kind, lhs, rhs)
 
 
 class TextParser(Parser):
@@ -208,6 +229,12 @@ class TextParser(Parser):
                 -_MOST_INDEX - 1 <= made.value.data <= _MOST_INDEX):
             self.raise_error("integer constant out of range for attribute", token.span)
         return made
+
+    def parse_affine_map(self) -> AffineMap:
+        return _AffineParser(self._parser_state).parse_affine_map()
+
+    def parse_affine_set(self) -> AffineSet:
+        return _AffineParser(self._parser_state).parse_affine_set()
 
     def parse_operation(self) -> Operation:
         """Read an op; as xDSL's, with the LLVM 19 formats, and with the place it stands at."""
