@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import Linalg as _Upstream
+from xdsl.dialects.linalg.ops import GenericOp as _Generic
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -25,6 +26,7 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects.attribute_kinds import EnumAttr
 from tilelang_npu.dialects.declaration import DialectOp, operation, replacing
 from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
+from tilelang_npu.dialects.text_reader import TextParser
 
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
 
@@ -206,5 +208,16 @@ class MapOp(_WithPayload):
     ACCUMULATES: ClassVar[bool] = False
 
 
-_OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp)
+class GenericOp(_Generic):
+    """A loop nest over its operands with a body, whose attributes may stand behind an alias: ``linalg.generic #trait``."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        if isinstance(parser, TextParser):
+            parser.take_dictionary_alias()
+        return super().parse(parser)
+
+
+_OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp, GenericOp)
 Linalg = replacing(_Upstream, *_OURS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

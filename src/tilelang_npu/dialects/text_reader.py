@@ -13,6 +13,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DictionaryAttr,
     FileLineColLoc,
     FloatAttr,
     IndexType,
@@ -31,7 +32,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Operation, TypeAttribute
+from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
 from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.lexer import Input, Span
@@ -149,6 +150,7 @@ class TextParser(Parser):
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._types: dict[str, TypeAttribute] = {}
         self._op_start = 0
+        self._dictionary: dict[str, Attribute] | None = None
         if "\n#loc" in text:
             self._read_location_aliases()
 
@@ -229,6 +231,19 @@ class TextParser(Parser):
                 -_MOST_INDEX - 1 <= made.value.data <= _MOST_INDEX):
             self.raise_error("integer constant out of range for attribute", token.span)
         return made
+
+    def take_dictionary_alias(self) -> None:
+        """Read an alias where one stands, whose entries are then what ``parse_optional_attr_dict`` gives next."""
+        token = self._parser_state.current_token
+        if token.kind is MLIRTokenKind.HASH_IDENT:
+            named = self.parse_attribute()
+            if not isinstance(named, DictionaryAttr):
+                self.raise_error("expected a dictionary of attributes", token.span)
+            self._dictionary = dict(named.data)
+
+    def parse_optional_attr_dict(self) -> dict[str, Attribute]:
+        named, self._dictionary = self._dictionary, None
+        return super().parse_optional_attr_dict() if named is None else named
 
     def parse_affine_map(self) -> AffineMap:
         return _AffineParser(self._parser_state).parse_affine_map()
