@@ -103,6 +103,34 @@ def test_padding_that_a_mask_takes_out() -> None:
 
 
 @tilelang.jit(target="ascendc", pass_configs=CONFIGS)
+def in_parts(columns: int, larger: bool) -> Any:
+    """Row sums of a tensor, 64 columns at a time: the tail's padding adds 0 to what the tiles before have left."""
+    @T.prim_func
+    def main(A: T.Tensor((32, columns), "float32"), C: T.Tensor((32, 1), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((32, 64), "float32")
+            total = T.alloc_ub((32, 64), "float32")
+            c = T.alloc_ub((32, 1), "float32")
+            T.tile.fill(total, 0.0)
+            for part in T.serial(T.ceildiv(columns, 64)):
+                T.copy(A[0, part * 64], a)
+                if larger:
+                    T.tile.add(a, a, 1.0)
+                T.tile.add(total, total, a)
+            T.reduce_sum(total, c, dim=-1)
+            T.copy(c, C)
+    return main
+
+
+def test_padding_that_adds_nothing_to_a_running_sum() -> None:
+    a, c = rows(100, "float32", 1, 2), np.zeros((32, 1), np.float32)
+    assert findings(in_parts(100, False), a, c) == []
+    np.testing.assert_allclose(c[:, 0], a.sum(axis=1), rtol=1e-5)
+    (hazard,) = findings(in_parts(100, True), a, c)  # 0 has become 1 before it was added
+    assert "32 of 32 results of the sum of total" in hazard.missing
+
+
+@tilelang.jit(target="ascendc", pass_configs=CONFIGS)
 def whole_rows(lines: int) -> Any:
     @T.prim_func
     def main(A: T.Tensor((lines, 64), "float32"), C: T.Tensor((lines, 1), "float32"), S: T.Tensor((1, 1), "float32")):

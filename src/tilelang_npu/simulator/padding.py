@@ -94,10 +94,8 @@ class _Padding:
                 site = Site(record.mnemonic, record.location, "V", CoreId(block, record.core, sub).label, run, "src",
                             record.number)
                 made = self._folded(block, site, op, reading[0], reads[0], marks[0])
-            elif isinstance(op, hivm.VSelOp):
-                return writing, writes, marks, [array.copy() for array in reads]
             elif isinstance(op, _POINTWISE) or op.name in _ELEMENTWISE:
-                made = _either(marks, writes[0].shape)
+                return writing, writes, marks, [array.copy() for array in reads]
         return writing, writes, made, None
 
     def after(self, kept: Any) -> None:
@@ -106,7 +104,7 @@ class _Padding:
             return
         writing, writes, made, chosen = kept
         if chosen is not None:
-            made = _chosen(made, chosen, writes[0])
+            made = _combined(made, chosen, writes[0])
         for access, array in zip(writing, writes, strict=True):
             if access.memory != "gm":
                 fits = made.ndim == 0 or made.shape == array.shape
@@ -164,22 +162,14 @@ def _spreads(array: Array, shape: tuple[int, ...]) -> bool:
     return array.ndim == len(shape) and all(have in (1, size) for have, size in zip(array.shape, shape, strict=True))
 
 
-def _either(marks: Sequence[Marks], shape: tuple[int, ...]) -> Marks:
-    """The marks of what comes of several operands, element by element."""
-    made: Marks = np.zeros(shape, np.uint16)
-    for mark in marks:
-        if _spreads(mark, shape):
-            np.maximum(made, mark, out=made)
-    return made
-
-
-def _chosen(marks: Sequence[Marks], sources: Sequence[Array], result: Array) -> Marks:
-    """The marks of a choice: those of the operand that the result equals; where it equals one without, none."""
+def _combined(marks: Sequence[Marks], sources: Sequence[Array], result: Array) -> Marks:
+    """The marks of what comes of several operands, element by element: those that they have, but none where the result is that
+    of an operand without any. There the padding was neutral (0 in a running sum), or something else was chosen."""
     made: Marks = np.zeros(result.shape, np.uint16)
     clean = np.zeros(result.shape, np.bool_)
     for mark, source in zip(marks, sources, strict=True):
-        if source.dtype == result.dtype and _spreads(source, result.shape):
-            equal = (source == result) | (_is_nan(source) & _is_nan(result))
-            np.maximum(made, np.where(equal, mark, 0), out=made, casting="unsafe")
-            clean |= equal & (mark == 0)
+        if _spreads(source, result.shape):
+            np.maximum(made, mark, out=made)
+            if source.dtype == result.dtype:
+                clean |= ((source == result) | (_is_nan(source) & _is_nan(result))) & (mark == 0)
     return np.where(clean, 0, made).astype(np.uint16)
