@@ -121,7 +121,7 @@ class Numbers:
             index = tuple(int(number) for number in np.argwhere(where)[0])
             sources = [access.name for access in record.accesses if access.reads and access.name != "temp_buffer"]
             given = [f"{name} = {np.broadcast_to(array, written.shape)[index]}"
-                     for name, array in zip(_numbered(sources), reads, strict=True) if _spreads(array, written)]
+                     for name, array in zip(_numbered(sources), reads, strict=True) if spreads(array, written)]
             said = f"{', '.join(given) or record.name} gives {written[index]}"
             found = self._found[key] = NumberFinding(
                 code, record.name, record.location, core.label, label, core.block, index, said)
@@ -134,7 +134,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
     return [f"{name}{names[:place].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
 
 
-def _spreads(array: Array, other: Array) -> bool:
+def spreads(array: Array, other: Array) -> bool:
     """Whether each element of ``other`` has one of ``array`` that it comes from."""
     return array.ndim == other.ndim and all(have in (1, size) for have, size in zip(array.shape, other.shape, strict=True))
 

@@ -18,15 +18,17 @@ from xdsl.ir import Operation
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
+from tilelang_npu.errors import Location
 from tilelang_npu.ops import meaning
 from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.cores import CoreId
 from tilelang_npu.simulator.events import Access, OpRecord, number_of
 from tilelang_npu.simulator.finding import Hazard, Site
+from tilelang_npu.simulator.numbers import spreads
 from tilelang_npu.simulator.program import BlockRun, Recorded
 
 Array = NDArray[Any]
-Marks = NDArray[np.uint16]
+Marks = NDArray[np.int32]
 """Of each element the number of the op that filled it, counted from 1, or 0."""
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
 _ELEMENTWISE = frozenset(f"hivm.hir.{entry.hivm}" for entry in ops.elementwise())
@@ -54,10 +56,14 @@ def find_padding(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Haz
 
 def _fills(records: Sequence[OpRecord]) -> dict[int, OpRecord]:
     """The ops that fill what a load of the same statement leaves, by number, with their loads."""
-    loads = {(record.location, record.accesses[-1].label): record for record in records if record.name == hivm.LoadOp.name}
+    loads = {key: record for record in records if record.name == hivm.LoadOp.name for key in _filled(record)}
     return {record.number: loads[key] for record in records
-            if record.name == hivm.VBrcOp.name and record.location is not None
-            and (key := (record.location, record.accesses[-1].label)) in loads}
+            if record.name == hivm.VBrcOp.name and record.location is not None for key in _filled(record) if key in loads}
+
+
+def _filled(record: OpRecord) -> list[tuple[Location | None, str]]:
+    """The statement of an op and what it writes, by name."""
+    return [(record.location, access.label) for access in record.accesses if access.writes and access.name != "temp_buffer"]
 
 
 class _Padding:
@@ -86,9 +92,9 @@ class _Padding:
         reading = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
         writing = [access for access in record.accesses if access.writes and access.name != "temp_buffer"]
         marks = [self._of(access, array)[..., 0] for access, array in zip(reading, reads, strict=True)]
-        made: Marks = np.zeros((), np.uint16)
+        made: Marks = np.zeros((), np.int32)
         if record.number in self._fills[record.core]:
-            made = np.array(record.number + 1, np.uint16)
+            made = np.array(record.number + 1, np.int32)
         elif any(mark.any() for mark in marks):
             if isinstance(op, hivm.VReduceOp):
                 site = Site(record.mnemonic, record.location, "V", CoreId(block, record.core, sub).label, run, "src",
@@ -113,15 +119,15 @@ class _Padding:
     def _of(self, access: Access, array: Array) -> Marks:
         """The marks of an array's bytes, with the bytes of an element as last axis; of nothing filled in for global memory."""
         if access.memory == "gm":
-            return np.zeros((*array.shape, 1), np.uint16)
+            return np.zeros((*array.shape, 1), np.int32)
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
         start = root.__array_interface__["data"][0]
-        marks = self._marks.setdefault(start, np.zeros(root.nbytes, np.uint16))
+        marks = self._marks.setdefault(start, np.zeros(root.nbytes, np.int32))
         at = array.__array_interface__["data"][0] - start
-        return np.ndarray((*array.shape, array.itemsize), np.uint16, marks, 2 * at,
-                          tuple(2 * stride for stride in (*array.strides, 1)))
+        return np.ndarray((*array.shape, array.itemsize), np.int32, marks, 4 * at,
+                          tuple(4 * stride for stride in (*array.strides, 1)))
 
     def _folded(self, block: int, site: Site, op: hivm.VReduceOp, access: Access, source: Array, marks: Marks) -> Marks:
         """The marks of a reduction's result: only what comes of padding alone has one."""
@@ -148,7 +154,7 @@ class _Padding:
                 hazard = Hazard("S224", "padding", site, cause, SPOKEN[access.memory], 0, 0, what, block, access.label,
                                 "pad_value of T.copy says what is filled in")
                 self.found.setdefault(site.number, hazard)
-        return np.where(alone, marks.max(axis=axes, keepdims=True), 0).astype(np.uint16)
+        return np.where(alone, marks.max(axis=axes, keepdims=True), 0).astype(np.int32)
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:
@@ -157,19 +163,14 @@ def _is_nan(array: Array) -> NDArray[np.bool_]:
     return found
 
 
-def _spreads(array: Array, shape: tuple[int, ...]) -> bool:
-    """Whether each element of a shape has one of the array that it comes from."""
-    return array.ndim == len(shape) and all(have in (1, size) for have, size in zip(array.shape, shape, strict=True))
-
-
 def _combined(marks: Sequence[Marks], sources: Sequence[Array], result: Array) -> Marks:
     """The marks of what comes of several operands, element by element: those that they have, but none where the result is that
     of an operand without any. There the padding was neutral (0 in a running sum), or something else was chosen."""
-    made: Marks = np.zeros(result.shape, np.uint16)
+    made: Marks = np.zeros(result.shape, np.int32)
     clean = np.zeros(result.shape, np.bool_)
     for mark, source in zip(marks, sources, strict=True):
-        if _spreads(source, result.shape):
+        if spreads(source, result):
             np.maximum(made, mark, out=made)
             if source.dtype == result.dtype:
                 clean |= ((source == result) | (_is_nan(source) & _is_nan(result))) & (mark == 0)
-    return np.where(clean, 0, made).astype(np.uint16)
+    return np.where(clean, 0, made).astype(np.int32)
