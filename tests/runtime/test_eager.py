@@ -218,6 +218,46 @@ def test_what_cannot_be_returned() -> None:
     assert error.location is not None and error.location.source().strip() == "return X"
 
 
+@tilelang.jit(target="npuir")
+def renamed(X):  # type: ignore[no-untyped-def]
+    N = T.const("N")
+    X: T.Tensor((N,), "float32")
+    C = T.empty((N,))
+    result = C
+    with T.Kernel(1):
+        x = T.alloc_shared((N,), "float32")
+        T.copy(X, x)
+        T.copy(x, result)
+    return C
+
+
+@tilelang.jit(target="npuir")
+def late(X, most: int):  # type: ignore[no-untyped-def]
+    N = T.const("N")
+    if most < N:
+        msg = "too long"
+        raise ValueError(msg)
+    X: T.Tensor((N,), "float32")
+    with T.Kernel(1):
+        x = T.alloc_shared((N,), "float32")
+        T.copy(X, x)
+        T.copy(x, X)
+
+
+def test_a_second_name() -> None:
+    error = failing("T151", lambda: renamed(normal(16, dtype=np.float32)))
+    assert error.message == "'result' is a second name of the tensor 'C'"
+    assert error.location is not None and error.location.source().strip() == "result = C"
+
+
+def test_a_host_part_that_stops_before_it_declares() -> None:
+    error = failing("T151", lambda: late(normal(16, dtype=np.float32), 99))
+    assert error.message.endswith("stops before it declares a tensor that has it: ValueError: too long")
+    late.compile(N=16, most=99)
+    with pytest.raises(ValueError, match="too long"):
+        late.compile(N=16, most=9)
+
+
 def test_what_the_documentation_shows(root: Path, tmp_path: Path) -> None:
     text = (root / "docs" / "compatibility.md").read_text(encoding="utf-8")
     (shown,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "T.const" in block]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,11 +99,15 @@ class Eager:
             named: sizes that are known.
 
         Raises:
-            TileError: T403, two arguments say different things.
+            TileError: T403, two arguments say different things; T151, it ends with an error before it has declared them.
         """
         declared: list[Declared] = []
-        with eager.known(named, looking=True), suppress(Exception):  # what is wrong is told when the sizes are known
-            self._run(self._code(asserts=False), arguments, declared)
+        stopped: Exception | None = None
+        with eager.known(named, looking=True) as asked:
+            try:
+                self._run(self._code(asserts=False), arguments, declared)
+            except Exception as error:  # noqa: BLE001  (of a stand-in, or the user's own: it is raised again with the sizes)
+                stopped = error
         found = dict(named)
         told: dict[str, str] = {}
         for one in declared:
@@ -118,6 +121,12 @@ class Eager:
                                     help="pass arrays that fit together")
                 if isinstance(size, eager.Size):
                     told.setdefault(size.name, f"axis {axis} of {one.name}")
+        unknown = [name for name in asked if name not in found]
+        if stopped is not None and unknown:
+            raise TileError(f"T.const: {unknown[0]!r} is not known, and the function stops before it declares a tensor that "
+                            f"has it: {type(stopped).__name__}: {stopped}", code="T151",
+                            location=span(self._found.node, self._found.file, self._found.lines),
+                            help=f"declare the tensors first, or compile({unknown[0]}=...)") from stopped
         return found
 
     def make(self, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> Made:
@@ -139,6 +148,7 @@ class Eager:
         if missing:
             raise TileError(f"the declaration of {missing[0]!r} was not reached", code="T151", location=self._at(missing[0]),
                             help="declare each tensor on every way to the kernel")
+        self._check_names({name: value for name, value in names.items() if isinstance(value, (Declared, eager.Empty))})
         made = {name: value for name, value in names.items() if isinstance(value, eager.Empty)}
         returned = self._returned(made)
         order = [*self.declared, *returned, *(name for name in made if name not in returned)]
@@ -156,6 +166,16 @@ class Eager:
         count = len(self.declared)
         return Made(kernel, [count + number for number in range(len(returned))],
                     [count + number for number in range(len(returned), len(made))])
+
+    def _check_names(self, tensors: Mapping[str, object]) -> None:
+        """Each tensor has one name: under a second one the kernel would get another tensor."""
+        first: dict[int, str] = {}
+        for name, value in tensors.items():
+            other = first.setdefault(id(value), name)
+            if other != name:
+                place = self._assignments().get(name, self._found.node)
+                raise TileError(f"{name!r} is a second name of the tensor {other!r}", code="T151",
+                                location=span(place, self._found.file, self._found.lines), help=f"write {other} in its place")
 
     def _returned(self, made: Mapping[str, eager.Empty]) -> list[str]:
         if self._result is None or self._result.value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_npu.errors import TileError
@@ -21,6 +21,7 @@ class _Known:
 
     sizes: Mapping[str, int]
     looking: bool
+    asked: list[str] = field(default_factory=list)
 
 
 _KNOWN: ContextVar[_Known | None] = ContextVar("tilelang_npu_sizes", default=None)
@@ -55,11 +56,12 @@ class Empty:
 
 
 @contextmanager
-def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[None]:
-    """Give :func:`const` these sizes, and a stand-in for others that are looked for."""
-    token = _KNOWN.set(_Known(sizes, looking))
+def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[str]]:
+    """Give :func:`const` these sizes, and a stand-in for others that are looked for; yields the names of those."""
+    found = _Known(sizes, looking)
+    token = _KNOWN.set(found)
     try:
-        yield
+        yield found.asked
     finally:
         _KNOWN.reset(token)
 
@@ -88,6 +90,7 @@ def const(name: str, dtype: str = "int32") -> Any:
             raise TileError(f"T.const: no tensor that was given has {each!r} as a size of its own", code="T151",
                             location=tracing.user_location(),
                             help=f"declare one with it, as in A: T.Tensor(({each},), dtype), or compile({each}=...)")
+    found.asked.extend(each for each in names if each not in found.sizes)
     made = tuple(found.sizes[each] if each in found.sizes else Size(each) for each in names)
     return made[0] if len(made) == 1 else made
 

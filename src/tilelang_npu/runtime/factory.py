@@ -126,12 +126,13 @@ class Factory(Generic[P]):
         Raises:
             TileError: T401, T707, arguments that the function does not have, or that are missing; what :func:`jit` lists.
         """
-        key = self.key(args, kwargs)
+        read = None if self.eager is None else self._read(self.eager, args, kwargs)
+        key = self._key(args, kwargs, read)
         kernel = None if key is None else self._made.get(key)
         if kernel is not None:
             launches.compiled(kernel)
             return kernel
-        kernel = self._make(args, kwargs) if self.eager is None else self._make_eager(self.eager, args, kwargs)
+        kernel = self._make(args, kwargs) if self.eager is None or read is None else self._make_eager(self.eager, *read)
         if key is not None:
             self._made[key] = kernel
         return kernel
@@ -142,11 +143,15 @@ class Factory(Generic[P]):
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         """Equal for arguments that give the same kernel; None where an argument cannot be hashed."""
+        return self._key(args, kwargs, None if self.eager is None else self._read(self.eager, args, kwargs))
+
+    def _key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any],
+             read: tuple[dict[str, Any], dict[str, int]] | None) -> object:
         made: object
-        if self.eager is None:
+        if self.eager is None or read is None:
             made = args, tuple(sorted(kwargs.items())), self.settings.key()
         else:
-            arguments, sizes = self._read(self.eager, args, kwargs)
+            arguments, sizes = read
             made = tuple((name, value) for name, value in sorted(arguments.items()) if name not in self.eager.unread), \
                 tuple(sorted(sizes.items())), self.settings.key()
         try:
@@ -189,8 +194,7 @@ class Factory(Generic[P]):
         arguments = {**given, **arrays}
         return arguments, eager.sizes(arguments, named)
 
-    def _make_eager(self, eager: Eager, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JITKernel:
-        arguments, sizes = self._read(eager, args, kwargs)
+    def _make_eager(self, eager: Eager, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> JITKernel:
         missing = next((name for name in eager.parameters if name not in arguments and name not in eager.declared), None)
         if missing is not None:
             raise TileError(f"{self.__name__} is called without {missing}", code="T401", location=user_location(),
