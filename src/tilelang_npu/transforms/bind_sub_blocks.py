@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.blocks import BLOCK
-from tilelang_npu.transforms.buffers import Use, root_of, space_of, uses_of, walk
+from tilelang_npu.transforms.buffers import Use, root_of, space_of, users_of, uses_of, walk
 from tilelang_npu.transforms.locations import stand_in
 from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
@@ -273,15 +273,7 @@ def _within(buffer: SSAValue, loop: scf.ForOp) -> bool:
             if not all(use.writes and not use.reads for use in uses) or op.parent_block() is not loop.body.block:
                 return False
             first = False
-    return all(loop.is_ancestor(use) for use in _users(buffer))
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    for use in value.uses:
-        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
-            yield from _users(use.operation.results[0])
-        else:
-            yield use.operation
+    return all(loop.is_ancestor(user) for user in users_of(buffer) if not isinstance(user, (tile.RegionOp, tile.ViewOp)))
 
 
 def _depends(value: SSAValue, variable: SSAValue) -> bool:

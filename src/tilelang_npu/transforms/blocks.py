@@ -9,7 +9,7 @@ another shape, by an operation that counts in bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -18,7 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.buffers import root_of, space_of
+from tilelang_npu.transforms.buffers import root_of, space_of, users_of
 
 BLOCK = 32
 """Bytes at multiples of which an operation's operands in UB begin."""
@@ -128,7 +128,7 @@ def _dense(shape: Sequence[int], pitch: int) -> tuple[int, ...]:
 def is_paddable(root: SSAValue) -> bool:
     """Whether lowering may give the rows of a buffer gaps."""
     owner = root.owner
-    return isinstance(owner, tile.AllocOp) and owner.address is None and not any(_fixes(op) for op in _users(root))
+    return isinstance(owner, tile.AllocOp) and owner.address is None and not any(_fixes(op) for op in users_of(root))
 
 
 def in_blocks(view: SSAValue) -> bool:
@@ -143,13 +143,6 @@ def _fixes(op: Operation) -> bool:
     if isinstance(op, tile.CallOp):
         return op.entry().hivm == "custom"
     return isinstance(op, tile.ViewOp) and not units_differ(tile.shape_of(op.source), tile.shape_of(op.result))
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    for use in value.uses:
-        yield use.operation
-        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
-            yield from _users(use.operation.results[0])
 
 
 def units_differ(a: Sequence[int], b: Sequence[int]) -> bool:

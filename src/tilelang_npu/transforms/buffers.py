@@ -64,6 +64,14 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def users_of(value: SSAValue) -> Iterator[Operation]:
+    """The operations that use a buffer: its views, and what uses it through them."""
+    for use in value.uses:
+        yield use.operation
+        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
+            yield from users_of(use.operation.results[0])
+
+
 def covers_root(value: SSAValue) -> bool:
     """Whether a view surely has every element of its root."""
     while isinstance(value.owner, (tile.RegionOp, tile.ViewOp)):  # no view of an argument has all of what is behind it

@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import root_of, space_of, users_of, uses_of
 from tilelang_npu.transforms.managed import is_managed, is_on_a_core, overwrites, touches
 from tilelang_npu.transforms.optimisations import Deed
 
@@ -54,7 +54,7 @@ def _is_passed_on(copy: tile.CopyOp, accumulators: set[SSAValue]) -> bool:
             break
         if not isinstance(op, tile.AllocOp) and touches(op, target):
             return False
-    return not any(op.name.startswith("hivm.") for op in block.ops) and all(_is_below(user, copy) for user in _users(target))
+    return not any(op.name.startswith("hivm.") for op in block.ops) and all(_is_below(user, copy) for user in users_of(target))
 
 
 def _tile(value: SSAValue) -> tuple[Attribute, tuple[int, ...]]:
@@ -76,13 +76,6 @@ def _is_below(user: Operation, copy: tile.CopyOp) -> bool:
     while found is not None and found.parent_block() is not copy.parent_block():
         found = found.parent_op()
     return found is not None
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    for use in value.uses:
-        yield use.operation
-        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
-            yield from _users(use.operation.results[0])
 
 
 @dataclass(frozen=True)

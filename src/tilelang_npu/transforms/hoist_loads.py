@@ -31,7 +31,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.buffers import root_of, space_of, users_of, uses_of
 from tilelang_npu.transforms.locations import line_of
 from tilelang_npu.transforms.managed import is_on_a_core
 from tilelang_npu.transforms.optimisations import Deed
@@ -86,14 +86,7 @@ def _stays_the_same(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> bool:
                 root = root_of(use.value)
                 if (root is buffer and (use.writes or not behind)) or (root is tensor and use.writes):
                     return False
-    return ranges.trip_count(loop).low >= 1 or all(_is_inside(user, loop) for user in _users(buffer))
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    for use in value.uses:
-        yield use.operation
-        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
-            yield from _users(use.operation.results[0])
+    return ranges.trip_count(loop).low >= 1 or all(_is_inside(user, loop) for user in users_of(buffer))
 
 
 def _is_load(op: Operation) -> bool:

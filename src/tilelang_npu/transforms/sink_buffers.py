@@ -25,7 +25,7 @@ from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.transforms.buffers import root_of, space_of, uses_of, walk
+from tilelang_npu.transforms.buffers import root_of, space_of, users_of, uses_of, walk
 from tilelang_npu.transforms.locations import line_of
 from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
@@ -33,16 +33,6 @@ from tilelang_npu.transforms.strips import Strips
 
 _ALTERNATING = ("ub", "cbuf")
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    """Operations that use a buffer, through its views."""
-    for use in value.uses:
-        if isinstance(use.operation, (tile.RegionOp, tile.ViewOp)):
-            yield use.operation
-            yield from _users(use.operation.results[0])
-        else:
-            yield use.operation
 
 
 def _home_of_all(users: list[Operation], home: Block) -> Block | None:
@@ -176,9 +166,8 @@ def _touches(op: Operation, buffer: SSAValue) -> bool:
 def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether iterations of a pipelined loop take slots of the buffer in turn: some copy moves it to or from another memory."""
     space = space_of(buffer)
-    return tile.stages_of(loop) > 1 and space in _ALTERNATING and any(
-        isinstance(user, tile.CopyOp) and any(space_of(use.value) != space for use in uses_of(user)) for user in _users(buffer)
-    )
+    ends = (use.value for user in users_of(buffer) if isinstance(user, tile.CopyOp) for use in uses_of(user))
+    return tile.stages_of(loop) > 1 and space in _ALTERNATING and any(space_of(end) != space for end in ends)
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:
@@ -222,7 +211,7 @@ def _move(allocation: tile.AllocOp, block: Block) -> None:
 def _next_inwards(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
     """The body of a loop or scope, or the branch, directly below that alone uses a buffer and owes it nothing."""
     buffer, home = allocation.result, allocation.parent_block()
-    users = list(_users(buffer))
+    users = list(users_of(buffer))
     if home is None or all(isinstance(user, (tile.RegionOp, tile.ViewOp)) for user in users):
         return None
     inner = _home_of_all(users, home)
