@@ -16,7 +16,8 @@ piles up    each launch leaves an event or flag set once more: an argument, sinc
 twice       an event is set twice in a row as the kernel is written: an argument, since the chip has one bit for it
 scalar      one of the two accesses is the scalar unit's: an argument, since every schedule lets it access memory as soon as
             the op is issued, and a chip may take longer
-unchanged   what is written too early or too late is what the bytes held before: an argument, since any order leaves the same
+unchanged   what the op writes too early or too late, from the time that is named on, is what the bytes held before: an
+            argument, since any order leaves the same
 scratch     one of the two accesses is to an op's scratch: an argument, since no schedule takes apart what an op does inside
 same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
 right       none of these
@@ -35,7 +36,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,11 +172,16 @@ class Bench:
         return found
 
     def changes(self, program: Program, hazards: Sequence[Hazard]) -> bool:
-        """Whether an op that one of the hazards says writes in no order writes anything that was not there already."""
+        """Whether an op that one of the hazards says writes in no order writes anything that was not there already, from the
+        time on that the hazard names."""
         writers = {site for hazard in hazards
                    for site in ([hazard.first] if hazard.kind in ("RAW", "WAW") else []) +
                    ([hazard.second] if hazard.kind in ("WAR", "WAW") and hazard.second is not None else [])}
-        watch = Changes({(site.core[:3], site.number) for site in writers})
+        since: dict[tuple[str, int], int] = {}
+        for site in writers:
+            key = site.core[:3], site.number
+            since[key] = min(site.iteration, since.get(key, site.iteration))
+        watch = Changes(since)
         for number in self._written:
             np.copyto(self._arguments[number], self.call.arguments[number])
         program.run(self._arguments, blocks=self.call.blocks, observer=watch)
@@ -190,17 +196,26 @@ class Bench:
 class Changes:
     """An observer that looks whether some ops change what they write.
 
+    Args:
+        since: the ops by core and number, and how often each has run before it is looked at.
+
     Attributes:
         seen: whether one did.
     """
 
-    def __init__(self, ops: set[tuple[str, int]]) -> None:
-        self._ops = ops
+    def __init__(self, since: Mapping[tuple[str, int], int]) -> None:
+        self._since = since
+        self._runs: Counter[tuple[int, int, int]] = Counter()
         self.seen = False
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Any], writes: Sequence[Any]) -> Any:
         """Keep what is there."""
-        return [(array, array.copy()) for array in writes] if (record.core, record.number) in self._ops else None
+        since = self._since.get((record.core, record.number))
+        if since is None:
+            return None
+        place = block, sub, record.number
+        self._runs[place] += 1
+        return [(array, array.copy()) for array in writes] if self._runs[place] > since else None
 
     def after(self, kept: Any) -> None:
         """Compare."""
