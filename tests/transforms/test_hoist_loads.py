@@ -79,6 +79,26 @@ def test_a_loop_that_may_not_run(trips: int) -> None:
     np.testing.assert_array_equal(left[2], x + 2 * trips * w + (w if trips else x))
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_row_that_is_there_only_where_the_loop_runs(count: int) -> None:
+    """The row before the first is none: a loop that does not run must not ask for it."""
+    @T.prim_func
+    def main(X: T.Tensor((8, 16), "float32"), Y: T.Tensor((1, 16), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            total = T.alloc_shared((1, 16), "float32")
+            last = T.alloc_shared((1, 16), "float32")
+            T.clear(total)
+            for _ in T.serial(n):
+                T.copy(X[n - 1, 0], last)
+                T.vadd(total, last, total)
+            T.copy(total, Y)
+
+    x = np.random.default_rng(0).integers(0, 9, (8, 16)).astype(np.float32)
+    told, left = both(main, x, np.ones((1, 16), np.float32), count)
+    assert told == "no occasion"
+    np.testing.assert_array_equal(left[1][0], count * x[count - 1])
+
+
 def test_what_has_to_stay() -> None:
     """Read before it is loaded; written by something else; from a tensor that the loop writes; under a condition; at a place
     that changes."""

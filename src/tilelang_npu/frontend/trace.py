@@ -62,6 +62,7 @@ class Traced:
         dialect: ``npuir`` or ``ascendc``.
         location: file and line of the definition.
         remarks: what the author should know though nothing is wrong; never raised.
+        same: parameters that are the tensor of an earlier one, by position: that one.
     """
 
     module: ModuleOp
@@ -72,10 +73,27 @@ class Traced:
     dialect: str
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
+    same: Mapping[int, int] = field(default_factory=dict)
+
+    def as_one(self, same: Mapping[int, int]) -> Traced:
+        """The kernel for calls in which one array stands for several parameters: all that is done to them is done to the first.
+
+        Args:
+            same: by position of a parameter, that of the first with its array. Both have one element type, and one shape or
+                symbolic ones.
+        """
+        module = self.module.clone()
+        function = module.body.block.first_op
+        assert isinstance(function, func.FuncOp)
+        arguments = function.body.block.args
+        for other, first in same.items():
+            assert arguments[other].type == arguments[first].type, "arguments of one type are one tensor"
+            arguments[other].replace_all_uses_with(arguments[first])
+        return replace(self, module=module, same=dict(same))
 
     def mark_scratch(self, positions: Iterable[int]) -> None:
         """Note in the module that the tensors at ``positions`` hold nothing when the kernel starts."""
-        scratch = set(positions)
+        scratch = set(positions) - {*self.same, *self.same.values()}
         function = self.module.body.block.first_op
         assert isinstance(function, func.FuncOp)
         if scratch:

@@ -31,9 +31,8 @@ class Explanation:
     Attributes:
         kernel: its name.
         chip: the chip that it is compiled for.
-        sections: title and lines of each part: ``buffers``, ``loops``, ``pipelines``, ``hand-overs``, ``memory``, ``waits``,
-            ``optimisations``.
-            A part with nothing in it is left out.
+        sections: title and lines of each part: ``arguments``, ``buffers``, ``loops``, ``pipelines``, ``hand-overs``,
+            ``memory``, ``waits``, ``optimisations``. A part with nothing in it is left out.
     """
 
     kernel: str
@@ -56,7 +55,10 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         lowering: the kernel in its stages.
     """
     decisions = lowering.decisions()
+    names = [parameter.name for parameter in lowering.traced.parameters]
     parts = {
+        "arguments": (f"{names[other]} is {names[first]}: one array is passed for both"
+                      for other, first in lowering.traced.same.items()),
         "buffers": _buffers(lowering.module("tile"), lowering.module("infer-scopes")),
         "loops": _loops(lowering),
         "pipelines": _pipelines(lowering.module("tile"), lowering.module("sink-buffers")),

@@ -21,6 +21,7 @@ from tilelang_npu.runtime.log import TileWarning, logger, set_log_level, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
+from tilelang_npu.runtime.same_memory import same_arrays
 from tilelang_npu.runtime.switches import check_kernel, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
@@ -57,13 +58,15 @@ class JITKernel:
         sanitize: look for hazards in every run and raise what is found; None asks ``TILELANG_NPU_SANITIZE``.
     """
 
-    def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
+    def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
+                 same: Mapping[int, int] | None = None) -> None:
         """Trace and prepare a kernel.
 
         Args:
             func: the function.
             settings: target, switches, outputs.
             lengths: of the first axis of parameters, in place of those declared.
+            same: parameters that have the array of an earlier one, by position: that one.
         """
         if settings.verbose:
             set_log_level("INFO")
@@ -84,6 +87,8 @@ class JITKernel:
         count = len(traced.parameters)
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
+        if same:
+            traced = traced.as_one(same)
         traced.mark_scratch((*outputs, *workspaces))
         self._lowering = Lowering(traced, self.chip, self.switches, self.without)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
@@ -92,7 +97,9 @@ class JITKernel:
                                    untouched=frozenset(range(count)) - frozenset(self._effects))
         self.sanitize = settings.sanitize
         self._settings = settings
+        self._lengths = lengths
         self._longer: dict[tuple[tuple[str, int], ...], JITKernel] = {}
+        self._as_one: dict[tuple[tuple[int, int], ...], JITKernel] = {}
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
         self.last_launch: Launch | None = None
         self.latency: float | None = None
@@ -150,12 +157,15 @@ class JITKernel:
 
         Raises:
             TileError: T401 to T407 an argument does not fit (an array may be longer than declared in the npuir dialect),
-                T410 the grid's tiles do not cover a result, and what the machine finds in the run.
+                T420 two arrays share a part of their memory, T410 the grid's tiles do not cover a result, and what the machine
+                finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
+        if same := self._same_arrays(call):
+            return self._with_same(same)._called_for(self, args)
         checker = launches.checker()
         if checker is None:
             self._run(call)
@@ -208,6 +218,8 @@ class JITKernel:
             return self._with_lengths(lengths).trace(*args)
         if args:
             call = self.signature.bind(args)
+            if same := self._same_arrays(call):
+                return self._with_same(same).trace(*args)
         elif self.signature.symbols or any(parameter.shape is None for parameter in self.params):
             return None
         else:
@@ -231,6 +243,37 @@ class JITKernel:
             self._longer[key] = JITKernel(self.prim_func, self._settings, lengths)
         self._longer[key].sanitize = self.sanitize
         return self._longer[key]
+
+    def _same_arrays(self, call: Call) -> dict[int, int]:
+        """See ``same_arrays``; nothing where the author orders all that goes on."""
+        if not self._lowering.options.orders:
+            return {}
+        return same_arrays(self.params, call.values, self._effects, self.signature.written)
+
+    def _with_same(self, same: Mapping[int, int]) -> JITKernel:
+        """The kernel for calls in which one array stands for several parameters: they are one tensor in it."""
+        key = tuple(same.items())
+        if key not in self._as_one:
+            try:
+                self._as_one[key] = JITKernel(self.prim_func, self._settings, self._lengths, same)
+            except TileError as error:
+                one = ", ".join(f"{self.params[other].name} is {self.params[first].name}" for other, first in key)
+                error.notes = (*error.notes, f"in a call with one array for several parameters: {one}")
+                raise
+        self._as_one[key].sanitize = self.sanitize
+        return self._as_one[key]
+
+    def for_arguments(self, *args: Any) -> JITKernel:
+        """The kernel that a call with these arguments runs: another one where arrays are longer than declared (in the npuir
+        dialect), or one array stands for several parameters.
+
+        Raises:
+            TileError: T401 to T407, T420: an argument does not fit.
+        """
+        if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
+            return self._with_lengths(lengths).for_arguments(*args)
+        same = self._same_arrays(self.signature.bind(args))
+        return self._with_same(same) if same else self
 
     def _called_for(self, kernel: JITKernel, args: tuple[Any, ...]) -> Any:
         try:

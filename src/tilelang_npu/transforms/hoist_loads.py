@@ -3,7 +3,7 @@
 Every iteration of such a loop would bring the same tile again. The load goes in front of the loop, from there in front of the
 loop around it, as long as nothing in a loop writes the tensor or the buffer, and nothing touches the buffer before the load
 does: it may hold something else in the first iteration. A loop that may not run loses its load only if the buffer is the
-loop's alone.
+loop's alone, and the place surely in a tensor that holds something: else the load would touch what nobody asks for.
 
 Only what the compiler manages is touched: no buffer at an address of the author's, and no loop in which the author has put work
 on a core or synchronises. The buffer is alive for the whole loop then; where not all buffers have room side by side, with
@@ -32,6 +32,7 @@ from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.buffers import root_of, space_of, users_of, uses_of
+from tilelang_npu.transforms.channels import is_scratch
 from tilelang_npu.transforms.locations import line_of
 from tilelang_npu.transforms.managed import is_on_a_core
 from tilelang_npu.transforms.optimisations import Deed
@@ -86,7 +87,21 @@ def _stays_the_same(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> bool:
                 root = root_of(use.value)
                 if (root is buffer and (use.writes or not behind)) or (root is tensor and use.writes):
                     return False
-    return ranges.trip_count(loop).low >= 1 or all(_is_inside(user, loop) for user in users_of(buffer))
+    return ranges.trip_count(loop).low >= 1 or (_is_harmless(load, ranges)
+                                                and all(_is_inside(user, loop) for user in users_of(buffer)))
+
+
+def _is_harmless(load: tile.CopyOp, ranges: Ranges) -> bool:
+    """Whether a load surely reads elements of its tensor, and of one that does not start empty."""
+    value = load.source
+    while isinstance(value.owner, tile.RegionOp):
+        bounds = tile.shape_of(value.owner.source)
+        for start, size, bound in zip(value.owner.mixed_offsets(), value.owner.mixed_sizes(), bounds, strict=True):
+            at, extent = ranges.of(start), ranges.of(size)
+            if not (at.low >= 0 and at.high + extent.high <= bound):  # a bound that is not known is negative
+                return False
+        value = value.owner.source
+    return not isinstance(value.owner, Operation) and not is_scratch(value)
 
 
 def _is_load(op: Operation) -> bool:

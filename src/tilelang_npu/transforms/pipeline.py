@@ -82,6 +82,11 @@ class Options:
     divide: bool = True
     without: tuple[str, ...] = ()
 
+    @property
+    def orders(self) -> bool:
+        """Whether the compiler orders what is done to the tensors; off, the author does it all."""
+        return self.synchronise or self.cross_synchronise
+
     def has(self, optimisation: str) -> bool:
         """Whether an optimisation is on."""
         return optimisation not in self.without
