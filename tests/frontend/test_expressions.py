@@ -128,7 +128,7 @@ def names(source: Any, traced: Any) -> Any:
     ("i[0] = T.if_then_else(n < 64, i[n], 0)", ["cmpi:slt", "if", "index_cast", "load", "yield", "yield", "store"]),
     ("i[0] = T.Select(n < 4, i[1], i[2])", ["cmpi:slt", "load", "load", "select", "store"]),
     ("for k in T.Parallel(8):\n    i[k] = i[k] if k < n else 0",
-     ["parallel", "index_cast", "cmpi:slt", "load", "select", "store"]),
+     ["parallel", "index_cast", "cmpi:slt", "if", "load", "yield", "yield", "store"]),
     # folding
     ("i[cid * 1 + 0] = 0", ["store"]),
     ("i[cid * 0] = 0", ["store"]),

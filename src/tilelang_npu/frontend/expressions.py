@@ -272,8 +272,7 @@ class Expressions:
     def choose(self, condition: Expr, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Expr:
         """A scalar that a traced condition chooses.
 
-        Both sides are computed where that reads no memory, or inside ``T.Parallel``, whose points are computed together;
-        else a branch guards the loads.
+        Both sides are computed where that reads no memory; else a branch guards the loads.
         """
         builder = self.builder
         blocks, values = (Block(), Block()), []
@@ -284,7 +283,7 @@ class Expressions:
             a, _ = arithmetic.pair(builder, values[0], values[1])
         with builder.at(blocks[1]):
             _, b = arithmetic.pair(builder, values[0], values[1])
-        if builder.in_parallel or not any(_needs_guard(op) for block in blocks for op in block.ops):
+        if not any(_needs_guard(op) for block in blocks for op in block.ops):
             for block in blocks:
                 builder.splice(block)
             return self._without_branch(condition, a, b)

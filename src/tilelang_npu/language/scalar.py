@@ -323,7 +323,7 @@ def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name)
 
 
 def if_then_else(condition: Any, chosen: Any, other: Any) -> Any:
-    """``chosen if condition else other``. In a kernel's own source only the chosen side is evaluated."""
+    """``chosen if condition else other``. In a kernel's own source only the chosen side is read, in ``T.Parallel`` too."""
     return Select(condition, chosen, other)
 
 

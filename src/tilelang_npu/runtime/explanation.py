@@ -108,7 +108,8 @@ def _loops(lowering: Lowering) -> Iterator[str]:
         ops = ", ".join(outcome.ops) or "copies and fills"
         beside = f"; what begins at no block of UB: {', '.join(outcome.unaligned)}" if outcome.unaligned else ""
         how = f"point by point: {outcome.reason}" if outcome.reason else f"vector: {ops}{beside}"
-        yield f"{_line(location_of(outcome.loop))}  T.Parallel {points}  {how}"
+        begin = f" from {list(outcome.starts)}" if outcome.starts else ""
+        yield f"{_line(location_of(outcome.loop))}  T.Parallel {points}{begin}  {how}"
 
 
 def _pipelines(written: ModuleOp, sunk: ModuleOp) -> Iterator[str]:

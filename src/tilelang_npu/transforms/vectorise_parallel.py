@@ -3,7 +3,8 @@
 A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), every
 operation has a vector form, and doing one statement for all points before the next gives what the points one by one
 would: a buffer that is written is read at the element that is written, or not at all. Otherwise, and where the points move
-tiles, the loop becomes nested scalar loops, which is always right and slow.
+tiles, the loop becomes nested scalar loops, which is always right and slow. Choices are settled first (``conditions``), so that
+nothing is read that is not chosen.
 
 Runs first, on the tile dialect as traced.
 """
@@ -19,7 +20,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, tile
@@ -27,6 +28,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.optimisations import Deed
+from tilelang_npu.transforms.parallel.conditions import Part, choose_between_values, settle
 from tilelang_npu.transforms.parallel.distribute import distribute
 from tilelang_npu.transforms.parallel.expressions import Vectoriser
 from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
@@ -77,10 +79,24 @@ def _apart(a: tuple[Index, ...], b: tuple[Index, ...], extents: list[int]) -> bo
 
 def _vectorise(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[str, ...]:
     """Make vector work of a loop; what had to be done because of places at which no instruction begins."""
+    if any(isinstance(op, scf.IfOp) for op in loop.body.block.ops):
+        ahead = loop.clone()  # point by point, the loop itself is right
+        Rewriter().insert_op(ahead, InsertPoint.before(loop))
+        choose_between_values(ahead, clipped=True)
+        told = _vectorise_body(ahead, ranges, chip)
+        Rewriter.erase_op(ahead)
+        return told
+    return _vectorise_body(loop, ranges, chip)
+
+
+def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[str, ...]:
     block = loop.body.block
     for op in block.ops:
         if isinstance(op, tile.CopyOp):
             msg = "the points move tiles"
+            raise NotVector(msg)
+        if isinstance(op, scf.IfOp):
+            msg = "what a point reads or does depends on a condition that is known point by point alone"
             raise NotVector(msg)
         if op.regions:
             msg = f"{op.name} in the body has no vector form"
@@ -190,6 +206,7 @@ class Outcome:
         ops: the vector operations, copies and fills left out.
         unaligned: what was done about operands that begin at no block of UB.
         reason: why its points are computed one by one; empty where they are not.
+        starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
     """
 
     loop: tile.ParallelOp
@@ -197,6 +214,7 @@ class Outcome:
     ops: tuple[str, ...]
     unaligned: tuple[str, ...]
     reason: str
+    starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -225,7 +243,8 @@ class VectoriseParallel(ModulePass):
     def _outcomes(self, op: ModuleOp) -> Iterator[Outcome]:
         ranges = Ranges()
         found = [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]
-        for loop in [part for whole in found for part in _parts(whole)]:
+        parts = [part for whole in found for part in (settle(whole) if self.vectorise else [Part(whole)])]
+        for loop, starts in [(loop, part.starts) for part in parts for loop in _parts(part.loop)]:
             block = loop.parent_block()
             assert block is not None
             last = loop.prev_op
@@ -240,11 +259,11 @@ class VectoriseParallel(ModulePass):
                 while made is not None and made is not loop:
                     names += [made.entry().name] if isinstance(made, (tile.ElementwiseOp, tile.ReduceOp)) else []
                     made = made.next_op
-                yield Outcome(loop, extents, tuple(names), unaligned, "")
+                yield Outcome(loop, extents, tuple(names), unaligned, "", starts)
             except NotVector as reason:
                 _undo(block, last, loop)
                 _serialise(loop)
-                yield Outcome(loop, extents, (), (), str(reason))
+                yield Outcome(loop, extents, (), (), str(reason), starts)
             Rewriter.erase_op(loop)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, StridedLayoutAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
@@ -121,8 +121,40 @@ class Invariants:
                     return Index(inner.axis, rest)
         if isinstance(owner, arith.IndexCastOp):
             return self.index(owner.input)
+        return self._sum(affine(value))
+
+    def _sum(self, form: Form) -> Index:
+        """A loop variable plus what does not change, in any order."""
+        factors, constant = form
+        moving = [(value, times) for value, times in factors if self.depends(value)]
+        variable = moving[0][0] if len(moving) == 1 and moving[0][1] == 1 else None
+        if isinstance(variable, BlockArgument):
+            rest = tuple(pair for pair in factors if pair != moving[0]), constant
+            if rest not in self._offsets:
+                self._offsets[rest] = self._total(rest)
+            return Index(variable.index, self._offsets[rest])
         msg = "an index is not a loop variable plus an offset"
         raise NotVector(msg)
+
+    def _total(self, form: Form) -> SSAValue:
+        """A sum in front of the loop."""
+        block = self.loop.parent_block()
+        assert block is not None
+
+        def put(op: Operation) -> SSAValue:
+            op.location = self.loop.location
+            block.insert_op_before(op, self.loop)
+            return op.results[0]
+
+        factors, constant = form
+        total = put(arith.ConstantOp(IntegerAttr(constant, IndexType())))
+        for value, times in factors:
+            part = self.hoist(value)
+            if not isinstance(part.type, IndexType):
+                part = put(arith.IndexCastOp(part, IndexType()))
+            by = put(arith.ConstantOp(IntegerAttr(times, IndexType())))
+            total = put(arith.AddiOp(total, put(arith.MuliOp(part, by))))
+        return total
 
     def _constant(self, value: SSAValue) -> SSAValue | int:
         form = affine(value)
