@@ -125,3 +125,48 @@ def test_a_product_that_changes_meanwhile_goes_as_it_was() -> None:
     np.testing.assert_allclose(c, product, rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(d, 2 * product, rtol=1e-2, atol=1e-2)
     assert "fuse-fixpipe            no occasion" in made.explain().sections["optimisations"]
+
+
+@pytest.mark.parametrize("way", ["number", "quotient", "argument", "relu", "points"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_factor_stays_and_is_told(way: str, dtype: str) -> None:
+    """The factor of the fixpipe is of tf32; the product that the author writes is of float32."""
+    @T.prim_func
+    def main(A: T.Tensor((40, 32), "float16"), C: T.Tensor((40, 40), dtype), factor: T.float32):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((48, 32), "float16")
+            c = T.alloc_fragment((48, 48), "float32")
+            d = T.alloc_shared((48, 48), "float32")
+            out = T.alloc_shared((48, 48), dtype)
+            T.copy(A[0, 0], a)
+            T.gemm(a, a, c, initC=True, b_transpose=True)
+            if way == "number":
+                T.vmul(c, 0.125, d)
+            elif way == "quotient":
+                T.vdiv(c, 3.0, d)
+            elif way == "argument":
+                T.vmul(c, factor, d)
+            elif way == "relu":
+                T.vrelu(c, c)
+                T.vmul(c, 0.3, d)
+            if way == "points":
+                for i, j in T.Parallel(48, 48):
+                    out[i, j] = c[i, j] * 0.3
+            else:
+                T.copy(d, out)
+            T.copy(out, C[0, 0])
+
+    a = np.random.default_rng(0).standard_normal((40, 32)).astype(np.float16)
+    left = []
+    for off in ([], ["fuse-fixpipe"]):
+        made = tilelang.compile(main, target="npuir", sanitize=True, pass_configs={"tl.disable": off})
+        c = np.zeros((40, 40), dtype)
+        made(a, c, 0.7)
+        left.append(c)
+    np.testing.assert_array_equal(*left)
+    product = a.astype(np.float32) @ a.astype(np.float32).T
+    factor = {"number": 0.125, "quotient": 1 / 3, "argument": 0.7, "relu": 0.3, "points": 0.3}[way]
+    np.testing.assert_allclose(c, (np.maximum(product, 0) if way == "relu" else product) * factor, rtol=1e-2, atol=1e-2)
+    page = "\n".join(tilelang.compile(main, target="npuir").explain().sections["optimisations"])
+    told = "the product is multiplied in UB: the factor of the fixpipe is of tf32, and gives other bits than float32"
+    assert (told in page) == (way != "relu")  # there c is more than a product

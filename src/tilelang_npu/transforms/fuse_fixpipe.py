@@ -8,6 +8,10 @@ Only what the compiler manages is touched: buffers in between whose memory is le
 once and read once, in one block, and not where an author has put work on a core or synchronises. Nothing there has an effect
 of its own, so that no diagnostic is lost: what is read of L0C is read as before.
 
+A factor on the way stays with the Vector core, and is told. HIVM's fixpipe has one for float32 alone (``quant_scale``), and
+AscendNPU-IR puts a product with a number there only where the author allows tf32 for it (``enable_fast_tf32_mul``): it rounds
+otherwise than the product that the author wrote. For int32, and together with a conversion, it has none.
+
 Runs before memories are inferred, behind ``accumulate-in-ub``: a buffer that gemms and clears alone write is in L0C.
 """
 
@@ -47,6 +51,7 @@ class _Way:
         relu: whether one of the steps rectifies.
         types: the element types on the way, the last first.
         product: where it starts from.
+        factors: how many of the steps multiply with a number.
     """
 
     store: tile.CopyOp
@@ -55,6 +60,7 @@ class _Way:
     relu: bool = False
     types: list[str] = field(default_factory=list)
     product: SSAValue | None = None
+    factors: int = 0
 
 
 def _type_of(value: SSAValue) -> str:
@@ -104,27 +110,48 @@ def _step(op: Operation, target: SSAValue) -> tuple[SSAValue, bool] | None:
     return None
 
 
+def _scaled(op: Operation, target: SSAValue) -> SSAValue | None:
+    """What an operation takes to ``target`` times a number, or divided by one."""
+    if isinstance(op, tile.ElementwiseOp) and op.target is target and op.entry().name in ("mul", "div"):
+        tiles = [value for value in op.inputs if isinstance(value.type, MemRefType)]
+        if len(tiles) == 1 and (op.entry().name == "mul" or op.inputs[0] is tiles[0]):
+            return tiles[0]
+    return None
+
+
 def _way(store: tile.CopyOp, products: set[SSAValue]) -> _Way | None:
-    """The way of a product to a store; None where there is none that the fixpipe can do."""
+    """The way of a product to a store through buffers of no other use; None where there is none."""
     way, value, reader = _Way(store, types=[_type_of(store.target), _type_of(store.source)]), store.source, store
     current: Operation = reader
     while value not in products:
         link = _between(value, current)
-        step = _step(link[1], value) if link is not None else None
-        if link is None or step is None or not link[1].is_before_in_block(current):
+        if link is None or not link[1].is_before_in_block(current):
+            return None
+        step, factor = _step(link[1], value), _scaled(link[1], value)
+        if step is not None:
+            value, way.relu = step[0], way.relu or step[1]
+        elif factor is not None:
+            value, way.factors = factor, way.factors + 1
+        else:
             return None
         way.between.append(link[0])
         way.steps.append(link[1])
-        way.relu = way.relu or step[1]
-        value, current = step[0], link[1]
+        current = link[1]
         way.types.append(_type_of(value))
     way.product = value
+    return way
+
+
+def _can_be_fused(way: _Way) -> bool:
+    """Whether the fixpipe does all that is done on the way, to the bit."""
+    store, value = way.store, way.product
+    assert value is not None
     changes = [(one, other) for other, one in zip(way.types, way.types[1:], strict=False) if one != other]
     if not way.steps or len(changes) > 1 or not set(changes) <= _CONVERTED or (way.relu and way.types[-1] != "float32"):
-        return None
-    if tile.shape_of(value) != tile.shape_of(store.source) or len(tile.shape_of(value)) != 2:
-        return None
-    return way if _is_undisturbed(way) else None
+        return False
+    if way.factors or tile.shape_of(value) != tile.shape_of(store.source) or len(tile.shape_of(value)) != 2:
+        return False
+    return _is_undisturbed(way)
 
 
 def _is_undisturbed(way: _Way) -> bool:
@@ -166,13 +193,17 @@ class FuseFixpipe(ModulePass):
             yield Deed(self.name, where, text)
 
     def _fused(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
-        """Run; where each store is, and what became of it."""
+        """Run; where each store is, and what became of it, or why it stays."""
         products = _products(op) if self.fuse else set[SSAValue]()
         stores = [inner for inner in op.walk() if isinstance(inner, tile.CopyOp) and _is_plain(inner)
                   and space_of(root_of(inner.target)) == "gm"]
         for store in stores if products else ():
             way = _way(store, products)
-            if way is not None:
+            if way is not None and way.factors:
+                why = ("HIVM's fixpipe has a factor for float32 alone" if way.types[-1] != "float32"
+                       else "the factor of the fixpipe is of tf32, and gives other bits than float32")
+                yield location_of(store), f"the product is multiplied in UB: {why}"
+            elif way is not None and _can_be_fused(way):
                 names = [one.label.data for one in way.between if one.label.data != MADE]
                 done = [f"as {way.types[0]}"] * (len(set(way.types)) > 1) + ["with relu"] * way.relu
                 without = [f"without {', '.join(names)}"] if names else []

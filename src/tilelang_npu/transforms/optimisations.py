@@ -35,12 +35,12 @@ OPTIMISATIONS = {
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that an optimisation did in a kernel.
+    """Something that an optimisation did in a kernel, or left for a reason that its author may want to know.
 
     Attributes:
         optimisation: its name.
         at: the line that it is about.
-        text: what was done.
+        text: what was done, or why not.
     """
 
     optimisation: str
