@@ -141,7 +141,6 @@ def attention(length, keys, dim, tile=128, ahead=1):
                         T.set_flag("v", "mte2", 2)
                         T.pipe_barrier("v")
 
-                T.pipe_barrier("v")
                 T.tile.div(result, result, total)
                 T.pipe_barrier("v")
                 T.copy(result, stored)
