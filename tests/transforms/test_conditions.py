@@ -189,6 +189,17 @@ for i, j in T.Parallel(12, 12):
     assert len(lines) == 1 and "point by point" in lines[0]
 
 
+def test_too_many_parts_stay_whole(tmp_path: Path) -> None:
+    """Seven stretches of each axis would be 49 loops."""
+    near = " + ".join(f"(x[i - {by}, j - {by}] if i >= {by} and j >= {by} else 0)"
+                      f" + (x[i + {by}, j + {by}] if i < {8 - by} and j < {8 - by} else 0)" for by in (1, 2, 3))
+    lines = check(tmp_path, (8, 8), "float32", f"""
+for i, j in T.Parallel(8, 8):
+    y[i, j] = {near}
+""")
+    assert len(lines) == 1 and "point by point" in lines[0]
+
+
 def test_points_that_read_what_others_write_stay_in_order(tmp_path: Path) -> None:
     lines = check(tmp_path, (4, 24), "float32", """
 for i, j in T.Parallel(4, 24):

@@ -230,7 +230,7 @@ def _decided(condition: SSAValue) -> bool | None:
     """Whether a condition holds at all points (True), at none (False), or that is not known."""
     owner = condition.owner
     if isinstance(owner, arith.CmpiOp):
-        return _compared(owner)
+        return _compared(owner, _range_of(_difference(owner), Ranges()))
     if isinstance(owner, (arith.AndIOp, arith.OrIOp)):
         stops = isinstance(owner, arith.OrIOp)
         sides = [_decided(owner.lhs), _decided(owner.rhs)]
@@ -241,13 +241,12 @@ def _decided(condition: SSAValue) -> bool | None:
     return _truth(condition)
 
 
-def _compared(op: arith.CmpiOp, axis: SSAValue | None = None, value: int = 0) -> bool | None:
-    """What a comparison gives; with ``axis``, where that loop variable has a value."""
+def _compared(op: arith.CmpiOp, difference: Range) -> bool | None:
+    """What a comparison gives for all numbers that the difference of its sides can be; None where that is not one answer."""
     tests = _HOLDS.get(op.predicate.value.data)
     if tests is None:
         return None
-    known = _range_of(_difference(op), Ranges(), {} if axis is None else {axis: Range(value, value)})
-    return True if tests[0](known) else False if tests[1](known) else None
+    return True if tests[0](difference) else False if tests[1](difference) else None
 
 
 def _difference(op: arith.CmpiOp) -> Form:
@@ -258,12 +257,12 @@ def _difference(op: arith.CmpiOp) -> Form:
     return tuple((value, times) for value, times in factors.items() if times), constant - other
 
 
-def _range_of(form: Form, ranges: Ranges, fixed: dict[SSAValue, Range] | None = None) -> Range:
-    """Bounds of a sum; those of some of its parts may be given."""
+def _range_of(form: Form, ranges: Ranges) -> Range:
+    """Bounds of a sum."""
     factors, constant = form
     low = high = float(constant)
     for value, times in factors:
-        known = (fixed or {}).get(value) or ranges.of(value)
+        known = ranges.of(value)
         ends = sorted((known.low * times, known.high * times))
         low, high = low + ends[0], high + ends[1]
     return Range(low, high)
@@ -283,14 +282,16 @@ def _runs(leaf: arith.CmpiOp, loop: tile.ParallelOp, axis: int) -> list[tuple[in
 
     Where other axes have a say, it is not known in single places alone: a slope is not made of rectangles.
     """
-    extents, arguments = loop.mixed_extents(), list(loop.body.block.args)
-    extent, varying = extents[axis], {value.index for value, _ in _difference(leaf)[0]
-                                       if isinstance(value, BlockArgument) and value in arguments}
+    extents, block = loop.mixed_extents(), loop.body.block
+    extent, (factors, constant) = extents[axis], _difference(leaf)
+    varying = {value.index: times for value, times in factors if isinstance(value, BlockArgument) and value.block is block}
     if not isinstance(extent, int) or axis not in varying:
         return None
-    most = 1 if any(extents[other] != 1 for other in varying - {axis}) else extent
+    rest = _range_of((tuple(pair for pair in factors if pair[0] is not block.args[axis]), constant), Ranges())
+    places = (value * varying[axis] for value in range(extent))
+    most = 1 if any(extents[other] != 1 for other in varying if other != axis) else extent
     runs, start = [], 0
-    for known, same in groupby(_compared(leaf, arguments[axis], value) for value in range(extent)):
+    for known, same in groupby(_compared(leaf, Range(rest.low + at, rest.high + at)) for at in places):
         size = len(list(same))
         if known is None and size > most:
             return None
