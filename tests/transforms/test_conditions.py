@@ -180,6 +180,56 @@ for i, j in T.Parallel(4, 64):
     assert "point by point" in lines[0] and "select" in lines[1]
 
 
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("rows", "columns"), [(16, 64), (5, 33), (1, 8)])
+def test_rows_that_are_gathered(rows: int, columns: int, dtype: str, absent: bool) -> None:
+    """By numbers that are read, of which some say that there is no row: a copy for each row that there is."""
+    @T.prim_func
+    def main(I: T.Tensor((rows,), "int32"), X: T.Tensor((40, columns), dtype), Y: T.Tensor((rows, columns), dtype)):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            index = T.alloc_shared((rows,), "int32")
+            y = T.alloc_shared((rows, columns), dtype)
+            T.copy(I, index)
+            for i, j in T.Parallel(rows, columns):
+                if absent:
+                    y[i, j] = T.if_then_else(index[i] >= 0, X[index[i], j], 3)
+                else:
+                    y[i, j] = X[index[i], j]
+            T.copy(y, Y)
+
+    rng = np.random.default_rng(0)
+    index = rng.integers(-4 if absent else 0, 40, rows).astype(np.int32)
+    x = rng.integers(-20, 20, (40, columns)).astype(dtype)
+    cycles, left = [], []
+    for without in ([], ["vectorise-parallel"]):
+        made = tilelang.compile(main, target="npuir", sanitize=True, pass_configs={"tl.disable": without})
+        y = np.zeros((rows, columns), dtype)
+        made(index, x, y)
+        cycles.append(made.last_launch.cycles)
+        left.append(y)
+    for y in left:
+        np.testing.assert_array_equal(y, np.where((index >= 0)[:, None], x[index], np.asarray(3, dtype)))
+    assert cycles[0] < cycles[1]
+    if columns == 64:
+        assert told(tilelang.compile(main, target="npuir")) == ["16x64  vector, row by row: copies and fills"]
+        assert cycles[0] * 8 < cycles[1]
+
+
+def test_rows_of_rows(tmp_path: Path) -> None:
+    """Two axes are gone through by scalars, the last one is vector work; where that is none, no axis is."""
+    lines = check(tmp_path, (3, 4, 32), "float32", """
+for i, j, k in T.Parallel(3, 4, 32):
+    y[i, j, k] = (x[i - 1, j, k] if x[i, j, 0] > 0 and i > 0 else x[i, j, k]) + (1 if x[i, 0, 0] > 3 else 0)
+for i, j, k in T.Parallel(3, 4, 32):
+    y[i, j, k] = y[i, j, k] if x[i, j, k] > 0 and i > 0 else x[2 - i, j, k]
+for i, j in T.Parallel(3, 4):
+    y[i, j, j] = x[i, j, 3 - j]
+""")
+    assert [line.partition(":")[0].split("  ")[1] for line in lines][-1] == "point by point"
+    assert "vector, row by row" in " ".join(lines)
+
+
 def test_slopes_stay_whole(tmp_path: Path) -> None:
     """Below the diagonal there are no rectangles."""
     lines = check(tmp_path, (12, 12), "float32", """

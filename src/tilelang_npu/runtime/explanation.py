@@ -107,7 +107,8 @@ def _loops(lowering: Lowering) -> Iterator[str]:
         points = "x".join("?" if extent is None else str(extent) for extent in outcome.extents)
         ops = ", ".join(outcome.ops) or "copies and fills"
         beside = f"; what begins at no block of UB: {', '.join(outcome.unaligned)}" if outcome.unaligned else ""
-        how = f"point by point: {outcome.reason}" if outcome.reason else f"vector: {ops}{beside}"
+        rows = ", row by row" if outcome.by_rows else ""
+        how = f"point by point: {outcome.reason}" if outcome.reason else f"vector{rows}: {ops}{beside}"
         begin = f" from {list(outcome.starts)}" if outcome.starts else ""
         yield f"{_line(location_of(outcome.loop))}  T.Parallel {points}{begin}  {how}"
 

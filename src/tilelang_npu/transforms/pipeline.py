@@ -161,7 +161,7 @@ def _plan_memory(options: Options) -> PlanMemory:
 
 
 def _vectorise(options: Options) -> VectoriseParallel:
-    return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"))
+    return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"), rows=options.synchronise)
 
 
 def decisions(stages: Mapping[str, ModuleOp], options: Options) -> list[Decision]:

@@ -3,7 +3,8 @@
 A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), every
 operation has a vector form, and doing one statement for all points before the next gives what the points one by one
 would: a buffer that is written is read at the element that is written, or not at all. Otherwise, and where the points move
-tiles, the loop becomes nested scalar loops, which is always right and slow. Choices are settled first (``conditions``), so that
+tiles, the loop becomes nested scalar loops, which is always right and slow; where rows are gathered, by numbers that are read,
+the inner axes are vector work in a scalar loop over the others. Choices are settled first (``conditions``), so that
 nothing is read that is not chosen.
 
 Runs first, on the tile dialect as traced.
@@ -31,7 +32,7 @@ from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.parallel.conditions import Part, choose_between_values, settle
 from tilelang_npu.transforms.parallel.distribute import distribute
 from tilelang_npu.transforms.parallel.expressions import Vectoriser
-from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector
+from tilelang_npu.transforms.parallel.indices import Index, Invariants, NotVector, NotVectorWhole
 from tilelang_npu.transforms.parallel.unaligned import around
 from tilelang_npu.transforms.ranges import Ranges
 
@@ -97,7 +98,7 @@ def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[
             raise NotVector(msg)
         if isinstance(op, scf.IfOp):
             msg = "what a point reads or does depends on a condition that is known point by point alone"
-            raise NotVector(msg)
+            raise NotVectorWhole(msg)
         if op.regions:
             msg = f"{op.name} in the body has no vector form"
             raise NotVector(msg)
@@ -180,6 +181,59 @@ def _serialise(loop: tile.ParallelOp) -> None:
     parent.insert_op_before(outermost, loop)
 
 
+def _by_rows(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> Operation | None:
+    """A scalar loop over the first axis around vector work over the others, in front of a loop; None where there is no way."""
+    outer, *inner = loop.mixed_extents()
+    block = loop.parent_block()
+    if not inner or block is None:
+        return None
+    made = [arith.ConstantOp(IntegerAttr(value, IndexType())) for value in (0, 1)]
+    if isinstance(outer, int):
+        made.append(arith.ConstantOp(IntegerAttr(outer, IndexType())))
+        outer = made[-1].result
+    body = Block(arg_types=[IndexType()])
+    points = Block(arg_types=[IndexType()] * len(inner))
+    mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (*body.args, *points.args), strict=True))
+    for before, after in zip(loop.body.block.args, (*body.args, *points.args), strict=True):
+        after.name_hint = before.name_hint
+    for op in loop.body.block.ops:
+        points.add_op(op.clone(value_mapper=mapping))
+    rows = tile.ParallelOp(inner, Region(points))
+    around = scf.ForOp(made[0].result, outer, made[1].result, [], Region(body))
+    body.add_ops([rows, scf.YieldOp()])
+    for op in (rows, around, *made):
+        op.location = loop.location
+    block.insert_ops_before([*made, around], loop)
+    for part in [part for whole in settle(rows) for part in _parts(whole.loop)]:
+        if not _in_front(part, ranges, chip):
+            for op in (around, *reversed(made)):
+                Rewriter.erase_op(op)
+            return None
+        Rewriter.erase_op(part)
+    return around
+
+
+def _in_front(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> bool:
+    """Put vector work in front of a loop, row by row if need be; whether there is a way."""
+    home, last = loop.parent_block(), loop.prev_op
+    assert home is not None
+    try:
+        _vectorise(loop, ranges, chip)
+    except NotVector as reason:
+        _undo(home, last, loop)
+        return isinstance(reason, NotVectorWhole) and _by_rows(loop, ranges, chip) is not None
+    return True
+
+
+def _names(first: Operation | None, last: Operation) -> tuple[str, ...]:
+    """The vector operations from one operation to another one in its block, and inside of those, in order."""
+    names: list[str] = []
+    while first is not None and first is not last:
+        names += [op.entry().name for op in first.walk() if isinstance(op, (tile.ElementwiseOp, tile.ReduceOp))]
+        first = first.next_op
+    return tuple(names)
+
+
 def _add_by_copies(module: ModuleOp) -> None:
     """Single elements that are added to a tensor: from a tile of one element, since no instruction adds from a register."""
     for store in [op for op in module.walk() if isinstance(op, memref.StoreOp) and tile.ATOMIC in op.attributes]:
@@ -207,6 +261,7 @@ class Outcome:
         unaligned: what was done about operands that begin at no block of UB.
         reason: why its points are computed one by one; empty where they are not.
         starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
+        by_rows: the outer axes are scalar loops around the vector work.
     """
 
     loop: tile.ParallelOp
@@ -215,15 +270,23 @@ class Outcome:
     unaligned: tuple[str, ...]
     reason: str
     starts: tuple[int, ...] = ()
+    by_rows: bool = False
 
 
 @dataclass(frozen=True)
 class VectoriseParallel(ModulePass):
-    """The pass; see the module's text. ``chip`` is the one whose cycles decide; without ``vectorise`` all loops are serial."""
+    """The pass; see the module's text.
+
+    Attributes:
+        chip: the one whose cycles decide.
+        vectorise: off, all loops are serial.
+        rows: vector work in scalar loops; off where the author sets the waits, who cannot set any in between.
+    """
 
     name = "vectorise-parallel"
     chip: str = "Ascend910B2"
     vectorise: bool = True
+    rows: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _ in self._outcomes(op):
@@ -254,16 +317,17 @@ class VectoriseParallel(ModulePass):
                     msg = "vectorise-parallel is switched off"
                     raise NotVector(msg)
                 unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
-                made = last.next_op if last is not None else block.first_op
-                names = []
-                while made is not None and made is not loop:
-                    names += [made.entry().name] if isinstance(made, (tile.ElementwiseOp, tile.ReduceOp)) else []
-                    made = made.next_op
-                yield Outcome(loop, extents, tuple(names), unaligned, "", starts)
+                names = _names(last.next_op if last is not None else block.first_op, loop)
+                yield Outcome(loop, extents, names, unaligned, "", starts)
             except NotVector as reason:
                 _undo(block, last, loop)
-                _serialise(loop)
-                yield Outcome(loop, extents, (), (), str(reason), starts)
+                may = self.rows and isinstance(reason, NotVectorWhole)
+                rows = _by_rows(loop, ranges, chips.chip(self.chip)) if may else None
+                if rows is not None:
+                    yield Outcome(loop, extents, _names(rows, loop), (), "", starts, by_rows=True)
+                else:
+                    _serialise(loop)
+                    yield Outcome(loop, extents, (), (), str(reason), starts)
             Rewriter.erase_op(loop)
 
 

@@ -325,11 +325,12 @@ def _part(loop: tile.ParallelOp, axis: int, start: int, size: int) -> tile.Paral
 
 def _is_the_same_for_all(condition: SSAValue, loop: tile.ParallelOp) -> bool:
     """Whether a condition does not change from point to point, nor by what the points do."""
+    written = {root_of(op.memref) for op in loop.body.block.walk() if isinstance(op, memref.StoreOp)}
     pending = [condition]
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, Operation) and owner.parent_block() is loop.body.block:
-            if isinstance(owner, memref.LoadOp) or owner.regions:
+            if owner.regions or (isinstance(owner, memref.LoadOp) and root_of(owner.memref) in written):
                 return False
             pending += owner.operands
     return not Invariants(loop).depends(condition)

@@ -22,6 +22,10 @@ class NotVector(Exception):
     """The loop cannot become vector work; the text says why."""
 
 
+class NotVectorWhole(NotVector):
+    """The loop cannot become vector work over all of its axes; over the inner ones it may."""
+
+
 @dataclass(frozen=True)
 class Index:
     """``axis`` (a loop variable, or None) plus ``offset`` (a value that does not change in the loop, or an integer)."""
@@ -134,7 +138,7 @@ class Invariants:
                 self._offsets[rest] = self._total(rest)
             return Index(variable.index, self._offsets[rest])
         msg = "an index is not a loop variable plus an offset"
-        raise NotVector(msg)
+        raise NotVectorWhole(msg)
 
     def _total(self, form: Form) -> SSAValue:
         """A sum in front of the loop."""
