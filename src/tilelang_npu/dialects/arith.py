@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     ShapedType,
@@ -17,15 +18,17 @@ from xdsl.dialects.builtin import (
     VectorType,
     container_of,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, base, operand_def, result_def
+from xdsl.irdl import IRDLOperation, base, irdl_op_definition, operand_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
 
+_EXACT = arith.FastMathFlagsAttr("none")
 _INTEGERS = container_of(base(IntegerType))
 _FLOATS = container_of(AnyFloat)
 _WHOLE = container_of(base(IntegerType) | base(IndexType))
@@ -111,20 +114,42 @@ def _print_select(op: Any, printer: Printer) -> None:
     printer.print_attribute(op.result.type)
 
 
-def _comparison(kind: Any) -> Any:
-    """A comparison of xDSL that has as many results in its result as it compares."""
+def _comparison(kind: Any, words: Sequence[str]) -> Any:
+    """A comparison of xDSL that has as many results in its result as it compares, and keeps other attributes."""
+    flags = "fastmath" in kind.get_irdl_definition().properties
 
     def parse(cls: Any, parser: Parser) -> Any:
-        op: Operation = kind.parse.__func__(cls, parser)
-        operand = op.operands[0].type
-        if not isinstance(operand, (TensorType, VectorType, UnrankedTensorType)):
-            return op
-        made = cls.create(operands=list(op.operands), result_types=[_with_elements(operand, i1)], properties=op.properties,
-                          attributes=op.attributes)
-        op.erase()
-        return made
+        place = parser.pos
+        word = parser.parse_identifier()
+        if word not in words:
+            parser.raise_error(f"expected one of {', '.join(words)}", place)
+        properties: dict[str, Attribute] = {"predicate": IntegerAttr(words.index(word), i64)}
+        parser.parse_punctuation(",")
+        left = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        right = parser.parse_unresolved_operand()
+        if flags:
+            stated = parser.parse_optional_keyword("fastmath") is not None
+            properties["fastmath"] = (arith.FastMathFlagsAttr(arith.FastMathFlagsAttr.parse_parameter(parser)) if stated
+                                      else _EXACT)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        result = _with_elements(type_, i1) if isinstance(type_, (TensorType, VectorType, UnrankedTensorType)) else i1
+        return cls.create(operands=parser.resolve_operands([left, right], [type_, type_], parser.pos), result_types=[result],
+                          properties=properties, attributes=attributes)
 
-    return widened(kind, _compares, result=container_of(i1), parse=classmethod(parse))
+    def print_(op: Any, printer: Printer) -> None:
+        printer.print_string(f" {words[op.predicate.value.data]}, ")
+        printer.print_list(op.operands, printer.print_ssa_value)
+        if flags and op.fastmath != _EXACT:
+            printer.print_string(" fastmath")
+            op.fastmath.print_parameter(printer)
+        printer.print_op_attributes(op.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(op.lhs.type)
+
+    return widened(kind, _compares, result=container_of(i1), parse=classmethod(parse), print=print_)
 
 
 @operation()
@@ -140,6 +165,13 @@ class IndexCastUIOp(DialectOp):
         IRDLOperation.__init__(self, operands=[source], result_types=[type_])
 
 
+@irdl_op_definition
+class RemfOp(arith.FloatingPointLikeBinaryOperation):
+    """What is left of a division of floats: ``arith.remf %a, %b : f32``."""
+
+    name = "arith.remf"
+
+
 Arith = replacing(
     arith.Arith,
     *(widened(op, _widens, input=_INTEGERS, result=_INTEGERS) for op in (arith.ExtSIOp, arith.ExtUIOp)),
@@ -147,6 +179,6 @@ Arith = replacing(
     *(widened(op, _converts, input=_INTEGERS, result=_FLOATS) for op in (arith.SIToFPOp, arith.UIToFPOp)),
     *(widened(op, _converts, input=_FLOATS, result=_INTEGERS) for op in (arith.FPToSIOp, arith.FPToUIOp)),
     widened(arith.IndexCastOp, _casts_index, input=_WHOLE, result=_WHOLE),
-    *(_comparison(op) for op in (arith.CmpiOp, arith.CmpfOp)),
+    _comparison(arith.CmpiOp, arith.CMPI_COMPARISON_OPERATIONS), _comparison(arith.CmpfOp, arith.CMPF_COMPARISON_OPERATIONS),
     widened(arith.SelectOp, _selects, cond=container_of(i1), parse=classmethod(_parse_select), print=_print_select),
-    IndexCastUIOp)
+    IndexCastUIOp, RemfOp)

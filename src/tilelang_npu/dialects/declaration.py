@@ -50,6 +50,8 @@ class DialectOp(IRDLOperation, ABC):
     PIPES: ClassVar[tuple[str, ...]] = ()
     CORE: ClassVar[str] = "either"
     RULES: ClassVar[tuple[Rule, ...]] = ()
+    BODY_FOLLOWS: ClassVar[bool] = False
+    """Whether MLIR's generic form has a body that follows from the op's name; it is read, and left out."""
     OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
     """Unit attributes of older text, each with the property and value it stands for; always read, written for v1.0.0."""
 
@@ -192,8 +194,8 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either",
         op_def.assembly_format = text
         cls.PIPES = tuple(pipes)
         cls.CORE = core
-        cls.RULES = tuple(rules)
-        checks: tuple[Rule, ...] = (op_def.verify, *own_verify, *rules)
+        cls.RULES = (*own_verify, *rules)
+        checks: tuple[Rule, ...] = (op_def.verify, *cls.RULES)
 
         def verify_(self: Operation) -> None:
             for check in checks:

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import Linalg as _Upstream
+from xdsl.dialects.linalg.ops import BroadcastOp as _Broadcast
 from xdsl.dialects.linalg.ops import GenericOp as _Generic
+from xdsl.dialects.linalg.ops import TransposeOp as _Transpose
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -66,6 +68,15 @@ PRODUCTS = tuple(named(f"linalg.{name}", doc, cast=opt_prop_def(TypeFnAttr)) for
     ("matmul_transpose_b", "With the second operand transposed."), ("batch_matmul", "A product per batch."),
     ("batch_matmul_transpose_a", "Per batch, with the first operand transposed."),
     ("batch_matmul_transpose_b", "Per batch, with the second operand transposed.")))
+
+ELEMENTWISE = tuple(named(f"linalg.{name}", doc) for name, doc in (
+    ("abs", "The size of each element."), ("ceil", "The next whole number from each element up."),
+    ("floor", "The next whole number from each element down."), ("negf", "Each element with its sign turned."),
+    ("reciprocal", "One divided by each element."), ("round", "The nearest whole number, halves away from zero."),
+    ("rsqrt", "One divided by the root of each element."), ("square", "Each element times itself."),
+    ("tanh", "The hyperbolic tangent."), ("erf", "The error function."), ("div", "The quotient of each two elements."),
+    ("div_unsigned", "The quotient of each two elements without sign."), ("powf", "A power of each two elements."),
+    ("select", "The second or the third input, as the first says.")))
 
 
 class _WithPayload(DialectOp):
@@ -219,5 +230,30 @@ class GenericOp(_Generic):
         return super().parse(parser)
 
 
-_OURS: tuple[type[Operation], ...] = (UnaryOp, BinaryOp, *PRODUCTS, ReduceOp, MapOp, GenericOp)
+class _WithAttributes:
+    """What xDSL leaves out of the text of an op: its other attributes, behind the rest."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        made = super().parse(parser)  # type: ignore[misc]  # of the class that stands beside this one
+        made.attributes |= parser.parse_optional_attr_dict()
+        return made
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        super().print(printer)  # type: ignore[misc]  # of the class that stands beside this one
+        printer.print_op_attributes(self.attributes)  # type: ignore[attr-defined]  # of the class that stands beside this one
+
+
+class BroadcastOp(_WithAttributes, _Broadcast):
+    """A tensor repeated along new axes."""
+
+
+class TransposeOp(_WithAttributes, _Transpose):
+    """The axes of a tensor in another order."""
+
+
+_OURS: tuple[type[Operation], ...] = (
+    UnaryOp, BinaryOp, *PRODUCTS, *ELEMENTWISE, ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
 Linalg = replacing(_Upstream, *_OURS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

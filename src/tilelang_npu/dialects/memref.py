@@ -1,15 +1,34 @@
-"""The ops of memref whose rules in xDSL are narrower, or fewer, than those of LLVM 19."""
+"""The ops of memref whose rules in xDSL are narrower, or fewer, than those of LLVM 19, and tables of constants."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    I64,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    UnitAttr,
+    UnrankedMemRefType,
+)
 from xdsl.ir import Attribute
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import replacing, widened
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
 
 
 def is_identity(kind: MemRefType[Attribute]) -> bool:
@@ -75,6 +94,133 @@ def _viewable(op: Any) -> None:
         raise VerifyException(msg)
 
 
-ReinterpretCastOp = widened(memref.ReinterpretCastOp, _reinterpretable)
+@operation()
+class GlobalOp(DialectOp):
+    """A buffer of the module that has a name: ``memref.global "private" constant @table : memref<2xi64> = dense<[1, 2]>``.
+
+    Without a value it is declared here and defined elsewhere.
+    """
+
+    name = "memref.global"
+    sym_name = prop_def(SymbolNameConstraint())
+    sym_visibility = opt_prop_def(StringAttr)
+    type = prop_def(MemRefType)
+    initial_value = opt_prop_def()
+    constant = opt_prop_def(UnitAttr)
+    alignment = opt_prop_def(IntegerAttr[I64])
+    traits = traits_def(SymbolOpInterface())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        visibility = parser.parse_optional_str_literal()
+        constant = parser.parse_optional_keyword("constant") is not None
+        name = parser.parse_symbol_name()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        initial: Attribute | None = None
+        if parser.parse_optional_punctuation("=") is not None:
+            if parser.parse_optional_keyword("uninitialized") is not None:
+                initial = UnitAttr()
+            elif isinstance(type_, MemRefType):
+                parser.parse_keyword("dense")
+                initial = parser.parse_dense_int_or_fp_elements_attr(TensorType(type_.element_type, type_.get_shape()))
+            else:
+                parser.raise_error("expected a memref type")
+        attributes = parser.parse_optional_attr_dict()
+        alignment = attributes.pop("alignment", None)
+        return cls.build(attributes=attributes, properties={
+            "sym_name": name, "type": type_, "initial_value": initial, "alignment": alignment,
+            "sym_visibility": None if visibility is None else StringAttr(visibility),
+            "constant": UnitAttr() if constant else None})
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        if self.sym_visibility is not None:
+            printer.print_string(" ")
+            printer.print_attribute(self.sym_visibility)
+        printer.print_string(" " if self.constant is None else " constant ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+        if isinstance(self.initial_value, UnitAttr):
+            printer.print_string(" = uninitialized")
+        elif isinstance(self.initial_value, DenseIntOrFPElementsAttr):
+            printer.print_string(" = ")
+            self.initial_value.print_without_type(printer)
+        alignment = {} if self.alignment is None else {"alignment": self.alignment}
+        printer.print_op_attributes({**self.attributes, **alignment})
+
+    def verify_(self) -> None:
+        kind = self.type
+        if DYNAMIC_INDEX in kind.get_shape():
+            msg = f"type should be static shaped memref, but got '{kind}'"
+            raise VerifyException(msg)
+        value = self.initial_value
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            wanted = TensorType(kind.element_type, kind.get_shape())
+            if value.type != wanted:
+                msg = f"initial value expected to be of type '{wanted}', but was of type '{value.type}'"
+                raise VerifyException(msg)
+        elif value is not None and not isinstance(value, UnitAttr):
+            msg = f"initial value should be a unit or elements attribute, but got {value}"
+            raise VerifyException(msg)
+        if self.alignment is not None and self.alignment.value.data.bit_count() != 1:
+            msg = f"alignment attribute value {self.alignment.value.data} is not a power of 2"
+            raise VerifyException(msg)
+
+
+def _free(op: Any) -> None:
+    """No rule but the types."""
+
+
+def _names_a_global(op: Any) -> None:
+    named = SymbolTable.lookup_symbol(op, op.name_)
+    if not isinstance(named, GlobalOp):
+        msg = f"'{op.name_.string_value()}' does not reference a valid global memref"
+        raise VerifyException(msg)
+    if named.type != op.memref.type:
+        msg = (f"result type '{op.memref.type}' does not match type '{named.type}' of the global memref"
+               f" @{named.sym_name.data}")
+        raise VerifyException(msg)
+
+
+ANY = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
+
+
+def _reshapes(op: Any) -> None:
+    source, shape, result = op.source.type, op.shape.type, op.result.type
+    msg = ""
+    if source.element_type != result.element_type:
+        msg = "element types of source and destination memref types should be the same"
+    elif not all(is_identity(kind) for kind in (source, result) if isinstance(kind, MemRefType)):
+        msg = "source and destination memref types should have identity layout"
+    elif len(shape.get_shape()) != 1 or not isinstance(shape.element_type, (IntegerType, IndexType)):
+        msg = f"operand #1 must be 1D memref of signless integer or index values, but got '{shape}'"
+    elif isinstance(result, MemRefType):
+        length = shape.get_shape()[0]
+        if length == DYNAMIC_INDEX:
+            msg = "cannot use shape operand with dynamic length to reshape to statically-ranked memref type"
+        elif length != len(result.get_shape()):
+            msg = "length of shape operand differs from the result's memref rank"
+    if msg:
+        raise VerifyException(msg)
+
+
+@operation(rules=[_reshapes])
+class ReshapeOp(DialectOp):
+    """A buffer seen in a shape that another one lists."""
+
+    name = "memref.reshape"
+    source = operand_def(ANY)
+    shape = operand_def(MemRefType)
+    result = result_def(ANY)
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$source `(` $shape `)` attr-dict `:` functional-type(operands, results)"
+
+
+ReinterpretCastOp = widened(memref.ReinterpretCastOp, _reinterpretable, source=ANY)
 ViewOp = widened(memref.ViewOp, _viewable)
-MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp)
+GetGlobalOp = widened(memref.GetGlobalOp, _names_a_global)
+RankOp = widened(memref.RankOp, _free, source=ANY)
+MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp)

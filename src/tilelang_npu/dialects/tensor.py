@@ -1,15 +1,48 @@
-"""The ops of tensor whose rules in xDSL are narrower than those of LLVM 19."""
+"""The ops of tensor whose rules in xDSL are narrower than those of LLVM 19, and those that it has not."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    FixedBitwidthType,
+    IndexType,
+    TensorType,
+    UnitAttr,
+    UnrankedTensorType,
+    i64,
+)
+from xdsl.dialects.utils.dynamic_index_list import DynamicIndexList
 from xdsl.dialects.utils.reshape_ops_utils import verify_reshape_like_types
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    VarConstraint,
+    base,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import replacing, widened
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.tensor_pack import PackOp, UnpackOp
+
+_ANY = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
+_NUMBERS = DenseArrayBase.constr(i64)
+
+
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise VerifyException(message)
 
 
 def _expandable(op: Any) -> None:
@@ -74,7 +107,155 @@ def _paddable(op: Any) -> None:
         raise VerifyException(msg)
 
 
+def _reshaped(op: Any) -> None:
+    source, shape, result = op.source.type, op.shape.type, op.result.type
+    _require(source.element_type == result.element_type,
+             "element types of source and destination tensor types should be the same")
+    _require(len(shape.get_shape()) == 1, "shape tensor must have a rank one")
+    length = shape.get_shape()[0]
+    if isinstance(result, TensorType):
+        _require(length != DYNAMIC_INDEX,
+                 "cannot use shape operand with dynamic length to reshape to statically-ranked tensor type")
+        _require(length == len(result.get_shape()), "length of shape operand differs from the result's tensor rank")
+        if isinstance(source, TensorType):
+            sizes = (*source.get_shape(), *result.get_shape())
+            _require(DYNAMIC_INDEX in sizes or math.prod(source.get_shape()) == math.prod(result.get_shape()),
+                     "source and destination tensor should have the same number of elements")
+
+
+def _generates(op: Any) -> None:
+    shape, arguments = op.result.type.get_shape(), op.body.block.args
+    _require(shape.count(DYNAMIC_INDEX) == len(op.dynamicExtents),
+             "must have as many index operands as dynamic extents in the result type")
+    _require(len(arguments) == len(shape), "must have one body argument per input dimension")
+    _require(all(isinstance(argument.type, IndexType) for argument in arguments), "all body arguments must be index")
+    last = op.body.block.last_op
+    _require(isinstance(last, tensor.YieldOp) and [value.type for value in last.operands] == [op.result.type.element_type],
+             "body must be terminated with a `yield` operation of the tensor element type")
+
+
+def _same_bits(op: Any) -> None:
+    source, result = op.source.type, op.dest.type
+    one, other = source.element_type, result.element_type
+    fits = (isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
+            and type(source) is type(result) and (isinstance(source, UnrankedTensorType) or source.shape == result.shape))
+    _require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
+
+
+def _gathers(op: Any) -> None:
+    axes, shape = list(op.gather_dims.get_values()), list(op.source.type.get_shape())
+    indices = list(op.indices.type.get_shape())
+    _require(axes, "gather_dims must be non-empty")
+    _require(len(axes) <= len(shape), "gather_dims overflow source rank")
+    _require(min(axes) >= 0 and max(axes) < len(shape), "gather_dims value must be in the range of source's axes")
+    _require(axes == sorted(set(axes)), "gather_dims values must be strictly increasing")
+    _require(indices and indices[-1] in (len(axes), DYNAMIC_INDEX),
+             "gather_dims length must match the size of last dimension of indices")
+    element = op.source.type.element_type
+    whole = TensorType(element, [*indices[:-1], *(1 if axis in axes else size for axis, size in enumerate(shape))])
+    reduced = TensorType(element, [*indices[:-1], *(size for axis, size in enumerate(shape) if axis not in axes)])
+    _require(op.result.type in (whole, reduced),
+             f"result type mismatch: expected '{whole}' or its rank-reduced variant '{reduced}' (got: '{op.result.type}')")
+
+
+def _slice(op: Any) -> None:
+    shape = op.dest.type.get_shape()
+    for word, static, dynamic in (("offset", op.static_offsets, op.offsets), ("size", op.static_sizes, op.sizes),
+                                  ("stride", op.static_strides, op.strides)):
+        _require(len(static) == len(shape), f"expected {len(shape)} {word} values, got {len(static)}")
+        markers = list(static.get_values()).count(DYNAMIC_INDEX)
+        _require(markers == len(dynamic), f"expected {markers} dynamic {word} values")
+    source = list(op.source.type.get_shape())
+    sizes = list(op.static_sizes.get_values())
+    _require(op.source.type.element_type == op.dest.type.element_type and _drops_ones(sizes, source),
+             f"expected source type to be '{TensorType(op.dest.type.element_type, sizes)}' or a rank-reduced version")
+    parent = op.parent_op()
+    _require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
+
+
+def _drops_ones(sizes: list[int], shape: list[int]) -> bool:
+    """Whether a shape is the sizes of a slice, or those without some axes of size 1."""
+    rest = list(shape)
+    for size in sizes:
+        if rest and rest[0] == size:
+            rest.pop(0)
+        elif size != 1:
+            return False
+    return not rest
+
+
+@operation()
+class RankOp(DialectOp):
+    """The number of a tensor's axes."""
+
+    name = "tensor.rank"
+    tensor = operand_def(_ANY)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict $tensor `:` type($tensor)"
+
+
+@operation(rules=[_generates])
+class GenerateOp(DialectOp):
+    """A tensor each of whose elements a body computes from its place."""
+
+    name = "tensor.generate"
+    dynamicExtents = var_operand_def(IndexType)
+    body = region_def("single_block")
+    result = result_def(TensorType)
+    assembly_format = "$dynamicExtents $body attr-dict `:` type($result)"
+
+
+@operation(rules=[_same_bits])
+class BitcastOp(DialectOp):
+    """The same bits read as another type of as many."""
+
+    name = "tensor.bitcast"
+    source = operand_def(_ANY)
+    dest = result_def(_ANY)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($dest)"
+
+
+@operation(rules=[_gathers])
+class GatherOp(DialectOp):
+    """Elements, or slices, of a tensor at places that another one lists."""
+
+    name = "tensor.gather"
+    source = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    gather_dims = prop_def(_NUMBERS)
+    unique = opt_prop_def(UnitAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = ("$source `[` $indices `]` `gather_dims` `(` $gather_dims `)` (`unique` $unique^)? attr-dict `:` "
+                       "functional-type(operands, results)")
+
+
+@operation(rules=[_slice])
+class ParallelInsertSliceOp(DialectOp):
+    """The slice that one iteration of ``scf.forall`` puts into the result that all share."""
+
+    name = "tensor.parallel_insert_slice"
+    DEST: ClassVar = VarConstraint("DEST", base(TensorType))
+    source = operand_def(TensorType)
+    dest = operand_def(DEST)
+    offsets = var_operand_def(IndexType)
+    sizes = var_operand_def(IndexType)
+    strides = var_operand_def(IndexType)
+    static_offsets = prop_def(_NUMBERS)
+    static_sizes = prop_def(_NUMBERS)
+    static_strides = prop_def(_NUMBERS)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    custom_directives = (DynamicIndexList,)
+    assembly_format = ("$source `into` $dest `` custom<DynamicIndexList>($offsets, $static_offsets) "
+                       "custom<DynamicIndexList>($sizes, $static_sizes) custom<DynamicIndexList>($strides, $static_strides) "
+                       "attr-dict `:` type($source) `into` type($dest)")
+
+
 ExpandShapeOp = widened(tensor.ExpandShapeOp, _expandable)
 CollapseShapeOp = widened(tensor.CollapseShapeOp, _collapsible)
 PadOp = widened(tensor.PadOp, _paddable)
-Tensor = replacing(tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp)
+ReshapeOp = widened(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
+Tensor = replacing(tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
+                   ParallelInsertSliceOp, PackOp, UnpackOp)

@@ -274,6 +274,9 @@ class TextParser(Parser):
             op_type = self._get_op_by_name(self.expect(self.parse_optional_str_literal, "operation name expected"))
             state.dialect_stack.append(op_type.dialect_name())
             op = self._parse_generic_operation(op_type)
+            if getattr(op_type, "BODY_FOLLOWS", False):
+                for region in list(op.regions):
+                    op.detach_region(region).drop_all_references()
             state.dialect_stack.pop()
         if isinstance(op.location, UnknownLoc):
             op.location = self._location(start)
@@ -293,8 +296,16 @@ class TextParser(Parser):
     def parse_comma_separated_list(self, delimiter: Any, parse: Any, context_msg: str = "") -> Any:
         # Where MLIR reads a list of types behind an arrow, a single type needs no parentheses.
         types = delimiter is self.Delimiter.PAREN and parse in (self.parse_type, self.parse_attribute)
-        if types and self._parser_state.current_token.text != "(":
+        token = self._parser_state.current_token
+        if types and token.text != "(":
             return [self.parse_type()]
+        # Where xDSL reads them without parentheses, there may be some.
+        if (delimiter is self.Delimiter.NONE and token.text == "(" and parse in (self.parse_type, self.parse_attribute)
+                and self._text.endswith("->", 0, token.start - 1 if self._text[token.start - 1] == " " else token.start)):
+            listed = super().parse_comma_separated_list(self.Delimiter.PAREN, parse, context_msg)
+            if self._parser_state.current_token.text != "->":
+                return listed
+            self._resume_from(token.start)  # it is the type of a function
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:

@@ -31,6 +31,8 @@ FORMATS = {
     "memref.copy": "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
     "memref.cast": _CAST,
     "memref.memory_space_cast": _CAST,
+    "memref.rank": "$source attr-dict `:` type($source)",
+    "memref.extract_aligned_pointer_as_index": "$source attr-dict `:` type($source) `->` type($aligned_pointer)",
     "tensor.empty": "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
 }
 """Assembly formats of ops that xDSL writes in generic form, by op name."""

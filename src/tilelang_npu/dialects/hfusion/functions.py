@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, SymbolNameConstraint, TensorType, i64
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, var_operand_def, var_result_def
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, SymbolNameConstraint, TensorType, i1, i8, i16, i64
+from xdsl.irdl import (
+    OptPropertyDef,
+    base,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.declaration import DialectOp, operation
-from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS
+from tilelang_npu.dialects.hfusion.enums import CacheModifierAttr, EvictionPolicyAttr
+from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS, same_size
+from tilelang_npu.dialects.hivm.structured import fail
 
 
 def _function(name: str, doc: str, *, clauses: str = "", ins: bool = False, **attributes: Any) -> type[DialectOp]:
@@ -37,7 +49,23 @@ _PLAIN = tuple(_function(name, doc) for name, doc in (
     ("signbit", "Whether each element has its sign set.")))
 
 
-@operation()
+def _has_axes(op: Any) -> None:
+    if not op.src.type.get_shape():
+        fail("requires input rank to be at least 1")
+
+
+def _fills_its_bins(op: Any) -> None:
+    mask, out, bins = op.mask, op.output.type, op.num_bins.value.data
+    if mask is not None and (not isinstance(mask.type, TensorType) or mask.type.element_type not in (i1, i8, i16)):
+        fail("operand #1 must be ranked tensor of 1-bit signless integer or 8-bit signless integer or 16-bit signless integer"
+             f" values, but got '{mask.type}'")
+    if not isinstance(out, TensorType) or len(out.get_shape()) != 1:
+        fail("output must be rank-1")
+    elif not same_size(out.get_shape()[0], bins):
+        fail(f"output length ({out.get_shape()[0]}) must equal num_bins ({bins})")
+
+
+@operation(rules=[_has_axes])
 class DeinterleaveOp(DialectOp):
     """The elements at even places (channel 0), at odd ones (channel 1), or both."""
 
@@ -118,7 +146,7 @@ class MulExtUIOp(_Product):
     high = result_def()
 
 
-@operation()
+@operation(rules=[_fills_its_bins])
 class HistogramOp(DialectOp):
     """How often each number below a bound occurs, where a mask is set."""
 
@@ -169,9 +197,23 @@ class SymbolicDimOp(DialectOp):
     assembly_format = "$symbolName attr-dict `:` type($result)"
 
 
+_ENUMS = {"cache": OptPropertyDef(base(CacheModifierAttr)), "evict": OptPropertyDef(base(EvictionPolicyAttr))}
+"""The properties whose words are this dialect's own."""
+
+
 def _as_in_hivm(name: str, cls: type[DialectOp]) -> type[DialectOp]:
     """An op that has the operands, rules and text of the one of HIVM, and no pipe."""
-    made = type(cls.__name__, (cls,), {"name": f"hfusion.{name}", "__doc__": cls.__doc__, "__module__": __name__, "PIPES": ()})
+    theirs = cls.get_irdl_definition()
+    definition = replace(theirs, name=f"hfusion.{name}",
+                         properties={key: _ENUMS.get(key, value) for key, value in theirs.properties.items()})
+
+    def verify_(self: DialectOp) -> None:
+        for check in (definition.verify, *cls.RULES):
+            check(self)
+
+    made = type(cls.__name__, (cls,), {
+        "name": definition.name, "__doc__": cls.__doc__, "__module__": __name__, "PIPES": (), "verify_": verify_,
+        "get_irdl_definition": classmethod(lambda cls: definition)})
     assert issubclass(made, DialectOp)
     return made
 

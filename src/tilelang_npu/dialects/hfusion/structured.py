@@ -5,13 +5,15 @@ They compute on tensors, or on buffers in place. The body that MLIR makes of a n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    base,
     opt_operand_def,
     opt_prop_def,
     prop_def,
@@ -19,7 +21,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.declaration import DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import (
     AtomicKindAttr,
     BinaryFnAttr,
@@ -31,7 +33,7 @@ from tilelang_npu.dialects.hfusion.enums import (
     UnaryFnAttr,
     UnsignedModeAttr,
 )
-from tilelang_npu.dialects.hivm.structured import StructuredOp, results_for
+from tilelang_npu.dialects.hivm.structured import StructuredOp, fail, results_for, shape_of
 
 OpT = TypeVar("OpT", bound=DialectOp)
 BOOL = IntegerAttr.constr(i1)
@@ -39,10 +41,13 @@ NUMBER = IntegerAttr.constr(i64)
 NUMBERS = DenseArrayBase.constr(i64)
 INS_OUTS = "`ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)`"
 RESULT = " (`->` type($result)^)?"
+MATRIX = 2
 
 
 class NamedOp(StructuredOp):
     """Base of the ops that are a name, what they read, what they write, and attributes."""
+
+    BODY_FOLLOWS: ClassVar[bool] = True
 
     def __init__(self, inputs: Any, outputs: Any, **properties: Attribute) -> None:
         """Make the op.
@@ -56,7 +61,8 @@ class NamedOp(StructuredOp):
                                properties=properties)
 
 
-def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = RESULT, **attributes: Any) -> type[NamedOp]:
+def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = RESULT, rules: Sequence[Rule] = (),
+          **attributes: Any) -> type[NamedOp]:
     """The class of a named op.
 
     Args:
@@ -64,6 +70,7 @@ def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = 
         doc: what it computes.
         head, tail: what its text has in front of ``ins`` and behind ``outs``.
         result: how its text ends.
+        rules: what is checked behind its types.
         attributes: definitions of its properties; those that the toolchain has a default for may be left out.
     """
     fields: dict[str, Any] = {
@@ -71,7 +78,31 @@ def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = 
         "src": var_operand_def(), "dst": var_operand_def(), "result": var_result_def(),
         "irdl_options": (AttrSizedOperandSegments(as_property=True),), **attributes,
         "assembly_format": f"attr-dict {head} {INS_OUTS}{tail}{result}"}
-    return operation()(type(name.rpartition(".")[2].title().replace("_", "") + "Op", (NamedOp,), fields))
+    return operation(rules=rules)(type(name.rpartition(".")[2].title().replace("_", "") + "Op", (NamedOp,), fields))
+
+
+def _one_axis_of_many(op: Any) -> None:
+    dimensions = list(op.dimensions.get_values())
+    if dimensions != sorted(set(dimensions)):
+        fail("dense array attribute should be in increasing order")
+    rank = len(shape_of(op.src[0]))
+    if any(not 0 <= axis < rank for axis in dimensions):
+        fail(f"dimensions for reduction should be in the range [0, {rank - 1}]")
+
+
+def _product(op: Any) -> None:
+    left, right, out = (shape_of(value) for value in (op.src[0], op.src[1], op.dst[0]))
+    if not len(left) == len(right) == len(out) == MATRIX:
+        return
+    if not same_size(left[1], right[0]):
+        fail("requires inner dimension of matmul matrix to match")
+    if not (same_size(left[0], out[0]) and same_size(right[1], out[1])):
+        fail("requires output shape to match with input shapes")
+
+
+def same_size(one: int, other: int) -> bool:
+    """Whether two sizes of axes may be equal."""
+    return one == other or DYNAMIC_INDEX in (one, other)
 
 
 UnaryOp = named(
@@ -103,12 +134,14 @@ GatherMaskOp = named("hfusion.gather_mask", "The elements where a mask is set, a
                      result=" (`->` `(` type($result)^ `)`)?")
 ReduceWithIndexOp = named(
     "hfusion.reduce_with_index", "The extreme along an axis, and where it stands.", head="$reduce_kind",
-    tail=" `dimensions` `=` $dimensions",
+    tail=" `dimensions` `=` $dimensions", rules=[_one_axis_of_many],
     reduce_kind=prop_def(ReduceWithIndexKindAttr), dimensions=prop_def(NUMBERS),
     tie_break_left=opt_prop_def(BOOL), unsigned_src=opt_prop_def(BOOL))
-_CONV: dict[str, Any] = {key: opt_prop_def(IntegerAttr.constr(i32)) for key in ("stride", "padding", "dilation", "groups")}
+_PER_AXIS = IntegerAttr.constr(i32) | base(ArrayAttr)
+_CONV: dict[str, Any] = {key: opt_prop_def(_PER_AXIS) for key in ("stride", "padding", "dilation")}
+_CONV["groups"] = opt_prop_def(IntegerAttr.constr(i32))
 CONVOLUTIONS = tuple(named(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", **_CONV) for axes in (1, 2, 3))
-MatmulMxOp = named("hfusion.matmul_mx", "A product of scaled small floats.",
+MatmulMxOp = named("hfusion.matmul_mx", "A product of scaled small floats.", rules=[_product],
                    lhsFormat=opt_prop_def(IntegerAttr), rhsFormat=opt_prop_def(IntegerAttr))
 AtomicCasOp = named("hfusion.atomic_cas", "Replace what is there where it is what is expected.")
 AtomicRmwOp = named("hfusion.atomic_rmw", "Combine what is there with new values.", tail=" `atomic_kind` `=` $atomic_kind",

@@ -119,7 +119,7 @@ class _CustomOp(StructuredOp):
 
     def verify_(self) -> None:
         self._verify_in_place()
-        if self.function in BUILTINS and not self.HAS_SYNC_ARGUMENTS:
+        if self.function in BUILTINS:
             for attribute, (wanted, words) in _BUILTIN_FACTS.items():
                 if self.attributes.get(attribute, wanted) != wanted:
                     fail(f"Specified {words} conflict with {self.function}'s {words}.")

@@ -1,0 +1,90 @@
+"""The ops of affine that give the value of a map, as LLVM 19 writes them, and the largest of several, which xDSL has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import AffineMapAttr, IndexType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
+
+_INDEX = IndexType()
+
+
+def _parse(cls: Any, parser: Parser) -> Any:
+    place = parser.pos
+    stated = parser.parse_attribute()
+    if not isinstance(stated, AffineMapAttr):
+        parser.raise_error("expected an affine map", place)
+    operands = [*(_indices(parser, parser.Delimiter.PAREN) or ()), *(_indices(parser, parser.Delimiter.SQUARE) or ())]
+    return cls.build(operands=[operands], result_types=[_INDEX], properties={"map": stated},
+                     attributes=parser.parse_optional_attr_dict())
+
+
+def _indices(parser: Parser, delimiter: Any) -> list[SSAValue] | None:
+    return parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(_INDEX))
+
+
+def _print(op: Any, printer: Printer) -> None:
+    dims = op.map.data.num_dims
+    printer.print_string(" ")
+    printer.print_attribute(op.map)
+    printer.print_string("(")
+    printer.print_list(op.operands[:dims], printer.print_ssa_value)
+    printer.print_string(")")
+    if len(op.operands) > dims:
+        printer.print_string("[")
+        printer.print_list(op.operands[dims:], printer.print_ssa_value)
+        printer.print_string("]")
+    printer.print_op_attributes(op.attributes)
+
+
+def _matches(op: Any) -> None:
+    map_: AffineMap = op.map.data
+    if len(op.operands) != map_.num_dims + map_.num_symbols:
+        msg = "operand count and affine map dimension and symbol count must match"
+        raise VerifyException(msg)
+    if not map_.results:
+        msg = "affine map expect at least one result"
+        raise VerifyException(msg)
+
+
+def _single(op: Any) -> None:
+    _matches(op)
+    if len(op.map.data.results) != 1:
+        msg = "mapping must produce one value"
+        raise VerifyException(msg)
+
+
+@operation(rules=[_matches])
+class MaxOp(DialectOp):
+    """The largest of a map's results: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
+
+    name = "affine.max"
+    arguments = var_operand_def(IndexType)
+    result = result_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Any:
+        """Read the custom form."""
+        return _parse(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        """Write the custom form."""
+        _print(self, printer)
+
+
+_FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
+ApplyOp = widened(affine.ApplyOp, _single, **_FORM)
+MinOp = widened(affine.MinOp, _matches, **_FORM)
+Affine = replacing(affine.Affine, ApplyOp, MinOp, MaxOp)
