@@ -32,8 +32,9 @@ def is_planned(module: ModuleOp) -> bool:
 def runnable(module: ModuleOp, chip: Chip | None = None) -> ModuleOp:
     """The module in the form that the simulator runs.
 
-    A module whose kernels have addresses is run as it stands, so that a wait that is missing is missing. Any other goes
-    through this package's passes; where its author set flags or barriers, those inside a core stay as they are.
+    A module whose kernels have addresses is run as it stands, so that a wait that is missing is missing; only loops without an
+    order get one. Any other goes through this package's passes; where its author set flags or barriers, those inside a core
+    stay as they are.
 
     Args:
         module: the module; it is changed.
@@ -43,10 +44,10 @@ def runnable(module: ModuleOp, chip: Chip | None = None) -> ModuleOp:
         TileError: it cannot be completed; the error names the line.
     """
     from tilelang_npu.dialects import hacc, hivm
-    from tilelang_npu.transforms.pipeline import Options, complete
+    from tilelang_npu.transforms.pipeline import Options, complete, put_in_order
 
     if is_planned(module):
-        return module
+        return put_in_order(module)
     by_hand = any(isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp)) for op in module.walk())
     options = Options(chip=chip or find_chip(hacc.target_of(module) or DEFAULT_CHIP, None), synchronise=not by_hand)
     return complete(module, options)

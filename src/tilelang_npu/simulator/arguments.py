@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import DictionaryAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.hacc import ArgTypeAttr
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.simulator.codegen.emitter import element_of
 from tilelang_npu.simulator.memory import as_bytes
 
@@ -54,7 +55,11 @@ class Parameter:
 
 
 def parameters(function: FuncOp) -> list[Parameter]:
-    """The arguments of a device function; grid arguments are still ``user``."""
+    """The arguments of a device function; grid arguments are still ``user``, and numbers of the index type are 64 bits.
+
+    Raises:
+        TileError: T501, an argument has a type that nobody can pass.
+    """
     attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
     made = []
     for index, argument in enumerate(function.body.block.args):
@@ -62,7 +67,10 @@ def parameters(function: FuncOp) -> list[Parameter]:
         kind = given.data.get("hacc.arg_type")
         role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
         shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
-        element = element_of(argument.type)
+        if isinstance(argument.type, UnrankedMemRefType):
+            raise TileError(f"argument {argument.name_hint or index} is a buffer without a rank: {argument.type}", code="T501",
+                            location=location_of(function), help="declare it with open sizes: memref<?xf16>")
+        element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
         made.append(Parameter(index, argument.name_hint or f"arg{index}", role, shape, element))
     return made
 

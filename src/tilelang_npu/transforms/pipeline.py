@@ -36,6 +36,7 @@ from tilelang_npu.transforms.hoist_loads import HoistLoads
 from tilelang_npu.transforms.infer_scopes import InferScopes
 from tilelang_npu.transforms.insert_sync import InsertSync
 from tilelang_npu.transforms.legalise_types import LegaliseTypes
+from tilelang_npu.transforms.lower_affine import LowerAffine
 from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.number_events import NumberEvents
@@ -45,6 +46,7 @@ from tilelang_npu.transforms.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.place_buffers import PlaceBuffers
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
+from tilelang_npu.transforms.serialise_loops import SerialiseLoops
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.sync.decision import Decision
@@ -200,8 +202,15 @@ def stage_names(options: Options | None = None) -> list[str]:
     return ["tile", *(name for name, _ in _passes(options or Options()))]
 
 
+def _order_passes() -> Iterator[tuple[str, ModulePass]]:
+    """The passes that any HIVM of other tools needs: everything else here knows one kind of loop, and arithmetic."""
+    yield "lower-affine", LowerAffine()  # the bounds of loops are numbers
+    yield "serialise-loops", SerialiseLoops()  # before tensors become buffers: a loop carries them
+
+
 def foreign_passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     """The passes that take HIVM of other tools, without addresses and waits, to the form that runs."""
+    yield from _order_passes()
     yield "convert-named-ops", ConvertNamedOps()  # from here on every op says what it reads and writes
     yield "bufferise", Bufferise()  # tensors have no memory
     yield "place-buffers", PlaceBuffers()  # which core an op is for follows from the memories
@@ -249,6 +258,15 @@ def complete(module: ModuleOp, options: Options, observer: Observer | None = Non
     except InternalError as error:
         msg = f"this module cannot be given addresses and waits: {error}"
         raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
+
+
+def put_in_order(module: ModuleOp) -> ModuleOp:
+    """Give the loops of HIVM that somebody else wrote, and has planned, an order, in place; nothing else is changed.
+
+    Raises:
+        TileError: T501 the iterations of a loop cannot be put in an order, or a map is not known; the error names the line.
+    """
+    return _run(module, _order_passes(), None)
 
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:
