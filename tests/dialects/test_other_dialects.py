@@ -54,6 +54,13 @@ MAPS = [
     ("%0 = affine.min affine_map<(d0) -> (d0, 4)>()", COUNTS),
     ("%0 = affine.max affine_map<(d0) -> ()>(%n)", "affine map expect at least one result"),
     ("%0 = affine.apply affine_map<(d0) -> (d0, 4)>(%n)", "mapping must produce one value"),
+    ("%0 = affine.for %i0 = 0 to 4 iter_args(%u0 = %x) -> (f32) {\n %1 = arith.addf %u0, %x : f32\n }",
+     "parent of yield must have same number of results as the yield operands"),
+    ("affine.for %i0 = affine_map<() -> ()>() to 4 {\n }", "expected affine map to have at least one result"),
+    ('"affine.store"(%x, %m, %n) <{map = affine_map<(d0) -> (d0)>}> : (f32, memref<4x8xf32>, index) -> ()',
+     "affine map num results must equal memref rank"),
+    ('%0 = "affine.load"(%m, %n) <{map = affine_map<(d0, d1) -> (d0, d1)>}> : (memref<4x8xf32>, index) -> f32',
+     "expects as many subscripts as affine map inputs"),
 ]
 TENSORS = [
     ("%0 = tensor.generate %n {\n ^bb0(%a: index):\n tensor.yield %x : f32\n } : tensor<4xf32>",

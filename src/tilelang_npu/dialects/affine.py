@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
+from tilelang_npu.dialects.declaration import DialectOp, Rule, operation, replacing, widened
 
 _INDEX = IndexType()
 
@@ -64,6 +64,44 @@ def _single(op: Any) -> None:
         raise VerifyException(msg)
 
 
+def _loops(op: Any) -> None:
+    affine.ForOp.verify_(op)
+    if not op.lowerBoundMap.data.results or not op.upperBoundMap.data.results:
+        msg = "expected affine map to have at least one result"
+        raise VerifyException(msg)
+    if op.step.value.data < 1:
+        msg = "expected step to be representable as a positive signed integer"
+        raise VerifyException(msg)
+    last = op.body.block.last_op
+    given = [value.type for value in last.operands] if isinstance(last, affine.YieldOp) else None
+    if given != list(op.result_types):
+        msg = "parent of yield must have same number of results as the yield operands, of their types"
+        raise VerifyException(msg)
+
+
+def _accesses(op: Any) -> None:
+    map_: AffineMap = op.map.data
+    if len(map_.results) != len(op.memref.type.get_shape()):
+        msg = "affine map num results must equal memref rank"
+        raise VerifyException(msg)
+    if len(op.indices) != map_.num_dims + map_.num_symbols:
+        msg = "expects as many subscripts as affine map inputs"
+        raise VerifyException(msg)
+
+
+def _checked(kind: Any, rule: Rule) -> Any:
+    """An op of xDSL with other rules; what xDSL reads is of its own class, and made again."""
+
+    def parse(cls: Any, parser: Parser) -> Any:
+        read = kind.parse(parser)
+        made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
+                          attributes=read.attributes, regions=[read.detach_region(region) for region in list(read.regions)])
+        read.erase()
+        return made
+
+    return widened(kind, rule, parse=classmethod(parse))
+
+
 @operation(rules=[_matches])
 class MaxOp(DialectOp):
     """The largest of a map's results: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
@@ -87,4 +125,7 @@ class MaxOp(DialectOp):
 _FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
 ApplyOp = widened(affine.ApplyOp, _single, **_FORM)
 MinOp = widened(affine.MinOp, _matches, **_FORM)
-Affine = replacing(affine.Affine, ApplyOp, MinOp, MaxOp)
+ForOp = _checked(affine.ForOp, _loops)
+LoadOp = _checked(affine.LoadOp, _accesses)
+StoreOp = _checked(affine.StoreOp, _accesses)
+Affine = replacing(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)

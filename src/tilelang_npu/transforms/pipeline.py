@@ -253,20 +253,24 @@ def complete(module: ModuleOp, options: Options, observer: Observer | None = Non
     Raises:
         TileError: a pass refuses the module, or (T508) trips over it: it breaks what a pass takes for given.
     """
-    try:
-        return _run(module, foreign_passes(options), observer)
-    except InternalError as error:
-        msg = f"this module cannot be given addresses and waits: {error}"
-        raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
+    return _run_foreign(module, foreign_passes(options), observer, "addresses and waits")
 
 
 def put_in_order(module: ModuleOp) -> ModuleOp:
     """Give the loops of HIVM that somebody else wrote, and has planned, an order, in place; nothing else is changed.
 
     Raises:
-        TileError: T501 the iterations of a loop cannot be put in an order, or a map is not known; the error names the line.
+        TileError: as for ``complete``; the error names the line.
     """
-    return _run(module, _order_passes(), None)
+    return _run_foreign(module, _order_passes(), None, "an order of its loops")
+
+
+def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, gift: str) -> ModuleOp:
+    try:
+        return _run(module, named, observer)
+    except InternalError as error:
+        msg = f"this module cannot be given {gift}: {error}"
+        raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
 
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:
