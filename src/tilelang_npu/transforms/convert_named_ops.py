@@ -43,6 +43,10 @@ _BINARY: dict[str, tuple[str, dict[str, Any]]] = {
     "min_unsigned": ("vmin", {"is_signed": False}), "vor": ("vor", {}), "vand": ("vand", {}), "vxor": ("vxor", {}),
     "minf": ("vmin", {}), "maxf": ("vmax", {}), "powi": ("vpow", {}), "shli": ("vshl", {}), "shrsi": ("vshr", {}),
     "shrui": ("vshr", {"is_signed": False}), "divfhp": ("vdiv", {"isHP": True}), "mod": ("vmod", {}), "modui": ("vmodui", {})}
+_NAMED: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (_UNARY[name], {}) for name in ("exp", "log", "abs", "sqrt", "rsqrt", "reciprocal", "tanh", "erf")},
+    **{name: _BINARY[name] for name in ("add", "sub", "mul", "div", "div_unsigned")}, "max": ("vmax", {}), "min": ("vmin", {})}
+"""linalg's ops that are one function; the same as its ``elemwise_unary`` and ``elemwise_binary``."""
 _REDUCE = {"arith.addf": ("sum", "vadd"), "arith.addi": ("sum", "vadd"), "arith.mulf": ("prod", "vmul"),
            "arith.muli": ("prod", "vmul"), "arith.maximumf": ("max", "vmax"), "arith.maxnumf": ("max", "vmax"),
            "arith.maxsi": ("max", "vmax"), "arith.minimumf": ("min", "vmin"), "arith.minnumf": ("min", "vmin"),
@@ -89,6 +93,11 @@ class _Converter:
             if name == "negf":
                 return self._negated(ins[0], outs)
             return [hivm.elementwise_op(_UNARY[name])(ins, outs)] if name in _UNARY else None
+        if op.name == "linalg.negf":
+            return self._negated(ins[0], outs)
+        if op.name.startswith("linalg") and kind in _NAMED:
+            name, facts = _NAMED[kind]
+            return [hivm.elementwise_op(name)(ins, outs, **facts)]
         if kind == "elemwise_binary":
             mapped = _BINARY.get(_word(op, "fun", "add" if op.name.startswith("linalg") else "vand"))
             return None if mapped is None else [hivm.elementwise_op(mapped[0])(ins, outs, **mapped[1])]
