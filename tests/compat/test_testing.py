@@ -24,13 +24,17 @@ def test_other():
 def test_elsewhere():
     raise AssertionError("this machine has no CUDA")
 
+@testing.requires_cuda_compute_version_le(8, 9)
+def test_of_one_chip():
+    raise AssertionError("nor such a chip")
+
 if __name__ == "__main__":
     testing.main()
 """
 
 
 @pytest.mark.parametrize(("holds", "code", "counts"), [
-    ("True", 0, "2 passed, 1 skipped"), ("False", 1, "1 failed, 1 passed, 1 skipped")])
+    ("True", 0, "2 passed, 2 skipped"), ("False", 1, "1 failed, 1 passed, 2 skipped")])
 def test_main_runs_the_calling_file(tmp_path: Path, python: str, holds: str, code: int, counts: str) -> None:
     script = tmp_path / "test_of_user.py"
     script.write_text(FILE.format(holds=holds), encoding="utf-8")
@@ -39,6 +43,24 @@ def test_main_runs_the_calling_file(tmp_path: Path, python: str, holds: str, cod
     assert done.returncode == code, done.stdout + done.stderr
     assert counts in done.stdout
     assert "needs CUDA, and there is an NPU only" in done.stdout
+    assert "needs CUDA compute capability le 8.9, and there is an NPU only" in done.stdout
+
+
+def regression_of_two(scale: float = 2.0) -> None:
+    testing.process_func(lambda factor: 0.25 * factor, "regression_two", factor=scale)
+
+
+def regression_of_one() -> None:
+    testing.process_func(lambda: 0.5, "one")
+
+
+def test_regressions_are_the_functions_of_that_name(capsys: pytest.CaptureFixture[str]) -> None:
+    testing.regression()
+    assert capsys.readouterr().out.splitlines() == ["regression_of_one", "one: 0.5", "regression_of_two", "two: 0.5"]
+    testing.regression(prefixes=["regression_of_t"], verbose=False)
+    assert capsys.readouterr().out.splitlines() == ["two: 0.5"]
+    with pytest.raises(ValueError, match=r"idle returns 0\.0, which is no time"):
+        testing.process_func(lambda: 0.0, "idle")
 
 
 def test_seeds_make_random_numbers_repeat() -> None:

@@ -10,8 +10,10 @@ import pytest
 import tilelang_npu as tilelang
 from samples import SYNC, doubled, symbolic_rows
 from tilelang_npu import TensorSupplyType, TileError, do_bench
+from tilelang_npu import language as T
+from tilelang_npu.compat.testing import set_random_seed
 from tilelang_npu.ops import DType
-from tilelang_npu.runtime.profiler import supply
+from tilelang_npu.runtime.profiler import get_tensor_supply, supply
 
 
 def test_times_are_those_of_the_model() -> None:
@@ -62,3 +64,29 @@ def test_inputs_of_every_kind(kind: TensorSupplyType, dtype: str) -> None:
         assert (wide == (kind is TensorSupplyType.One)).all()
     else:
         assert len(np.unique(wide)) > 1
+
+
+def test_a_supply_makes_arrays_for_parameters() -> None:
+
+    @T.prim_func
+    def main(a: T.Tensor((3, 40), "float16"), n: T.int32, b: T.Tensor((T.symbolic("m"), 8), "int8")):  # type: ignore[no-untyped-def, valid-type]
+        with T.Kernel(1):
+            pass
+
+    whole, number, open_ended = tilelang.compile(main).params
+    made = {}
+    for kind in TensorSupplyType:
+        set_random_seed(5)
+        made[kind] = get_tensor_supply(kind)(whole)
+        assert made[kind].shape == (3, 40)
+        assert made[kind].dtype == np.float16
+        set_random_seed(5)
+        np.testing.assert_array_equal(get_tensor_supply(kind)(whole), made[kind])
+    assert set(np.unique(made[TensorSupplyType.Integer])) == {-2, -1, 0, 1, 2}
+    assert abs(made[TensorSupplyType.Uniform]).max() <= 1
+    assert not made[TensorSupplyType.Zero].any()
+    assert (made[TensorSupplyType.One] == 1).all()
+    with pytest.raises(ValueError, match="parameter n: it is a number"):
+        get_tensor_supply()(number)
+    with pytest.raises(ValueError, match="parameter b: it has the shape"):
+        get_tensor_supply()(open_ended)

@@ -49,6 +49,7 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.utils.npu_utils": {"NPUUtils": f"{_CARVER}.arch"},
     "tilelang.utils.target": {"determine_platform": "tilelang_npu.compat.torch_types"},
     "tilelang.utils.tensor": {"TensorSupplyType": "tilelang_npu.runtime.profiler",
+                              "get_tensor_supply": "tilelang_npu.runtime.profiler",
                               "map_torch_type": "tilelang_npu.compat.torch_types",
                               "torch_assert_close": "tilelang_npu.compat.testing"},
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ import numpy as np
 
 from tilelang_npu.runtime.profiler import _compare, _wide
 
-__all__ = ["main", "requires_cuda", "requires_llvm", "requires_rocm", "set_random_seed", "torch_assert_close"]
+__all__ = [
+    "main", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version", "requires_cuda_compute_version_eq",
+    "requires_cuda_compute_version_ge", "requires_cuda_compute_version_gt", "requires_cuda_compute_version_le",
+    "requires_cuda_compute_version_lt", "requires_llvm", "requires_metal", "requires_rocm", "set_random_seed",
+    "torch_assert_close",
+]
 
 
 def main() -> None:
@@ -47,6 +53,37 @@ def torch_assert_close(
     return True
 
 
+def process_func(func: Callable[..., float], name: str | None = None, /, **arguments: Any) -> None:
+    """Call a function that returns a time, and print it beside the function's name, or the name of its module.
+
+    Raises:
+        ValueError: what it returns is not above zero, as no time is.
+    """
+    shown = (func.__module__ if name is None else name).removeprefix("regression_")
+    latency = float(func(**arguments))
+    if not latency > 0:
+        msg = f"{shown} returns {latency}, which is no time"
+        raise ValueError(msg)
+    print(f"{shown}: {latency}")  # noqa: T201  (what it is called for)
+
+
+def regression(prefixes: Sequence[str] = ("regression_",), verbose: bool = True) -> None:
+    """Call the functions of the calling file whose names begin so, in the order of their names.
+
+    Args:
+        prefixes: how the names begin.
+        verbose: whether to print each name first.
+    """
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    for name, function in sorted(frame.f_back.f_globals.items(), key=lambda item: item[0]):
+        if callable(function) and name.startswith(tuple(prefixes)):
+            if verbose:
+                print(name)  # noqa: T201  (what it is called for)
+            function()
+
+
 def _skipped(what: str) -> Callable[[Callable[..., Any]], Any]:
     def mark(function: Callable[..., Any]) -> Any:
         import pytest
@@ -58,4 +95,19 @@ def _skipped(what: str) -> Callable[[Callable[..., Any]], Any]:
 
 requires_cuda = _skipped("CUDA")
 requires_rocm = _skipped("ROCm")
+requires_metal = _skipped("Metal")
 requires_llvm = _skipped("LLVM")
+
+
+def requires_cuda_compute_version(
+    major_version: int, minor_version: int = 0, mode: str = "ge"
+) -> Callable[[Callable[..., Any]], Any]:
+    """Skip a test that is for some of NVIDIA's chips."""
+    return _skipped(f"CUDA compute capability {mode} {major_version}.{minor_version}")
+
+
+requires_cuda_compute_version_ge = partial(requires_cuda_compute_version, mode="ge")
+requires_cuda_compute_version_gt = partial(requires_cuda_compute_version, mode="gt")
+requires_cuda_compute_version_le = partial(requires_cuda_compute_version, mode="le")
+requires_cuda_compute_version_lt = partial(requires_cuda_compute_version, mode="lt")
+requires_cuda_compute_version_eq = partial(requires_cuda_compute_version, mode="eq")

@@ -71,6 +71,11 @@ class Memory(tracing.TracedValue, ABC):
         """The user's name for the buffer."""
         return self.buffer.label
 
+    @property
+    def data(self) -> Memory:
+        """What ``T.Tensor(shape, dtype, A.data)`` takes to see it under another shape."""
+        return self
+
     def describe(self) -> str:
         """Name, shape and element type for a message."""
         return f"{self.name} {shape_text(self.shape)} {self.dtype}"

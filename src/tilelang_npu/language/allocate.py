@@ -22,7 +22,7 @@ from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.types import element_type, sizes_of
 
 _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
-_FRAGMENT = {"local.fragment": "fragment"}
+_FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
 
 
 def alloc_shared(shape: Any, dtype: object, scope: str = "shared.dyn") -> Buffer:

@@ -400,7 +400,11 @@ def _row_expand(what: str) -> Callable[..., Any]:
 
 
 def _atomic_add(what: str) -> Callable[..., Any]:
-    def atomic_add(dst: Any, src: Any, size: Any = None) -> None:
+    def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None = None) -> None:
+        if memory_order not in (None, "relaxed"):
+            raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
+                            help="an addition on its way to global memory orders nothing else: leave it out, or order blocks"
+                                 " with T.sync_all()")
         add_to_global(what, dst, src, size)
 
     return atomic_add

@@ -43,12 +43,21 @@ TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAM
 class Tensor:
     """A global tensor as a parameter: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N), "float16"]``.
 
+    ``T.Tensor(shape, dtype, A.data)`` in a kernel is no parameter but ``T.view(A, shape, dtype)``.
+
     Args:
         shape: sizes, numbers or symbolic dimensions; one size may stand alone.
         dtype: element type; ``float32`` without it.
     """
 
     __slots__ = ("dtype", "shape")
+
+    def __new__(cls, shape: Any, dtype: Any = "float32", data: Any = None, **_: Any) -> Any:
+        if data is None:
+            return super().__new__(cls)
+        from tilelang_npu.language.movement import view_of
+
+        return view_of(data, shape, dtype)
 
     def __init__(self, shape: Any, dtype: Any = "float32", **unused: Any) -> None:
         if unused:

@@ -13,10 +13,11 @@ from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
 
 if TYPE_CHECKING:
+    from tilelang_npu.frontend.trace import Parameter
     from tilelang_npu.ops import DType
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Profiler", "TensorSupplyType", "do_bench", "supply"]
+__all__ = ["Profiler", "TensorSupplyType", "do_bench", "get_tensor_supply", "supply"]
 
 
 class TensorSupplyType(Enum):
@@ -83,6 +84,24 @@ def supply(dtype: DType, shape: Sequence[int], kind: TensorSupplyType, rng: np.r
     if kind is TensorSupplyType.Uniform:
         return rng.uniform(-1, 1, shape).astype(dtype.numpy)
     return rng.standard_normal(shape, np.float32).astype(dtype.numpy)
+
+
+def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) -> Callable[[Parameter], Any]:
+    """A function that makes an array (a tensor where torch is in use) for a parameter of a kernel, as of ``kernel.params``.
+
+    Its values come from NumPy's global generator, which ``tilelang.testing.set_random_seed`` seeds. It raises ValueError for a
+    parameter that is a number, or whose shape only a call knows.
+    """
+    def supplied(parameter: Parameter) -> Any:
+        sizes = [size for size in parameter.shape or () if isinstance(size, int)]
+        if parameter.shape is None or len(sizes) != len(parameter.shape):
+            what = "is a number" if parameter.shape is None else f"has the shape {parameter.shape}, which only a call knows"
+            msg = f"no array can be made for the parameter {parameter.name}: it {what}"
+            raise ValueError(msg)
+        rng = np.random.default_rng(np.random.randint(1 << 31))  # noqa: NPY002  (the generator that scripts seed)
+        return like_caller(supply(parameter.dtype, sizes, supply_type, rng), ())
+
+    return supplied
 
 
 class Profiler:

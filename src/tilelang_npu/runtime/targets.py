@@ -1,8 +1,9 @@
 """Which dialect of TileLang a kernel is written in, and which chip it is for.
 
 ``target=`` names the dialect: ``"npuir"``, or ``"ascendc"`` and ``"pto"``, which differ on the device and not here. With
-``"auto"`` it is npuir where ``TILELANG_ASCEND_MODE`` is set, since only that branch reads the variable; otherwise the front end
-tells it from the operations that the kernel names, and takes ascendc where none of them tells.
+``"auto"``, or ``"npu"`` as torch calls the device, it is npuir where ``TILELANG_ASCEND_MODE`` is set, since only that branch
+reads the variable; otherwise the front end tells it from the operations that the kernel names, and takes ascendc where none of
+them tells.
 
 The chip is, in this order: ``chip=`` of the decorator, ``platform=`` of the decorator, ``TILELANG_NPU_CHIP`` (which
 ``--chip`` sets), ``TL_PLATFORM``, Ascend910B2.
@@ -34,7 +35,7 @@ def dialect_of(target: object, at: Location | None) -> str:
     Raises:
         TileError: T702 the target is another machine, T703 it is unknown.
     """
-    if target is None or target == "auto":
+    if target is None or str(target).strip().lower() in ("auto", "npu"):  # npu: what torch calls the device
         return "npuir" if environment.MODE.text() else "auto"
     name = str(target).strip().split(" ", 1)[0].lower()
     if name in _DIALECTS:

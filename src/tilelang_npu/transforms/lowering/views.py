@@ -198,7 +198,7 @@ def reshaped(emit: Emitter, view: View, shape: tuple[int, ...]) -> View | None:
         return None
     strides = row_strides(emit, buffer)
     padded = [axis for axis, stride in enumerate(strides) if have[axis] != 1 and stride != math.prod(rows[axis + 1:])]
-    if (buffer.space == "gm" or kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
+    if (kept != sorted(kept) or len(constant) != len(sizes) or gaps or padded
             or DYNAMIC_INDEX in shape or math.prod(constant) != math.prod(shape)):
         return None
     offset: Value = 0
