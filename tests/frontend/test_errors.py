@@ -149,7 +149,11 @@ MISTAKES = [
     # not there yet
     ("T.tile.sort(b, b, 8)", "T111", "T.tile.sort(b, b, 8)", "needs 2048 elements"),
     ("T.dp4a(a, a, b)", "T190", "T.dp4a(a, a, b)", r"T\.dp4a is not supported"),
-    ("T.use_swizzle(10)", "T190", "T.use_swizzle(10)", "orders the blocks of a GPU"),
+    ("T.use_swizzle(0)", "T150", "T.use_swizzle(0)", "panel_size=0 is not a positive constant"),
+    ("T.use_swizzle(cid)", "T150", "T.use_swizzle(cid)", "is not a positive constant"),
+    ("T.use_swizzle(4, 'mlx')", "T190", "T.use_swizzle(4, 'mlx')", "order='mlx' is not supported"),
+    ("T.use_swizzle(enable=True)", "T145", "T.use_swizzle(enable=True)", "takes a panel size, an order"),
+    ("T.use_swizzle(4)\nT.use_swizzle(2)", "T150", "T.use_swizzle(2)", "the blocks have an order already"),
     ("for i, j in T.grid(2):\n    pass", "T141", "i, j", "T.grid over 1 extents has 1 loop variables, not 2"),
     ("for i in T.grid():\n    pass", "T150", "T.grid()", "at least one extent"),
     ("for i in T.grid(2.5):\n    pass", "T150", "T.grid(2.5)", "bound 2.5 is not an integer"),

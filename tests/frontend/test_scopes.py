@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import tilelang_npu.language as T
 
 
@@ -172,3 +174,22 @@ def test_updates_of_names(traced: Any) -> None:
 
     traced(main).has("%cid_1 = arith.muli %cid, %c2", "memref.load %a[%cid_1]", "= arith.addi %0, %c4_i32", "memref.store",
                      "= arith.shli %2, %c2_i32", "%inner = arith.addi %i, %c1")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_name_bound_in_the_branch_that_the_factory_chooses_stays(traced: Any, *, causal: bool) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            if causal:
+                if n is not None:
+                    first, last = n + 1, 3
+            else:
+                last = 5
+                first = 4
+            for i in T.serial(first, last):
+                a[i] = 1
+
+    loop = traced(main).only("scf.for")
+    assert (loop.lb.owner.name == "arith.constant") is not causal

@@ -81,3 +81,34 @@ def test_swizzle(rows: int, columns: int, off: int, direction: int) -> None:
 def test_mistakes(kernel: Any, statement: str, message: str) -> None:
     with pytest.raises(TileError, match=message):
         kernel(statement)
+
+
+@pytest.mark.parametrize("deep", [0, 2])
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(("columns", "rows", "width", "direction"), [
+    (3, 4, 3, "row"), (4, 5, 2, "row"), (5, 3, 2, "column"), (4, 4, 10, "row"), (2, 2, 1, "column"), (7, 1, 4, "row")])
+def test_panels_order_the_blocks_themselves(columns: int, rows: int, width: int, direction: str, *, symbolic: bool, deep: int,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    high, wide = (T.symbolic("high"), T.symbolic("wide")) if symbolic else (rows * 8, columns * 8)
+
+    @T.prim_func
+    def main(o: T.Tensor((max(deep, 1), high, wide), "float32")):  # type: ignore[no-untyped-def, valid-type]
+        with T.Kernel(T.ceildiv(wide, 8), T.ceildiv(high, 8), max(deep, 1), threads=128) as (bx, by, bz):
+            T.use_swizzle(width, order=direction, enable=deep > 0)
+            T.use_swizzle(panel_size=width, order=direction, enable=deep == 0)
+            tile = T.alloc_fragment((8, 8), "float32")
+            place = by * T.ceildiv(wide, 8) + bx
+            T.fill(tile, place)
+            T.copy(tile, o[bz, by * 8, bx * 8])
+            T.print(place)
+
+    found = np.full((max(deep, 1), rows * 8, columns * 8), -1, np.float32)
+    tilelang.compile(main)(found)
+    places = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    np.testing.assert_array_equal(found, np.broadcast_to(places.repeat(8, 0).repeat(8, 1), found.shape))
+    if direction == "row":
+        expected = order(rows, columns, width)
+    else:
+        expected = [place % rows * columns + place // rows for place in order(columns, rows, width)]
+    printed = [int(line.split("]")[1]) for line in capsys.readouterr().out.splitlines()]
+    assert printed == expected * max(deep, 1)

@@ -96,3 +96,9 @@ def test_types_are_strings_casts_and_annotations() -> None:
     assert T.Tensor[(5,)].dtype == "float32"
     with pytest.raises(TileError, match=r"argument 'scope' is not supported yet"):
         T.Tensor((4,), "int8", scope="global")
+
+
+def test_element_types_are_torchs_too() -> None:
+    torch = pytest.importorskip("torch")
+    for name in ("float16", "bfloat16", "float32", "int8", "int64", "uint8", "bool", "float8_e4m3fn"):
+        assert getattr(T, name).as_torch() is getattr(torch, name)

@@ -53,8 +53,15 @@ class Scopes:
         self._globals = function.__globals__
 
     @contextmanager
-    def frame(self, kind: str, *, isolates: bool = False) -> Iterator[Frame]:
-        """A block: names bound in it leave scope with it."""
+    def frame(self, kind: str, *, isolates: bool = False, decided: bool = False) -> Iterator[Frame]:
+        """A block: names bound in it leave scope with it.
+
+        Args:
+            kind: text for messages.
+            isolates: see :class:`Frame`.
+            decided: whether it surely runs, once, as the branch that the factory's own values choose: a name that means
+                nothing outside stays.
+        """
         frame = Frame(kind, isolates)
         self.frames.append(frame)
         try:
@@ -63,7 +70,15 @@ class Scopes:
             self.frames.pop()
             outer = self.frames[-1]
             outer.departed.update(frame.departed)
-            outer.departed.update({name: (binding.location, kind) for name, binding in frame.names.items()})
+            for name, binding in frame.names.items():
+                if decided and not self._means_something(name):
+                    outer.names[name] = binding
+                else:
+                    outer.departed[name] = binding.location, kind
+
+    def _means_something(self, name: str) -> bool:
+        return (self.binding(name) is not None or (self._caller is not None and self._caller.binding(name) is not None)
+                or name in self._closure or name in self._globals or hasattr(builtins, name))
 
     def bind(self, name: str, value: Any, location: Location) -> None:
         """Bind a name in the innermost frame."""

@@ -251,7 +251,7 @@ class Statements(Loops):
     def _if(self, node: ast.If) -> None:
         test = self.truth(self.evaluate(node.test))
         if isinstance(test, bool):
-            with self.scopes.frame(IF, isolates=True):
+            with self.scopes.frame(IF, isolates=True, decided=True):
                 self.body(node.body if test else node.orelse)
             return
         builder, location = self.builder, self.builder.location
@@ -341,7 +341,7 @@ class Statements(Loops):
         try:
             if isinstance(opened.test, bool):
                 if opened.test is (kind is launch.Then):
-                    with self.scopes.frame(IF, isolates=True):
+                    with self.scopes.frame(IF, isolates=True, decided=True):
                         self._enter(node, items)
             else:
                 block = Block()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend import arithmetic
 from tilelang_npu.frontend.arithmetic import binary as compute
@@ -12,21 +14,30 @@ from tilelang_npu.language import tracing
 from tilelang_npu.language.scalar import Select
 
 
-def use_swizzle(cid: Any, m: Any = None, n: Any = None, k: Any = None, block_m: Any = None, block_n: Any = None,
-                off: int = 1, dir: int = 0, in_loop: bool = False) -> Any:  # noqa: A002  (the language's name)
+def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: Any = None, block_m: Any = None, block_n: Any = None,
+                off: int = 1, dir: int = 0, in_loop: bool = False, **panels: Any) -> Any:  # noqa: A002  (the language's name)
     """The tile that block ``cid`` takes, as row times columns plus column: bands of ``off`` rows (columns with ``dir`` 1),
     every other one backwards, so that neighbours share what they load. Numbers past the last tile stay what they are. ``k`` and
     ``in_loop`` have no effect.
 
+    As kernels for a GPU write it, ``T.use_swizzle(panel_size, order="row", enable=True)``, it orders the blocks themselves in
+    the same way, by panels of so many rows (columns, with ``order="column"``) of the grid's first two axes: block ids mean what
+    they did.
+
     Raises:
-        TileError: T150, a size that is no positive constant or that the blocks do not divide; T190, the form for a GPU, which
-            has the number of a panel alone.
+        TileError: T150, a size that is no positive constant or that the blocks do not divide, or a second order of the blocks;
+            T190, another order.
     """
     what = "T.use_swizzle"
-    if m is None or isinstance(m, str):
-        raise TileError(f"{what}({cid}) orders the blocks of a GPU", code="T190", location=tracing.user_location(),
-                        help="number = T.use_swizzle(cid, M, N, K, block_M, block_N) is the tile that a block takes")
     builder = tracing.builder(what)
+    if m is None or isinstance(m, str) or panels:
+        given = {name: value for name, value in (("panel_size", cid), ("order", m), ("enable", n)) if value is not None}
+        try:
+            _panels(builder, what, **given, **panels)
+        except TypeError:
+            raise TileError(f"{what} takes a panel size, an order and whether it holds", code="T145",
+                            help="write T.use_swizzle(panel_size, order=\"row\", enable=True)") from None
+        return None
     for name, size in (("m", m), ("n", n), ("block_m", block_m), ("block_n", block_n), ("off", off)):
         if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
             raise TileError(f"{what}: {name}={size!r} is not a positive constant", code="T150",
@@ -39,6 +50,23 @@ def use_swizzle(cid: Any, m: Any = None, n: Any = None, k: Any = None, block_m: 
     row, column = _place(builder, cid, rows, columns, off) if dir == 0 else _place(builder, cid, columns, rows, off)[::-1]
     linear = compute(builder, "add", compute(builder, "mul", row, columns), column)
     return Select(arithmetic.compare(builder, "lt", cid, rows * columns), linear, cid)
+
+
+def _panels(builder: Builder, what: str, panel_size: Any, order: str = "row", enable: bool = True) -> None:
+    """The form for a GPU."""
+    builder.require_kernel(what)
+    if isinstance(panel_size, bool) or not isinstance(panel_size, int) or panel_size <= 0:
+        raise TileError(f"{what}: panel_size={panel_size!r} is not a positive constant", code="T150",
+                        help="give the number of rows of a panel")
+    if order not in ("row", "column"):
+        raise TileError(f"{what}: order={order!r} is not supported", code="T190", help='the orders are "row" and "column"')
+    launch = builder.launch
+    if not enable or launch is None:
+        return
+    if launch.panel is not None:
+        raise TileError(f"{what}: the blocks have an order already", code="T150", help="order them once")
+    launch.panel = IntegerAttr(panel_size, i64)
+    launch.upright = UnitAttr() if order == "column" else None
 
 
 def _place(builder: Builder, number: Any, along: int, across: int, off: int) -> tuple[Any, Any]:

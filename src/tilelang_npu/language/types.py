@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from tilelang_npu.errors import TileError
@@ -35,6 +36,10 @@ class ScalarType(DType):
         if isinstance(value, Sym):
             return value.astype(self)
         return self.numpy.type(value).item() if self.is_bool or self.is_float else int(value)
+
+    def as_torch(self) -> Any:
+        """torch's type of the same name."""
+        return getattr(import_module("torch"), str(self))
 
 
 TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAMES, "float", "int", "float8_e4m3")}

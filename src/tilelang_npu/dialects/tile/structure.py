@@ -37,6 +37,9 @@ class LaunchOp(IRDLOperation):
 
     With ``spread`` the compiler divides the Vector work between the sub-blocks.
 
+    With ``panel`` blocks go through the first two axes of the grid by panels of so many rows (of the second axis), down a
+    panel's columns, every other panel backwards; with ``upright`` panels are of columns. Neighbours then share what they load.
+
     ``sub_blocks`` is the number of Vector cores that execute the body side by side (1 or 2); with
     ``explicit_sub_block`` the user wrote the sub-block index (``vid``) and it is the last block argument.
     """
@@ -46,10 +49,13 @@ class LaunchOp(IRDLOperation):
     sub_blocks = prop_def(IntegerAttr)
     explicit_sub_block = opt_prop_def(UnitAttr)
     spread = opt_prop_def(UnitAttr)
+    panel = opt_prop_def(IntegerAttr)
+    upright = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     assembly_format = (
-        "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? (`spread` $spread^)?"
+        "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? (`spread` $spread^)? (`panel` $panel^)?"
+        " (`upright` $upright^)?"
         " attr-dict-with-keyword $body"
     )
 
@@ -73,6 +79,12 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(msg)
         if self.sub_blocks.value.data not in (1, 2):
             msg = f"sub_blocks is {self.sub_blocks.value.data}; a block has 1 or 2 vector cores"
+            raise VerifyException(msg)
+        if self.panel is not None and self.panel.value.data <= 0:
+            msg = f"a panel of {self.panel.value.data} rows"
+            raise VerifyException(msg)
+        if self.upright is not None and self.panel is None:
+            msg = "upright says how panels lie, and there is no panel"
             raise VerifyException(msg)
 
 

@@ -69,12 +69,24 @@ class KernelShape:
             elif self.cores == "MIX":
                 half = _index(emit, hivm.GetSubBlockIdxOp(), "sub_block", 2)
         arguments = list(op.body.block.args)
+        places: list[Value] = []
+        if op.panel is not None and len(grid) > 1:
+            columns, rows, *rest = grid
+            plane = emit.mul(columns, rows)
+            inside = _remainder(emit, index, plane) if rest else index
+            index = _quotient(emit, index, plane) if rest else 0
+            if op.upright is None:
+                row, column = _in_panels(emit, inside, rows, columns, op.panel.value.data)
+            else:
+                column, row = _in_panels(emit, inside, columns, rows, op.panel.value.data)
+            places, grid = [column, row], rest
         for position, extent in enumerate(grid):
             last = position == len(grid) - 1
-            here = index if last else _remainder(emit, index, extent)
+            places.append(index if last else _remainder(emit, index, extent))
             index = index if last else _quotient(emit, index, extent)
-            self._name(emit, here, arguments[position])
-            lowering.values[arguments[position]] = emit.value(here)
+        for here, argument in zip(places, arguments, strict=False):
+            self._name(emit, here, argument)
+            lowering.values[argument] = emit.value(here)
         if op.explicit_sub_block is not None:
             self._name(emit, half, arguments[-1])
             lowering.values[arguments[-1]] = emit.value(half)
@@ -111,6 +123,24 @@ def _quotient(emit: Emitter, value: Value, extent: Value) -> Value:
     if isinstance(extent, int):
         return emit.floordiv(value, extent)
     return emit.insert(arith.DivUIOp(emit.value(value), extent)).result
+
+
+def _in_panels(emit: Emitter, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
+    """Where a number lies along an axis that is cut into panels of ``width``, and across it: it runs along a panel first, and
+    through every other panel backwards. The last panel has what is left."""
+    whole = emit.mul(across, width)
+    panel, inside = _quotient(emit, number, whole), _remainder(emit, number, whole)
+    start = emit.mul(panel, width)
+    left = emit.sub(along, start)
+    have = emit.minimum(width, left)
+    first, second = emit.add(start, _remainder(emit, inside, have)), _quotient(emit, inside, have)
+    odd = emit.modulo(panel, 2)
+    # second where the panel is even, across - 1 - second where it is odd
+    turned = emit.add(second, emit.mul(odd, emit.sub(emit.sub(across, 1), emit.mul(second, 2))))
+    for value, extent in ((first, along), (turned, across)):
+        if isinstance(value, SSAValue):
+            emit.ranges.assume(value, Range(0, _high(emit.ranges, extent) - 1))
+    return first, turned
 
 
 def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
