@@ -23,6 +23,8 @@ from tilelang_npu.transforms.locations import refuse
 
 def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
     addresses, loop = list(cast.addrs), cast.parent_op()
+    while isinstance(loop, scf.IfOp):
+        loop = loop.parent_op()
     if not isinstance(loop, scf.ForOp):
         raise refuse(cast, f"a buffer with {len(addresses)} slots stands outside of a loop", "T295")
     kind = cast.results[0].type
