@@ -29,7 +29,8 @@ import tilelang_npu.language as T
 def make(stages):
     @T.prim_func
     def main(X: T.Tensor(({length}, {columns}), "{dtype}"), W: T.Tensor(({columns}, {columns}), "float16"),
-             G: T.Tensor(({turns},), "int32"), n: T.int32, O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32")):
+             G: T.Tensor(({turns},), "int32"), n: T.int32,
+             O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             h = T.alloc_shared(({rows}, {columns}), "float16")
             w = T.alloc_shared(({columns}, {columns}), "float16")
@@ -88,7 +89,9 @@ class Loop:
             load, steps = ["if G[i] > 0:", *(" " * 4 + line for line in load)], [" " * 4 + line for line in steps]
         elif self.guard == "rest":
             steps = ["if G[i] > 0:", *(" " * 4 + line for line in steps)]
-        made = TEXT.format(length=length, turns="M" if self.bound == "symbolic" else self.start + self.trips or 1, columns=COLUMNS, rows=ROWS, dtype="float16" if self.product else "float32",
+        turns = "M" if self.bound == "symbolic" else self.start + self.trips or 1
+        made = TEXT.format(length=length, turns=turns, columns=COLUMNS, rows=ROWS,
+                           dtype="float16" if self.product else "float32",
                            before="            T.copy(W[0, 0], w)" if self.product or self.chained else "",
                            loop="Pipelined", bounds=f"{self.start}, {end}", stages=", num_stages=stages",
                            body="\n".join(" " * 16 + line for line in [*load, *steps]))

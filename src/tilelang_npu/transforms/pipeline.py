@@ -47,6 +47,7 @@ from tilelang_npu.transforms.place_buffers import PlaceBuffers
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.serialise_loops import SerialiseLoops
+from tilelang_npu.transforms.send_scalars import SendScalars
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.sync.decision import Decision
@@ -140,6 +141,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler
+    yield "send-scalars", SendScalars()  # what it hands over needs workspaces and flags
     yield "cross-sync", _cross_sync(options)  # while workspaces are still buffers
     yield "plan-workspace", PlanWorkspace()  # before the split: both cores see the same addresses
     yield "split-cores", SplitCores()  # before planning: each core has its own memories

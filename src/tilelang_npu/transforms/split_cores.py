@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
-from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects import annotation, hivm, tile
 from tilelang_npu.transforms.cores import core_of, forget
 from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.host_functions import task_type_function
@@ -38,7 +38,9 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     made.attributes["hivm.func_core_type"] = hivm.FuncCoreTypeAttr(core)
     made.attributes["hivm.part_of_mix"] = UnitAttr()
     made.attributes["mix_mode"] = StringAttr("mix")
-    lost = _Lost(made, core).found()
+    for choice in [op for op in made.walk() if isinstance(op, tile.ByCoreOp)]:
+        Rewriter().replace_op(choice, [], [choice.cube if core == "AIC" else choice.vector])
+    lost = Lost(made, core).found()
     for op in reversed(lost):
         parent = op.parent_op()
         if parent is not None and parent not in lost:
@@ -55,7 +57,7 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     return made
 
 
-class _Lost:
+class Lost:
     """The operations of a function that one of its cores does not have.
 
     These are the other core's, and what needs a value that only the other core has. A scalar variable (one that no
@@ -67,6 +69,7 @@ class _Lost:
         self.variables: set[SSAValue] = set()
         self.without_end: set[Operation] = set()
         """Operations whose terminators need something that is lost."""
+        self._foreign: dict[Operation, None] = {}
 
     def found(self) -> dict[Operation, None]:
         """The operations, in order.
@@ -74,6 +77,20 @@ class _Lost:
         Raises:
             TileError: T245 one of them holds work of this core.
         """
+        lost = self._settled()
+        if self._foreign:
+            here, there = (_SPOKEN[core] for core in (("AIC", "AIV") if self.core == "AIC" else ("AIV", "AIC")))
+            raise refuse(next(iter(self._foreign)), f"{here} work here depends on a scalar that only the {there} core has",
+                         "T245",
+                         help="read it from GM, which all cores see, or from a tile that is the same on both Vector cores")
+        return lost
+
+    def foreign(self) -> list[Operation]:
+        """Those that hold work of this core: they need what only the other core has."""
+        self._settled()
+        return list(self._foreign)
+
+    def _settled(self) -> dict[Operation, None]:
         while True:
             known = len(self.variables) + len(self.without_end)
             lost = self._walk()
@@ -88,7 +105,8 @@ class _Lost:
             if core_of(op) not in (self.core, "either"):
                 lost[op] = None
             elif self._needs(op, lost):
-                _check_foreign(op, self.core)
+                if any(core_of(inner) == self.core for inner in op.walk()):
+                    self._foreign[op] = None
                 lost[op] = None
                 parent = op.parent_op()
                 if op.has_trait(IsTerminator) and parent is not None:
@@ -101,15 +119,6 @@ class _Lost:
         """Whether an operation needs what only the other core has."""
         variable = isinstance(op, memref.LoadOp) and op.memref in self.variables
         return variable or op in self.without_end or any(operand.owner in lost for operand in op.operands)
-
-
-def _check_foreign(op: Operation, core: str) -> None:
-    """An operation that needs a value which only the other core has must not hold work of this core."""
-    for inner in op.walk():
-        if core_of(inner) == core:
-            other = "AIV" if core == "AIC" else "AIC"
-            raise refuse(op, f"{_SPOKEN[core]} work here depends on a scalar that only the {_SPOKEN[other]} core has", "T245",
-                         help="read the scalar from GM, which both cores see")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from tilelang_npu.dialects.tile.structure import (
     NUM_STAGES,
     SCRATCH,
     UNROLL,
+    ByCoreOp,
     LaunchOp,
     OnCoreOp,
     ParallelOp,
@@ -44,6 +45,7 @@ Tile = Dialect(
     "tile",
     [
         LaunchOp,
+        ByCoreOp,
         OnCoreOp,
         AllocOp,
         TensorOp,
@@ -73,6 +75,7 @@ __all__ = [
     "UNROLL",
     "AllocOp",
     "BroadcastOp",
+    "ByCoreOp",
     "CallOp",
     "CopyOp",
     "DumpOp",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,15 +17,19 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list, verify_dynamic_index_list
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.traits import IsTerminator, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.tile.buffers import mixed_values
@@ -105,6 +110,22 @@ class OnCoreOp(IRDLOperation):
         if self.core.data not in ("cube", "vector"):
             msg = f"core is {self.core.data!r}; it must be 'cube' or 'vector'"
             raise VerifyException(msg)
+
+
+@irdl_op_definition
+class ByCoreOp(IRDLOperation):
+    """A number that the cores have from different places: on the Cube core the first operand, on the Vector core the second."""
+
+    name = "tile.by_core"
+    KIND: ClassVar = VarConstraint("KIND", AnyAttr())
+    cube = operand_def(KIND)
+    vector = operand_def(KIND)
+    result = result_def(KIND)
+    traits = traits_def(Pure())
+    assembly_format = "`cube` $cube `vector` $vector attr-dict `:` type($result)"
+
+    def __init__(self, cube: SSAValue, vector: SSAValue):
+        super().__init__(operands=[cube, vector], result_types=[cube.type])
 
 
 @irdl_op_definition
