@@ -206,6 +206,33 @@ def back_and_forth(M: int, N: int) -> Any:
     return back_and_forth
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def chosen(M: int, N: int) -> Any:
+    """The sum of A_i @ B over the blocks that a table chooses, which is in UB."""
+
+    @T.prim_func
+    def chosen(A: T.Tensor((M, 32), "float16"), B: T.Tensor((32, N), "float16"), I: T.Tensor((64,), "int32"),
+               C: T.Tensor((16, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            a = T.alloc_shared((16, 32), "float16")
+            b = T.alloc_shared((32, N), "float16")
+            c = T.alloc_fragment((16, N), "float32")
+            total = T.alloc_shared((16, N), "float32")
+            table = T.alloc_shared((64,), "int32")
+            T.copy(B, b)
+            T.copy(I, table)
+            T.clear(total)
+            for i in T.Pipelined(M // 16, num_stages=2):
+                if table[i] > 0:
+                    T.copy(A[i * 16, 0], a)
+                    T.gemm(a, b, c, initC=True)
+                    for p, q in T.Parallel(16, N):
+                        total[p, q] += c[p, q]
+            T.copy(total, C)
+
+    return chosen
+
+
 @tilelang.jit(out_idx=[-1], target="ascendc")
 def by_hand(M: int, N: int) -> Any:
     """Its author sets the flags, of numbers that the chip does not have."""
@@ -238,5 +265,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gathered": (lambda: gathered(16, 32), (_small(16, 32), _small(64, 32), np.arange(64, dtype=np.int32)[::-1].copy())),
     "roundabout": (lambda: roundabout(70, 48, 32), (_small(70, 32), _small(32, 48))),
     "back_and_forth": (lambda: back_and_forth(16, 32), (_small(16, 32), _small(32, 32))),
+    "chosen": (lambda: chosen(96, 48), (_small(96, 32), _small(32, 48), np.arange(64, dtype=np.int32) % 3)),
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
 }

@@ -38,6 +38,7 @@ NEEDED = {
     "infer-scopes": "HIVM's buffers have a memory",
     "fold-accumulator-clear": "L0C has no fill",
     "lower-to-hivm": "the machine runs HIVM",
+    "send-scalars": "no path leads from one scalar unit to the other",
     "cross-sync": "the cores run side by side",
     "plan-workspace": "the machine runs planned modules",
     "split-cores": "the machine runs planned modules",

@@ -117,6 +117,8 @@ class Lost:
 
     def _needs(self, op: Operation, lost: Container[Operation]) -> bool:
         """Whether an operation needs what only the other core has."""
+        if isinstance(op, tile.ByCoreOp):
+            return (op.cube if self.core == "AIC" else op.vector).owner in lost
         variable = isinstance(op, memref.LoadOp) and op.memref in self.variables
         return variable or op in self.without_end or any(operand.owner in lost for operand in op.operands)
 
