@@ -46,8 +46,8 @@ from tilelang_npu.transforms.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.place_buffers import PlaceBuffers
 from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
 from tilelang_npu.transforms.plan_workspace import PlanWorkspace
-from tilelang_npu.transforms.serialise_loops import SerialiseLoops
 from tilelang_npu.transforms.send_scalars import SendScalars
+from tilelang_npu.transforms.serialise_loops import SerialiseLoops
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.sync.decision import Decision
