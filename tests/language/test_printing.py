@@ -148,3 +148,30 @@ def test_dump_of_the_matrices_of_the_cube_core(source: Any, capsys: Any) -> None
     assert "position=L0C" in bodies[1]
     np.testing.assert_array_equal(np.array(eval(bodies[1].split("\n", 1)[1].strip())), a @ b)
     np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("dumped", [True, False])
+def test_a_dump_waits_for_its_tensor_and_what_is_behind_it_waits_for_the_dump(source: Any, *, dumped: bool) -> None:
+    module = source(f"""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")):
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_ub((32, 64), "float16")
+                b = T.alloc_L1((64, 64), "float16")
+                with T.Scope("V"):
+                    T.copy(A[vid * 32, 0], a)
+                    {"T.dump_tensor(a, 1, 2048)" if dumped else "pass"}
+                    T.copy(a, B[vid * 32, 0])
+                with T.Scope("C"):
+                    T.copy(A, b)
+                    {"T.dump_tensor(b, 1, 2048)" if dumped else "pass"}
+                    T.copy(A, b)
+    """)
+    kernel = tilelang.compile(module.main, target="ascendc")
+    a, b = np.ones((64, 64), np.float16), np.zeros((64, 64), np.float16)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a)
+    missing = {hazard.missing.split(" between")[0] for hazard in kernel.trace(a, b).hazards}
+    assert missing == ({"an event MTE2 -> MTE3", "pipe_barrier[PIPE_MTE2]"} if not dumped else set())

@@ -102,7 +102,8 @@ def _scalar(builder: Builder, value: Any) -> SSAValue:
 
 def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
     """Print the first ``dump_size`` elements of a buffer or a global tensor in row-major order, as ``shape_info`` where it is
-    given; ``desc`` is a number by which the output is found again.
+    given; ``desc`` is a number by which the output is found again. All pipes of the core come to a stop in front of it and
+    behind it.
 
     Raises:
         TileError: T111, the tensor has not as many elements, or the shape fewer; T145, ``desc`` is no 32-bit number.

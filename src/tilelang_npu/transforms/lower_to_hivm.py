@@ -175,7 +175,7 @@ class Lowering:
     def _block(self, block: Block) -> None:
         for op in block.ops:
             self.emit.location = op.location
-            handler = _HANDLERS.get(type(op))
+            handler = _handler(type(op))
             if handler is not None:
                 handler(self, op)
             else:
@@ -405,6 +405,11 @@ class Lowering:
 
     def _nothing(self, op: Operation) -> None:
         """The end of the function is written by ``finish_function``."""
+
+
+def _handler(kind: type[Operation]) -> Callable[[Lowering, Any], None] | None:
+    """What lowers an operation: dialects may have classes of their own of upstream's operations."""
+    return next((_HANDLERS[base] for base in kind.__mro__ if base in _HANDLERS), None)
 
 
 def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] | None:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.cores import assign
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.lowering.views import materialise
 
@@ -94,7 +95,8 @@ def lower_printf(lowering: Lowering, op: tile.PrintfOp) -> None:
 
 
 def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
-    """A custom op of the core that has the memory; of whichever comes by for global tensors."""
+    """A custom op of the core that has the memory; of whichever comes by for global tensors. AscendC's DumpTensor has a barrier
+    of all pipes on either side of what it moves."""
     view = lowering.view(op.value)
     if view.buffer.fractal and not view.covers:
         raise refuse(op, f"a part of {view.buffer.label} in {_PLACES[view.buffer.space]} cannot be printed", "T190",
@@ -103,8 +105,14 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
     shape = [size if isinstance(size, int) else -1 for size in view.shape]
     facts = {"desc": op.desc, "count": op.count, "shape": op.shape, "held": DenseArrayBase.from_list(i64, shape),
              "place": StringAttr(_PLACES[view.buffer.space])}
-    lowering.emit.insert(hivm.CustomOp("dump_tensor", [materialise(lowering.emit, view, op)], [], core=core, pipe="S",
-                                       symbol="dump_tensor", attributes=facts))
+    source = materialise(lowering.emit, view, op)
+    made = [hivm.PipeBarrierOp("ALL"),
+            hivm.CustomOp("dump_tensor", [source], [], core=core, pipe="S", symbol="dump_tensor", attributes=facts),
+            hivm.PipeBarrierOp("ALL")]
+    for each in made:
+        lowering.emit.insert(each)
+        if core != "CUBE_OR_VECTOR" and isinstance(each, hivm.PipeBarrierOp):
+            assign(each, core)
 
 
 def lower_cache(lowering: Lowering, op: hivm.DCCIOp) -> None:
