@@ -236,3 +236,18 @@ def test_linalg(line: str) -> None:
     assert ("tag" in text) is ("tag" in line)
     assert print_module(parse_module(text)) == text
     assert print_module(parse_module(print_module(module, generic=True))) == text
+
+
+@pytest.mark.parametrize(("then", "other", "told"), [
+    ("", "scf.yield %x : f32", r"a branch yields \(\), where the results are \(f32\)"),
+    ("scf.yield %x : f32", "", r"a branch yields \(\), where the results are \(f32\)"),
+    ("scf.yield %x : f32", "scf.yield %c : i1", r"a branch yields \(i1\), where the results are \(f32\)"),
+    ("scf.yield %x : f32", "scf.yield %x : f32", "")])
+def test_the_branches_of_an_if_yield_its_results(then: str, other: str, told: str) -> None:
+    branch = f"%r = scf.if %c -> (f32) {{\n{then}\n}} else {{\n{other}\n}}"
+    text = f"func.func @f(%c: i1, %x: f32) {{\n{branch}\nreturn\n}}"
+    if not told:
+        parse_module(text).verify()
+        return
+    with pytest.raises(TileError, match=told):
+        parse_module(text)

@@ -289,6 +289,17 @@ class IfOp(scf.IfOp):
             block.add_op(scf.YieldOp())
         return region
 
+    def verify_(self) -> None:
+        super().verify_()
+        for region in self.regions:
+            last = region.blocks[-1].last_op if region.blocks else None
+            if last is not None and not isinstance(last, scf.YieldOp):
+                continue  # an op that is not known
+            types = () if last is None else last.operand_types
+            if tuple(types) != tuple(self.result_types):
+                _wrong(f"a branch yields ({', '.join(map(str, types))}), where the results are"
+                       f" ({', '.join(map(str, self.result_types))})")
+
 
 def _wrong(message: str) -> None:
     raise VerifyException(message)
