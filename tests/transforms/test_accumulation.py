@@ -133,3 +133,53 @@ def test_cleared_before_a_loop_that_may_not_run(matrices: Any, allocate: Any) ->
     for n in (0, 1, 3):
         c, _ = _run(main, a, b, n)
         np.testing.assert_allclose(c, a[:, :32 * n].astype(np.float32) @ b[:32 * n].astype(np.float32), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("clear_rows", [32, 16])
+@pytest.mark.parametrize("step", [0, 16])
+def test_a_clear_and_a_product_of_different_parts(matrices: Any, allocate: Any, step: int, clear_rows: int) -> None:
+    """A product starts over what it writes, no less and no more than the clear in front of it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), C: T.Tensor((32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 96), "float16")
+            b = T.alloc_shared((96, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, c, initC=True)
+            T.clear(c[0:clear_rows, :])
+            for i in T.serial(2):
+                T.gemm(a[i * step:i * step + 16, :], b, c[i * step:i * step + 16, :])
+            T.copy(c, C)
+
+    a, b = matrices
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    expected = np.where(np.arange(32)[:, None] < clear_rows, 0, product)
+    for i in range(2):
+        part = slice(i * step, i * step + 16)
+        expected[part] += product[part]
+    c, _ = _run(main, a, b)
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [32, 19])
+def test_a_product_of_fewer_rows_than_are_cleared(matrices: Any, allocate: Any, rows: int) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), B: T.Tensor((96, 48), "float16"), n: T.int32, C: T.Tensor((32, 48), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((32, 96), "float16")
+            b = T.alloc_shared((96, 48), "float16")
+            c = allocate((32, 48), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.clear(c)
+            T.gemm(a, b, c, [n, 96, 48])
+            T.copy(c, C)
+
+    a, b = matrices
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    kernel = tilelang.compile(main, out_idx=[-1], target="npuir")
+    expected = np.where(np.arange(32)[:, None] < rows, product, 0)
+    np.testing.assert_allclose(kernel(a, b, rows), expected, rtol=1e-4, atol=1e-4)

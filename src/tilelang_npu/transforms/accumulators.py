@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.buffers import root_of, uses_of
+from tilelang_npu.transforms.buffers import covers_root, root_of, uses_of
 from tilelang_npu.transforms.ranges import Ranges
 
 
@@ -36,6 +36,19 @@ def next_touching(op: Operation | None, buffer: SSAValue) -> Operation | None:
     while op is not None and not touches(op, buffer):
         op = op.next_op
     return op
+
+
+def starts_over(gemm: tile.GemmOp, fill: tile.FillOp) -> bool:
+    """Whether a gemm with ``init`` writes what a clear writes, no less and no more: the same part of the accumulator."""
+    return _same_part(gemm.c, fill.target) or (covers_root(gemm.c) and covers_root(fill.target))
+
+
+def _same_part(left: SSAValue, right: SSAValue) -> bool:
+    if left is right:
+        return True
+    a, b = left.owner, right.owner
+    return (isinstance(a, tile.RegionOp) and isinstance(b, tile.RegionOp) and a.mixed_offsets() == b.mixed_offsets()
+            and a.mixed_sizes() == b.mixed_sizes() and _same_part(a.source, b.source))
 
 
 def followers(fill: tile.FillOp) -> Iterator[Operation]:

@@ -1,9 +1,10 @@
 """Turn ``T.clear`` of an accumulator into the ``init`` of the gemm that comes next: L0C has no fill of its own.
 
 Runs after scope inference. Where the next use of the accumulator is a gemm in the same block, or the first use inside a loop
-that surely runs, that gemm's ``init`` becomes true in the first iteration. Anywhere else (a gemm under a condition, a loop that
-may not run, a result that may be stored as it was cleared) the clear is a product of zeros: two tiles of one fractal's depth in
-L1, between full barriers, because the waits around them may be the author's.
+that surely runs, and it writes all that is cleared, its ``init`` becomes true in the first iteration. Anywhere else (a gemm under
+a condition or of a part of the accumulator, a loop that may not run, a result that may be stored as it was cleared) the clear is
+a product of zeros: two tiles of one fractal's depth in L1, between full barriers, because the waits around them may be the
+author's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching
+from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching, starts_over
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.optimisations import Deed
@@ -52,7 +53,7 @@ def _fold(fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> tile.GemmOp | Non
     while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
         loops.append(follower)
         follower = next_touching(follower.body.block.first_op, buffer)
-    if not fold or not isinstance(follower, tile.GemmOp):
+    if not fold or not isinstance(follower, tile.GemmOp) or not starts_over(follower, fill):
         _multiply_zeros(fill, label)
         _drop(fill)
         return None
