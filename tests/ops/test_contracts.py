@@ -87,7 +87,8 @@ REDUCTIONS = [op.name for op in ops.operations().values() if op.name.startswith(
 # Buffers whose size an operation does not fix, because it works on as many elements as there are.
 FREE: dict[str, set[str]] = {
     "gather": {"a"}, "arange": {"d"}, "arith_progression": {"d"}, "gather_offsets": {"a", "i", "d"}, "gather_mask": {"a", "d"},
-    "sort": {"d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"}, "select_bits": {"m"},
+    "sort": {"a", "d"}, "topk": {"a", "d"}, "merge_sort": {"d"}, "sort32": {"d", "i"}, "compare_bits": {"d"},
+    "select_bits": {"m"},
     **{name: {"a"} for name in REDUCTIONS},
     **{name: {"a", "b", "i", "m", "d"} for name in surface.BY_REPEATS},
 }

@@ -273,7 +273,7 @@ def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
     """
     builder = tracing.builder("T.view")
     seen = _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
-    return seen if dtype is None else _bits_as("T.view", seen, dtype)
+    return seen if dtype is None else bits_as("T.view", seen, dtype)
 
 
 def vbitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
@@ -296,10 +296,15 @@ def _bitcast(what: str, src: Any, dtype: Any, size: Any) -> Buffer:
     memory = as_memory(what, "the source", src)
     if size is not None:
         memory = right_aligned(what, memory, sizes_argument(builder, what, size))
-    return _bits_as(what, memory, dtype)
+    return bits_as(what, memory, dtype)
 
 
-def _bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
+def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
+    """A buffer that has the bits of a rectangle as another element type.
+
+    Raises:
+        TileError: T110, the width differs; T111, a size that only run time knows.
+    """
     builder, element = tracing.builder(what), element_type(dtype, what)
     shape = [size for size in memory.extents if isinstance(size, int)]
     if len(shape) != memory.ndim:

@@ -18,6 +18,7 @@ from tilelang_npu.frontend.conversions import number
 from tilelang_npu.language import tracing
 from tilelang_npu.language.atomic import add_to_global
 from tilelang_npu.language.flat import flattened
+from tilelang_npu.language.movement import bits_as
 from tilelang_npu.language.operands import (
     as_memory,
     is_scalar,
@@ -295,6 +296,10 @@ def _gather_mask(what: str) -> Callable[..., Any]:
             call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
         else:
             call(what, "gather_mask", [dst], [src, src1Pattern])
+            indices, scale = as_memory(what, "the indices", src1Pattern), ops.operation("mul")
+            assert isinstance(scale, Elementwise)
+            offsets = bits_as(what, indices, "int32")
+            apply(what, scale, [offsets, as_memory(what, "the input", src).dtype.nbytes], offsets)
 
     return gather_mask
 

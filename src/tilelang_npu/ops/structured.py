@@ -30,6 +30,8 @@ COUNTABLE = _types("i16", "i32", "i64", "f16", "f32")
 PATTERNS = {"P0101": (0, 2), "P1010": (1, 2),
             "P0001": (0, 4), "P0010": (1, 4), "P0100": (2, 4), "P1000": (3, 4), "P1111": (0, 1)}
 """Of ``gather_mask``: the first element that is kept, and the step to the next."""
+GROUP = 32
+"""Elements that are sorted at once."""
 
 
 def entry(name: str, aliases: tuple[str, ...], inputs: tuple[str, ...], hivm: str, dtypes: tuple[DType, ...], cost: str,
@@ -208,11 +210,11 @@ def _check_mask_pack(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping
 
 def _check_sort(outs: Sequence[Shape], ins: Sequence[Shape], facts: Mapping[str, object]) -> None:
     _alike(outs[0], ins[0])
-    count = facts.get("k", ins[0].count)
+    real, total = facts.get("actual_num"), ins[0].count
+    count = facts.get("k", total if total is None or not isinstance(real, int) else min(_groups(real), total))
     if isinstance(count, int):
         _fits(2 * count, outs[0], "the destination (pairs of value and index)")
-        _require(ins[0].count is None or count <= ins[0].count, f"{count} of {ins[0].count} elements", "k is at most the count")
-    real, total = facts.get("actual_num"), ins[0].count
+        _require(total is None or count <= total, f"{count} of {total} elements", "k is at most the count")
     if isinstance(real, int) and total is not None:
         _require(0 < real <= total, f"{real} of {total} elements", "actual_num is from 1 to the number of elements")
 
@@ -349,18 +351,27 @@ def _order(values: Any) -> Any:
     return np.argsort(-keys, kind="stable")
 
 
+def _groups(count: int) -> int:
+    """A number of elements, filled up to whole groups of those that are sorted at once."""
+    return -(-count // GROUP) * GROUP
+
+
 def _sort(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
     source, real = ins
     values = source.reshape(-1).copy()
     if not 0 < int(real) <= values.size:
         msg = f"actual_num is {int(real)} of {values.size} elements"
         raise rearrange.OutsideError(msg)
+    if "k" not in facts:
+        values = values[:_groups(int(real))]
     values[int(real):] = -np.inf
-    source.flat[:] = values
-    order = _order(values)[:facts.get("k")]
+    source.flat[:values.size] = values
+    order = _order(values)
     pairs = np.empty(2 * order.size, outs[0].dtype)
     pairs[0::2], pairs[1::2] = values[order], order
-    outs[0].flat[:pairs.size] = pairs
+    block = 32 // source.itemsize
+    stored = min(-(-2 * facts["k"] // block) * block, outs[0].size) if "k" in facts else pairs.size
+    outs[0].flat[:stored] = pairs[:stored]
 
 
 def _merge_sort(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, Any]) -> None:
@@ -432,12 +443,13 @@ WORDS = _types("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
 entry("gather_offsets", ("tile.gather",), ("src", "offsets", "base"), "custom", WORDS, "gather",
       _gather_offsets, _check_offsets, "Elements at byte offsets.", partial=True)
 entry("gather_mask", ("tile.gather_mask",), ("src", "indices"), "custom", WORDS, "reducev2", _gather_mask, _check_mask_pack,
-      "Every second or fourth element, or those at indices, packed.", partial=True)
+      "Every second or fourth element, or those at indices, packed; the indices are byte offsets afterwards.", partial=True)
 entry("sort", ("tile.sort",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
-      "Pairs (value, index) in descending order; the source holds -inf from actual_num on.", outputs=("dst", "src"),
-      in_place=True, partial=True)
+      "Pairs (value, index) in descending order, of the first actual_num elements and -inf up to a multiple of 32, which the"
+      " source holds there too.", outputs=("dst", "src"), in_place=True, partial=True)
 entry("topk", ("tile.topk",), ("src", "actual_num"), "custom", FLOAT, "mrgsort4", _sort, _check_sort,
-      "The first k pairs of a sort.", outputs=("dst", "src"), in_place=True, partial=True)
+      "The first k pairs of a sort of all elements, up to whole blocks of 32 bytes; the source holds -inf from actual_num on.",
+      outputs=("dst", "src"), in_place=True, partial=True)
 entry("merge_sort", ("tile.merge_sort",), ("srcs",), "custom", FLOAT, "mrgsort4", _merge_sort, _check_merge,
       "2 to 4 sorted lists of pairs as one.", partial=True)
 entry("sort32", ("tile.sort32",), ("src", "indices"), "custom", FLOAT, "mrgsort4", _sort32, _check_sort32,

@@ -1,10 +1,10 @@
 """Turn ``T.clear`` of an accumulator into the ``init`` of the gemm that comes next: L0C has no fill of its own.
 
 Runs after scope inference. Where the next use of the accumulator is a gemm in the same block, or the first use inside a loop
-that surely runs, and it writes all that is cleared, its ``init`` becomes true in the first iteration. Anywhere else (a gemm under
-a condition or of a part of the accumulator, a loop that may not run, a result that may be stored as it was cleared) the clear is
-a product of zeros: two tiles of one fractal's depth in L1, between full barriers, because the waits around them may be the
-author's.
+that surely runs, and it writes all that is cleared and no more, its ``init`` becomes true in the first iteration. Anywhere else
+(a gemm under a condition, a gemm of another part, a loop that may not run, a result that may be stored as it was cleared) the
+clear is a product of zeros: two tiles of one fractal's depth in L1, between full barriers, because the waits around them may be
+the author's.
 """
 
 from __future__ import annotations
