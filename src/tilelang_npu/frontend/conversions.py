@@ -1,7 +1,8 @@
 """From any operand to a scalar, and from one scalar type to another.
 
-Element stores and casts convert alike: a float becomes an integer by dropping its fraction, a narrower float by rounding to
-nearest even, a narrower integer by wrapping; a truth value counts as 0 or 1.
+Element stores and casts convert alike: a float becomes an integer by dropping its fraction (in a ``T.Parallel`` of the npuir
+dialect by rounding to nearest even, as its vector casts do), a narrower float by rounding to nearest even, a narrower integer
+by wrapping; a truth value counts as 0 or 1.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.forms import bounds_of, wrap
@@ -110,6 +112,8 @@ def _from_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
             return convert(builder, convert(builder, value, FLOAT32), kind)
         made = arith.ExtFOp if kind.bits > source.bits else arith.TruncFOp
         return builder.pure(made(value.ssa(builder), target), kind)
+    if builder.in_parallel and builder.dialect == "npuir":
+        value = builder.pure(math_dialect.RoundEvenOp(value.ssa(builder)), source)
     operation = arith.FPToSIOp if kind.is_signed else arith.FPToUIOp
     return builder.pure(operation(value.ssa(builder), target), kind)
 

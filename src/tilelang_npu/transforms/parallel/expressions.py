@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -249,12 +249,15 @@ class Vectoriser:
             raise NotVector(msg)
 
     def _cast(self, owner: Operation, target: SSAValue) -> None:
-        source = self.operand(owner.operands[0])
+        given, mode = owner.operands[0], _CASTS[owner.name]
+        if mode == "trunc" and isinstance(given.owner, math.RoundEvenOp):
+            given, mode = given.owner.operand, "rint"
+        source = self.operand(given)
         if isinstance(source.type, MemRefType) and tile.shape_of(source) != tile.shape_of(target):
-            wide = self.scratch(owner.operands[0].type)
+            wide = self.scratch(given.type)
             self.emit(tile.BroadcastOp(source, wide))
             source = wide
-        self.emit(tile.CopyOp(source, target, round_mode=_CASTS[owner.name]))
+        self.emit(tile.CopyOp(source, target, round_mode=mode))
 
     def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool]) -> None:
         entry = ops.operation(name)
