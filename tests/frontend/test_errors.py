@@ -147,7 +147,7 @@ MISTAKES = [
     ("with T.rs(3):\n    pass", "T161", "T.rs(3)", "there is no pipe 3"),
     ("T.annotate_address({B: 0})", "T162", "T.annotate_address({B: 0})", "is not a buffer that the kernel allocates"),
     # not there yet
-    ("T.tile.sort(b, b, 8)", "T111", "T.tile.sort(b, b, 8)", "needs 2048 elements"),
+    ("T.tile.sort(b, b, 1024)", "T111", "T.tile.sort(b, b, 1024)", "needs 2048 elements"),
     ("T.dp4a(a, a, b)", "T190", "T.dp4a(a, a, b)", r"T\.dp4a is not supported"),
     ("T.use_swizzle(0)", "T150", "T.use_swizzle(0)", "panel_size=0 is not a positive constant"),
     ("T.use_swizzle(cid)", "T150", "T.use_swizzle(cid)", "is not a positive constant"),
