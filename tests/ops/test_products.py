@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilelang_npu.ops.products import STEP, product
+from tilelang_npu.ops.products import STEP, add_product, product, terms
 
 
 def half(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -24,6 +24,17 @@ def test_sixteen_terms_enter_the_accumulator_at_a_time(rng: np.random.Generator)
     for start in range(0, 4 * STEP, STEP):
         total += a[:, start:start + STEP] @ b[start:start + STEP]
     np.testing.assert_array_equal(product(a, b), total)
+
+
+def test_narrower_elements_enter_more_at_a_time(rng: np.random.Generator) -> None:
+    assert [terms(name) for name in ("float16", "bfloat16", "float8_e5m2", "float32", "int8")] == [16, 16, 32, None, None]
+    a, b = half(rng, 8, 80), half(rng, 80, 8)
+    total, scratch = np.full((8, 8), 3, np.float32), np.empty((8, 8), np.float32)
+    expected = total.copy()
+    for start in range(0, 80, 32):
+        expected += a[:, start:start + 32] @ b[start:start + 32]
+    add_product(total, a, b, scratch, fresh=False, step=32)
+    np.testing.assert_array_equal(total, expected)
 
 
 @pytest.mark.parametrize("stack", [1, 3, 300])

@@ -57,8 +57,8 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, a_turned: bool = Fal
     return texts.module(texts.kernel("AIC", args, "\n".join(lines)))
 
 
-def run(text: str, args: list[Any]) -> Launch:
-    launch = simulate(parse_module(text), args, blocks=1, hazards=True)
+def run(text: str, args: list[Any], chip: str | None = None) -> Launch:
+    launch = simulate(parse_module(text), args, blocks=1, hazards=True, chip=chip)
     assert launch.hazards == []
     return launch
 
@@ -84,6 +84,29 @@ def test_product(rng: np.random.Generator, element: Any, a_turned: bool, b_turne
         np.testing.assert_array_equal(c, expected)
     else:
         np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("element", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize(("a_turned", "b_turned"), [(False, False), (True, True)])
+@pytest.mark.parametrize(("m", "k", "n"), [(32, 96, 160), (17, 40, 33), (1, 8, 5)])
+def test_float8_adds_up_32_terms_at_a_time(rng: np.random.Generator, element: Any, a_turned: bool, b_turned: bool, m: int,
+                                           k: int, n: int) -> None:
+    a = operand(rng, (k, m) if a_turned else (m, k), element)
+    b = operand(rng, (n, k) if b_turned else (k, n), element)
+    c = np.zeros((m, n), np.float32)
+    run(product(a, b, c, a_turned=a_turned, b_turned=b_turned), [a, b, c], chip="a5")
+    left, right = (a.T if a_turned else a).astype(np.float64), (b.T if b_turned else b).astype(np.float64)
+    expected = np.zeros((m, n), np.float32)
+    for start in range(0, k, 32):
+        expected += (left[:, start:start + 32] @ right[start:start + 32]).astype(np.float32)
+    np.testing.assert_allclose(c, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_cube_that_has_no_float8(rng: np.random.Generator) -> None:
+    a, b = operand(rng, (16, 32), ml_dtypes.float8_e5m2), operand(rng, (32, 16), ml_dtypes.float8_e5m2)
+    c = np.zeros((16, 16), np.float32)
+    with pytest.raises(TileError, match="the Cube core of Ascend910B2 does not multiply f8E5M2"):
+        run(product(a, b, c), [a, b, c], chip="Ascend910B2")
 
 
 def test_int8_is_exact_beyond_f32(rng: np.random.Generator) -> None:

@@ -15,8 +15,11 @@ from tilelang_npu.language import tracing
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.language.symbols import Sym
 
-ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
-"""Element type of the result for each of A and B (hardware of the Cube core; accumulation is never narrower)."""
+ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
+                "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
+"""Element type of the result for each of A and B (hardware of the Cube core; accumulation is never narrower).
+
+A chip that has no float8 refuses the load of the operands (T110)."""
 
 _FORBIDDEN = {
     "A": {"gm": "global memory", "ub": "UB", "cc": "L0C", "local": "scalar storage"},
@@ -185,7 +188,8 @@ def _check_types(what: str, a: Memory, b: Memory, c: Memory) -> None:
     wanted = ACCUMULATORS.get(str(a.dtype))
     if a.dtype != b.dtype or wanted is None or c.dtype != wanted:
         notes = [f"{role} is {memory.describe()}" for role, memory in (("A", a), ("B", b), ("C", c))]
-        legal = ", ".join(f"{inputs} -> {result}" for inputs, result in ACCUMULATORS.items())
+        legal = ", ".join(f"{inputs} -> {result}" + (" (on the 950)" if inputs.startswith("float8") else "")
+                          for inputs, result in ACCUMULATORS.items())
         raise TileError(f"{what}: no product of {a.dtype} and {b.dtype} into {c.dtype}", code="T121", notes=notes,
                         help=f"the Cube core computes {legal}")
 

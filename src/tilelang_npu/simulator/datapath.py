@@ -173,11 +173,11 @@ class Product:
         b_transposed: the right operand is stored as [N, K].
         wide: round f32 operands to HF32.
         exact: integer operands and accumulator.
-        half: half-precision operands, whose products are added up in the Cube's order.
+        terms: how many enter the accumulator at once, in the order of K; None where the order does not show.
     """
 
     def __init__(self, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...], *, a_transposed: bool,
-                 b_transposed: bool, wide: bool, exact: bool, half: bool = False) -> None:
+                 b_transposed: bool, wide: bool, exact: bool, terms: int | None = None) -> None:
         left = _Operand(a, wide=wide)
         self._fill_left = left.fill
         self._left = left.matrix.T if a_transposed else left.matrix
@@ -198,7 +198,7 @@ class Product:
         blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
         self._out = np.empty((blocks, rows, FRACTAL), np.float32)
         self._exact = exact
-        self._half = half
+        self._terms = terms
 
     def _fill_panels(self, values: Array) -> None:
         widen(values, self._right)
@@ -215,8 +215,8 @@ class Product:
             target = c[:m, :n]
         else:
             target = panels(c)[:blocks, :m]
-            if self._half:
-                add_product(target, left, right, out, fresh=init)
+            if self._terms is not None:
+                add_product(target, left, right, out, fresh=init, step=self._terms)
                 rows = target
             elif init and not self._exact:
                 np.matmul(left, right, out=target)

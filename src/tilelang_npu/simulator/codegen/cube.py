@@ -9,6 +9,7 @@ from typing import Any
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.ops.products import terms
 from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import pair, panels, path
@@ -34,8 +35,13 @@ def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
-def _is_half(buffer: Buffer) -> bool:
-    return buffer.element in ("float16", "bfloat16")
+def _check_element(em: Emitter, op: Any, a: Buffer, b: Buffer) -> None:
+    """What the chip's Cube core multiplies."""
+    known = [name for name in em.chip.cube.k_step if name != "hf32"]
+    for element in (a.element.mlir, b.element.mlir):
+        if element not in known:
+            raise unsupported(op, f"the Cube core of {em.chip.name} does not multiply {element}",
+                              f"it multiplies {', '.join(known)}")
 
 
 def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
@@ -92,6 +98,7 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
     a, b, c, bias = buffers
     m, k, n = em.integer(op.real_m), em.integer(op.real_k), em.integer(op.real_n)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
+    _check_element(em, op, a, b)
     a_turned, b_turned = op.a_transpose is not None, op.b_transpose is not None
     rows, depth = _logical(a_shape)[::-1] if a_turned else _logical(a_shape)
     deep, columns = _logical(b_shape)[::-1] if b_turned else _logical(b_shape)
@@ -117,7 +124,7 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
 
     em.record(op, "MTE1", operands, work)
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
-                               half=_is_half(a))
+                               terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
@@ -140,6 +147,7 @@ def _load_l0(em: Emitter, op: Any) -> None:
 def _mma(em: Emitter, op: Any) -> None:
     a_value, b_value, init_value, *size_values = op.ins()
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
+    _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
     shapes = [_shape(op, buffer, name) for buffer, name in ((a, "a"), (b, "b"), (c, "c"))]
     init = em.expression(init_value)
@@ -149,7 +157,7 @@ def _mma(em: Emitter, op: Any) -> None:
                 Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
     em.record(op, "M", operands, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)))
     product = datapath.Product(*shapes, a_transposed=False, b_transposed=False, wide=False, exact=c.element == "int32",
-                               half=_is_half(a))
+                               terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     em.line(f"{em.constant(product, 'mma')}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")
