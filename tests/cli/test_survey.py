@@ -66,6 +66,8 @@ def test_refused():
     tilelang.compile(double(10**6), target="ascendc", pass_configs=SYNC)
 """,
     "t/test_broken.py": "import tilelang.no_such_part\ndef test_it(): pass\n",
+    "t/script_test.py": KERNEL + "def test_sizes(size):\n    a, b = run()\n    assert size and (a == b).all()\n"
+                        "if __name__ == '__main__':\n    test_sizes(8)\n",
 }
 EXPECTED = {
     "a/printed.py": ("passed", ""), "a/asserted.py": ("passed", ""), "a/silent.py": ("unsupported", "it checks nothing"),
@@ -79,7 +81,7 @@ EXPECTED = {
     "t/test_some.py::test_expected": ("unsupported", "expected to fail: known"),
     "t/test_some.py::test_wrong[4.0]": ("wrong", ""), "t/test_some.py::test_skipped": ("unsupported", "no time"),
     "t/test_some.py::test_refused": ("refused", "T104"),
-    "t/test_broken.py": ("unsupported", "ModuleNotFoundError"),
+    "t/test_broken.py": ("unsupported", "ModuleNotFoundError"), "t/script_test.py": ("passed", ""),
 }
 
 
@@ -100,7 +102,7 @@ def test_every_outcome(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert cases["a/refused.py"]["line"] == f"a/refused.py:{line}: T.no_such_thing(A)"
     assert cases["t/test_some.py::test_refused"]["line"].startswith("t/test_some.py:")
     printed = capsys.readouterr()
-    assert "19 cases: 4 passed, 4 wrong numbers, 4 refused, 0 timed out, 7 not simulated" in printed.out
+    assert "20 cases: 5 passed, 4 wrong numbers, 4 refused, 0 timed out, 7 not simulated" in printed.out
     reasons = printed.out[printed.out.index("reasons, most frequent first") :]
     assert reasons.index("     2  wrong numbers ") < reasons.index("     1  ")
     assert printed.err == ""

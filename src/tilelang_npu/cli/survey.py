@@ -266,6 +266,8 @@ class _Run:
             if not cases:
                 text = output.read_text(encoding="utf-8", errors="replace")
                 return [Case(name, "unsupported", "no test was run: " + _last_line(text))]
+        if all(case.reason.startswith("FixtureLookupError") for case in cases) and _is_program(file):
+            return self.script(file)  # not tests, but functions of a script whose names begin with "test"
         return cases
 
 
