@@ -134,6 +134,31 @@ for i, j in T.Parallel(4, 40):
     assert len(lines) == parts
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int16"])
+@pytest.mark.parametrize("quotient", ["y[i, j] // x[i, j]", "y[i, j] % x[i, j]", "100 // (x[i, j] * 2)", "y[i, j] // (n - 3)"])
+def test_divisors_that_are_not_zero_where_they_are_chosen(tmp_path: Path, dtype: str, quotient: str) -> None:
+    where = "n != 3" if "n - 3" in quotient else "x[i, j] != 0"
+    for n in (3, 5):
+        check(tmp_path, (3, 33), dtype, f"""
+for i, j in T.Parallel(3, 33):
+    if {where}:
+        y[i, j] = {quotient}
+    else:
+        y[i, j] = -1
+""", n)
+    made = kernel(tmp_path, (3, 33), dtype, f"""
+for i, j in T.Parallel(3, 33):
+    y[i, j] = T.if_then_else({where}, {quotient}, -1)
+""")
+    x, y = np.arange(-49, 50, dtype=dtype).reshape(3, 33), np.arange(99, dtype=dtype).reshape(3, 33)
+    chosen = x != 0 if "x" in where else np.zeros_like(x, bool)
+    with np.errstate(divide="ignore"):
+        quotients = eval(quotient.replace("[i, j]", ""), {"x": x, "y": y, "n": 3})
+    expected = np.where(chosen, quotients, -1)
+    made(x, y, 3)
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_choices_in_choices(tmp_path: Path) -> None:
     """Nine parts: the corners, the edges and the rest."""
     near = " + ".join(f"((x[i {up}, j {left}] if {row} else 1) if {column} else 2)"

@@ -3,8 +3,8 @@
 ``T.if_then_else(j > 0, x[i, j - 1], 0)`` reads ``x`` where ``j > 0`` alone; so does an ``if``. Such a choice is a branch in the
 body, and is settled in the first of these ways that does:
 
-- both sides can be computed at every point, their elements being there, or beyond the end of a tensor, where a copy finds
-  nothing and harms nothing: the condition selects between them;
+- both sides can be computed at every point, their divisors being other than 0, and their elements being there, or beyond the
+  end of a tensor, where a copy finds nothing and harms nothing: the condition selects between them;
 - the condition is known for parts of the points, as ``j > 0`` is for the first column and for the others: each part is a loop
   of its own, in which nothing is left to choose;
 - the condition is the same for all points: it stands around the loop, one for each of its outcomes.
@@ -42,6 +42,10 @@ _HOLDS = {  # arith.cmpi, of the difference of its sides: surely, surely not
 }
 
 
+_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
+"""What has no value for every divisor."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A loop over a part of the points of another one.
@@ -77,6 +81,9 @@ def _can_be_both(choice: scf.IfOp, *, clipped: bool) -> bool:
             computed = bool(op.results)
         elif isinstance(op, memref.LoadOp):
             computed = _is_there(op, clipped)
+        elif isinstance(op, _DIVISIONS):
+            divisor = Ranges().of(op.operands[1])
+            computed = divisor.low > 0 or divisor.high < 0
         else:
             computed = isinstance(op, scf.YieldOp) or _is_scalar(op)
         if not computed:
