@@ -120,6 +120,10 @@ def names(source: Any, traced: Any) -> Any:
     # a side that reads memory is guarded
     ("b1[0] = n > 0 and i[n] > 0", ["cmpi:sgt", "if", "index_cast", "load", "cmpi:sgt", "yield", "yield", "store"]),
     ("b1[0] = n > 0 or i[n] > 0", ["cmpi:sgt", "if", "yield", "index_cast", "load", "cmpi:sgt", "yield", "store"]),
+    # and one that divides by what may be 0
+    ("b1[0] = n != 0 and m // n > 1", ["cmpi:ne", "if", "floordivsi", "cmpi:sgt", "yield", "yield", "store"]),
+    ("i[0] = T.if_then_else(n != 0, m // n, 0)", ["cmpi:ne", "if", "floordivsi", "yield", "yield", "store"]),
+    ("i[0] = T.if_then_else(n != 0, m // 4, 0)", ["cmpi:ne", "floordivsi", "select", "store"]),
     # choices
     ("i[0] = n if flag else m", ["select", "store"]),
     ("i[0] = n if N > 3 else A[100, 0]", ["store"]),

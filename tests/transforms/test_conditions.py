@@ -159,6 +159,22 @@ for i, j in T.Parallel(3, 33):
     np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("n", [0, 3])
+def test_divisors_in_serial_loops(tmp_path: Path, n: int) -> None:
+    made = kernel(tmp_path, (33,), "int32", """
+for i in T.serial(33):
+    y[i] = T.if_then_else(n != 0, 100 // n, 7)
+    if x[i] != 0:
+        y[i] += 100 // x[i]
+    if n != 0 and 50 % n > 1:
+        y[i] += 1000
+""")
+    x, y = np.arange(-16, 17, dtype=np.int32), np.zeros(33, np.int32)
+    made(x, y, n)
+    expected = [(100 // n if n else 7) + (100 // int(value) if value else 0) + (1000 if n and 50 % n > 1 else 0) for value in x]
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_choices_in_choices(tmp_path: Path) -> None:
     """Nine parts: the corners, the edges and the rest."""
     near = " + ".join(f"((x[i {up}, j {left}] if {row} else 1) if {column} else 2)"

@@ -172,6 +172,11 @@ class RemfOp(arith.FloatingPointLikeBinaryOperation):
     name = "arith.remf"
 
 
+DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,
+             arith.CeilDivUIOp)
+"""The ops that have no value where the divisor, their second operand, is 0."""
+
+
 Arith = replacing(
     arith.Arith,
     *(widened(op, _widens, input=_INTEGERS, result=_INTEGERS) for op in (arith.ExtSIOp, arith.ExtUIOp)),

@@ -8,11 +8,12 @@ import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.arith import DIVISIONS
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import arithmetic
 from tilelang_npu.frontend.buffers import Element, Memory, Variable, subscript
@@ -272,7 +273,7 @@ class Expressions:
     def choose(self, condition: Expr, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Expr:
         """A scalar that a traced condition chooses.
 
-        Both sides are computed where that reads no memory; else a branch guards the loads.
+        Both sides are computed where that reads no memory and divides by nothing unknown; else a branch guards them.
         """
         builder = self.builder
         blocks, values = (Block(), Block()), []
@@ -313,10 +314,15 @@ class Expressions:
 
 
 def _needs_guard(op: Operation) -> bool:
-    """Whether an op of a choice's side must only run if the side is chosen: a load that may lie outside its buffer."""
+    """Whether an op of a choice's side must only run if the side is chosen: a load that may lie outside its buffer, or a
+    division by what may be 0."""
     if isinstance(op, memref.LoadOp):
         kind = op.memref.type
         return not (isinstance(kind, MemRefType) and kind.get_shape() == (1,) and isinstance(kind.memory_space, tile.ScopeAttr))
+    if isinstance(op, DIVISIONS):
+        divisor = op.operands[1].owner
+        known = divisor.value if isinstance(divisor, arith.ConstantOp) else None
+        return not (isinstance(known, IntegerAttr) and known.value.data)
     return isinstance(op, scf.IfOp)
 
 

@@ -24,6 +24,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.arith import DIVISIONS
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.locations import stand_in
 from tilelang_npu.transforms.parallel.indices import Form, Invariants, affine
@@ -40,10 +41,6 @@ _HOLDS = {  # arith.cmpi, of the difference of its sides: surely, surely not
     4: (lambda d: d.low > 0, lambda d: d.high <= 0),
     5: (lambda d: d.low >= 0, lambda d: d.high < 0),
 }
-
-
-_DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
-"""What has no value for every divisor."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def _can_be_both(choice: scf.IfOp, *, clipped: bool) -> bool:
             computed = bool(op.results)
         elif isinstance(op, memref.LoadOp):
             computed = _is_there(op, clipped)
-        elif isinstance(op, _DIVISIONS):
+        elif isinstance(op, DIVISIONS):
             divisor = Ranges().of(op.operands[1])
             computed = divisor.low > 0 or divisor.high < 0
         else:
