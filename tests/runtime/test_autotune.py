@@ -198,3 +198,47 @@ def test_mistakes_are_named() -> None:
         tilelang.autotune(configs=CONFIGS)(_added)
     with pytest.raises(TileError, match="no configuration to try"):
         AutoTuner(_added, []).run()
+
+
+@pytest.mark.parametrize(("configs", "message"), [
+    (5, "5 is no configuration"), ([{"block_M": 2}, 5], "5 is no configuration"), ("ab", "'ab' is no configuration"),
+    ({"block_M": 2, "block_N": [64]}, "has 2 for block_M"), (lambda: {"block_M": "24"}, "has '24' for block_M"),
+])
+def test_what_is_no_configuration_is_refused(configs: Any, message: str) -> None:
+    with pytest.raises(TileError, match=message) as caught:
+        _tuned(configs)(256, 512)
+    assert caught.value.code == "T707"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+def test_configurations_may_come_one_by_one() -> None:
+    assert _tuned(lambda: iter(CONFIGS))(256, 512).config == {"block_M": 16, "block_N": 256}
+
+
+def test_an_executor_has_submit() -> None:
+    with pytest.raises(TileError, match="executor=3 has no submit") as caught:
+        _tuned(executor=3)(256, 512)
+    assert caught.value.code == "T707"
+
+
+def test_arguments_of_jit_are_given_once() -> None:
+    with pytest.raises(TileError, match="no effect on _added, which is under jit") as caught:
+        AutoTuner.from_kernel(tilelang.jit(**SETTINGS)(_added), CONFIGS).set_compile_args(target="npuir")
+    assert caught.value.code == "T707"
+
+
+def test_the_timeout_of_the_profile_holds() -> None:
+    tuner = AutoTuner.from_kernel(lambda **config: _added(256, 512, **config), CONFIGS).set_compile_args(**SETTINGS)
+    tuner.set_profile_args(timeout=1e-6)
+    with pytest.raises(TileError, match="none of 3") as caught:
+        tuner.run()
+    assert any("longer than 1e-06 s" in note for note in caught.value.notes)
+    assert tuner.run(timeout=100).config == {"block_M": 16, "block_N": 256}
+
+
+def test_a_reference_without_results_to_compare_is_told_of() -> None:
+    factory = tilelang.jit(target="ascendc", pass_configs=SYNC)(_added)
+    tuned = tilelang.autotune(configs=CONFIGS, ref_prog=lambda a, b, c: a - b)(factory)
+    with pytest.warns(tilelang.TileWarning, match="T732: ref_prog is compared with nothing: added returns nothing"):
+        tuned(256, 512)

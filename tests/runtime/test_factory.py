@@ -134,6 +134,14 @@ def test_verbose_tells_what_is_compiled(caplog: pytest.LogCaptureFixture) -> Non
     assert "copied: dialect ascendc, Ascend910B2, switches {'tl.ascend_auto_sync': True}" in caplog.text
 
 
+def test_verbose_is_of_one_kernel(caplog: pytest.LogCaptureFixture) -> None:
+    tilelang.compile(factory(), verbose=True, pass_configs=SYNC)
+    assert "copied: dialect" in caplog.text
+    caplog.clear()
+    tilelang.compile(factory(), pass_configs=SYNC)
+    assert not caplog.text
+
+
 def test_an_output_that_is_only_read_is_refused() -> None:
     @tilelang.jit(out_idx=[0], target="ascendc")
     def factory():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,33 @@ def test_times_are_those_of_the_model() -> None:
     assert do_bench(lambda: kernel(a)) == pytest.approx(milliseconds)
     assert do_bench(lambda: (kernel(a), kernel(a))) == pytest.approx(2 * milliseconds)
     assert do_bench(lambda: kernel(a), quantiles=[0.5, 0.2]) == pytest.approx([milliseconds] * 2)
+
+
+def test_a_kernel_tells_its_own_time() -> None:
+    kernel = doubled(64, 64)
+    assert kernel.benchmark(warmup=1, rep=2) == pytest.approx(kernel.get_profiler().do_bench())
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    (lambda kernel: kernel.get_profiler("Zero"), "'Zero' is no TensorSupplyType"),
+    (lambda kernel: get_tensor_supply(5), "5 is no TensorSupplyType"),
+    (lambda kernel: kernel.get_profiler().manual_assert_close(lambda a: a * 3), "compares nothing without a manual_check_prog"),
+    (lambda kernel: do_bench(lambda: None, return_mode="best"), "do_bench has no return_mode 'best'"),
+])
+def test_arguments_without_an_effect_are_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(TileError, match=message) as caught:
+        wrong(doubled(64, 64))
+    assert caught.value.code == "T707"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+def test_runs_are_compared_as_often_as_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = doubled(64, 64)
+    runs = []
+    monkeypatch.setattr(type(kernel), "__call__", lambda self, *inputs: runs.append(1) or inputs[0])
+    kernel.get_profiler().assert_consistent(repeat=5)
+    assert len(runs) == 5
 
 
 def test_times_of_other_functions_are_the_hosts() -> None:

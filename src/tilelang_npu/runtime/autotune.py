@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.factory import Factory, jit
+from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class AutoTuner:
         self.fn = fn
         self.configs = configs
         self.profile = _Profile()
+        self.timeout: float = 100
         self.compile_args: dict[str, Any] = {}
         self.compile: Callable[..., JITKernel] | None = None
         self.arguments: tuple[Any, ...] = ((), ())
@@ -131,7 +133,14 @@ class AutoTuner:
         return cls(kernel, configs)
 
     def set_compile_args(self, **settings: Any) -> AutoTuner:
-        """How the kernels are compiled: the arguments of ``jit``."""
+        """How the kernels are compiled: the arguments of ``jit``.
+
+        Raises:
+            TileError: T707 the factory is under ``jit``, and has them already.
+        """
+        if settings and isinstance(self.fn, Factory):
+            raise TileError(f"set_compile_args has no effect on {self.fn.function.__name__}, which is under jit", code="T707",
+                            location=user_location(), help="give jit these arguments, or take the factory from under it")
         self.compile_args = settings
         return self
 
@@ -141,7 +150,8 @@ class AutoTuner:
         Args:
             settings: ``supply_type`` or ``supply_prog`` (takes the parameters and, if it takes two arguments, the
                 configuration; returns the inputs), ``ref_prog``, ``rtol``, ``atol``, ``max_mismatched_ratio``,
-                ``skip_check``, ``manual_check_prog``, ``cache_input_tensors``.
+                ``skip_check``, ``manual_check_prog``, ``cache_input_tensors``; ``timeout``, ``warmup`` and ``rep`` as of
+                :meth:`run`.
 
         Raises:
             TileError: T707 an unknown argument.
@@ -152,22 +162,28 @@ class AutoTuner:
                 raise TileError(f"set_profile_args has no argument {name!r}", code="T707", location=user_location(),
                                 help=f"its arguments are {', '.join(sorted(known))}")
         self.profile = _Profile(**{name: value for name, value in settings.items() if name in known})
+        self.timeout = settings.get("timeout", self.timeout)
         return self
 
     def run(
-        self, warmup: float = 25, rep: float = 100, timeout: float = 100, executor: Executor | None = None
+        self, warmup: float = 25, rep: float = 100, timeout: float | None = None, executor: Executor | None = None
     ) -> AutotuneResult:
         """Return the best configuration whose numbers are right.
 
         Args:
             warmup: has a meaning on a device only, like ``rep``: a modelled time does not scatter.
             rep: see ``warmup``.
-            timeout: seconds of the host for a configuration to compile and run.
+            timeout: seconds of the host for a configuration to compile and run; 100, or what ``set_profile_args`` said.
             executor: compiles the configurations; they are compiled one after the other, as they are needed, without one.
 
         Raises:
-            TileError: T730 there is no configuration, or none that works; the reasons are in its notes.
+            TileError: T707 the configurations or the executor are none; T730 there is no configuration, or none that works: the
+                reasons are in its notes.
         """
+        timeout = self.timeout if timeout is None else timeout
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise TileError(f"executor={executor!r} has no submit", code="T707", location=user_location(),
+                            help="give a concurrent.futures.ThreadPoolExecutor, or leave it out")
         configs = _listed(self.configs, self.arguments)
         compile_one = self.compile or self._compiler()
         waiting: list[Future[JITKernel] | None] = [None] * len(configs)
@@ -274,6 +290,7 @@ class _Reference:
         self.profile = profile
         self.latency: float | None = None
         self._inputs: list[Any] | None = None
+        self._warned = False
 
     def _supply(self, kernel: JITKernel, config: Config) -> list[Any]:
         given = getattr(_INPUTS, "tensors", None)
@@ -298,7 +315,10 @@ class _Reference:
         """
         inputs = self._supply(kernel, config)
         profiler, profile = Profiler(kernel), self.profile
-        checked = profile.ref_prog is not None and not profile.skip_check and bool(kernel.out_idx)
+        checked = profile.ref_prog is not None and not profile.skip_check
+        if checked and not kernel.out_idx:
+            checked = False
+            self._warn_of_nothing_to_compare(kernel)
         if checked and profile.manual_check_prog is not None:
             profiler.manual_assert_close(self._timed, inputs, profile.manual_check_prog)
         elif checked:
@@ -307,6 +327,12 @@ class _Reference:
             kernel(*inputs)
         assert kernel.last_launch is not None
         return kernel.last_launch.time_us / 1000
+
+    def _warn_of_nothing_to_compare(self, kernel: JITKernel) -> None:
+        if not self._warned:
+            self._warned = True
+            warn_at(TileError(f"ref_prog is compared with nothing: {kernel.name} returns nothing", code="T732",
+                              location=user_location(), help="name its results in out_idx, or pass skip_check=True"))
 
     def _timed(self, *inputs: Any) -> Any:
         assert self.profile.ref_prog is not None
@@ -373,13 +399,26 @@ def _reason(error: Exception) -> str:
 
 
 def _listed(configs: Configs, arguments: tuple[Any, ...]) -> list[Config]:
+    made: Any = configs
     if callable(configs):
         takes = len(inspect.signature(configs).parameters)
-        configs = configs(*arguments[:takes])
-    if isinstance(configs, Mapping):
-        return [dict(zip(configs, values, strict=True)) for values in itertools.product(*configs.values())]
-    assert isinstance(configs, Sequence)
-    return [dict(config) for config in configs]
+        made = configs(*arguments[:takes])
+    if isinstance(made, Mapping):
+        for name, values in made.items():
+            if not _is_list(values):
+                raise TileError(f"the grid of configurations has {values!r} for {name}", code="T707", location=user_location(),
+                                help=f"a grid has lists of values: {{{name!r}: [{values!r}]}}")
+        return [dict(zip(made, values, strict=True)) for values in itertools.product(*made.values())]
+    listed = list(made) if _is_list(made) else [made]
+    for config in listed:
+        if not isinstance(config, Mapping):
+            raise TileError(f"{config!r} is no configuration", code="T707", location=user_location(),
+                            help="configs is a list of dicts of parameters, a dict of lists of values, or a function of either")
+    return [dict(config) for config in listed]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
 
 
 class Tuned:

@@ -17,7 +17,7 @@ from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
 from tilelang_npu.runtime.coverage import Effect, check_written, effects, has_nan, is_complete
-from tilelang_npu.runtime.log import TileWarning, logger, set_log_level, warn_at
+from tilelang_npu.runtime.log import TileWarning, logger, told, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
@@ -68,8 +68,6 @@ class JITKernel:
             lengths: of the first axis of parameters, in place of those declared.
             same: parameters that have the array of an earlier one, by position: that one.
         """
-        if settings.verbose:
-            set_log_level("INFO")
         environment.check()
         self.prim_func = func
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
@@ -90,7 +88,8 @@ class JITKernel:
         if same:
             traced = traced.as_one(same)
         traced.mark_scratch((*outputs, *workspaces))
-        self._lowering = Lowering(traced, self.chip, self.switches, self.without)
+        with told(settings.verbose):
+            self._lowering = Lowering(traced, self.chip, self.switches, self.without)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",
@@ -109,7 +108,8 @@ class JITKernel:
         self._stale_told = False
         self._check_allocated(settings)
         if settings.debug_root_path is not None:
-            self._dump(Path(settings.debug_root_path))
+            with told(settings.verbose):
+                self._dump(Path(settings.debug_root_path))
 
     @cached_property
     def _effects(self) -> Mapping[int, Effect]:
@@ -483,6 +483,10 @@ class JITKernel:
     def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
         """Inputs, times and comparisons for this kernel."""
         return Profiler(self, tensor_supply_type)
+
+    def benchmark(self, warmup: float = 25, rep: float = 100, n_warmup: int = 1, n_repeat: int = 1) -> float:
+        """Modelled milliseconds of one run on made-up inputs; the arguments change nothing, see ``Profiler.do_bench``."""
+        return self.get_profiler().do_bench(None, warmup, rep, n_warmup, n_repeat)
 
     def run_once(self) -> Any:
         """The result of one run on made-up inputs."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tilelang_npu.errors import Location, TileError
 
 logger = logging.getLogger("tilelang_npu")
 
-__all__ = ["TileWarning", "logger", "set_log_level", "warn_at"]
+__all__ = ["TileWarning", "logger", "set_log_level", "told", "warn_at"]
 
 
 class TileWarning(UserWarning):
@@ -21,6 +23,18 @@ def warn_at(remark: TileError) -> None:
     place = remark.location or Location("<kernel>", 1)
     text = remark.message + (f"; {remark.help}" if remark.help else "")
     warnings.warn_explicit(f"{remark.code}: {text}", TileWarning, place.file, place.line)
+
+
+@contextmanager
+def told(verbose: bool) -> Iterator[None]:
+    """Show what is logged inside of the ``with`` from INFO on, if ``verbose``."""
+    before = logger.level
+    if verbose and not logger.isEnabledFor(logging.INFO):
+        set_log_level(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def set_log_level(level: int | str) -> None:

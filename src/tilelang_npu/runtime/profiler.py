@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
 
@@ -30,6 +32,9 @@ class TensorSupplyType(Enum):
     Zero = 5
     One = 6
     Auto = 7
+
+
+_MODES = ("min", "max", "mean", "median")
 
 
 def do_bench(
@@ -54,7 +59,13 @@ def do_bench(
         quantiles: where given, a list with the figure once per quantile.
 
     The other arguments are TileLang's and change nothing.
+
+    Raises:
+        TileError: T707, there is no such ``return_mode``.
     """
+    if return_mode not in _MODES:
+        raise TileError(f"do_bench has no return_mode {return_mode!r}", code="T707", location=user_location(),
+                        help=f"one of {', '.join(_MODES)}; a modelled time does not scatter, so they give the same")
     with launches.record() as done:
         started = time.perf_counter()
         fn()
@@ -91,7 +102,12 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
 
     Its values come from NumPy's global generator, which ``tilelang.testing.set_random_seed`` seeds. It raises ValueError for a
     parameter that is a number, or whose shape only a call knows.
+
+    Raises:
+        TileError: T707, there is no such supply type.
     """
+    _check(supply_type)
+
     def supplied(parameter: Parameter) -> Any:
         sizes = [size for size in parameter.shape or () if isinstance(size, int)]
         if parameter.shape is None or len(sizes) != len(parameter.shape):
@@ -104,6 +120,12 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
     return supplied
 
 
+def _check(kind: object) -> None:
+    if not isinstance(kind, TensorSupplyType):
+        raise TileError(f"{kind!r} is no TensorSupplyType", code="T707", location=user_location(),
+                        help="one of TensorSupplyType." + ", ".join(each.name for each in TensorSupplyType))
+
+
 class Profiler:
     """Inputs, times and comparisons for one kernel.
 
@@ -111,11 +133,15 @@ class Profiler:
         kernel: the kernel.
         tensor_supply_type: what inputs are filled with, where none are given.
         seed: of the random inputs.
+
+    Raises:
+        TileError: T707, there is no such supply type.
     """
 
     def __init__(
         self, kernel: JITKernel, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0
     ) -> None:
+        _check(tensor_supply_type)
         self.kernel = kernel
         self.supply_type = tensor_supply_type
         self.seed = seed
@@ -199,19 +225,24 @@ class Profiler:
             reference_program: takes the inputs, returns one array or a list of them.
             input_tensors: the inputs, where they are not to be made.
             manual_check_prog: takes the kernel's results and the reference's, both as lists.
+
+        Raises:
+            TileError: T707, there is no ``manual_check_prog``.
         """
+        if manual_check_prog is None:
+            raise TileError("manual_assert_close compares nothing without a manual_check_prog", code="T707",
+                            location=user_location(), help="give one, or use assert_allclose")
         inputs = self.inputs() if input_tensors is None else list(input_tensors)
         results, expected = _listed(self.kernel(*inputs)), _listed(reference_program(*inputs))
-        if manual_check_prog is not None:
-            manual_check_prog(results, expected)
+        manual_check_prog(results, expected)
 
     def assert_consistent(self, repeat: int = 2) -> None:
-        """Run the kernel several times on the same inputs and compare bit for bit.
+        """Run the kernel ``repeat`` times (twice at least) on the same inputs and compare bit for bit.
 
         Raises:
             AssertionError: two runs differ.
         """
-        first, *others = (_listed(self.kernel(*self.inputs())) for _ in range(max(2, min(repeat, 3))))
+        first, *others = (_listed(self.kernel(*self.inputs())) for _ in range(max(2, repeat)))
         for other in others:
             for number, (result, wanted) in enumerate(zip(other, first, strict=True)):
                 same = as_array(result).tobytes() == as_array(wanted).tobytes()
