@@ -319,8 +319,31 @@ def test_attention_of_the_vendor_is_attention() -> None:
     torch.testing.assert_close(torch_npu.npu_fusion_attention(q, k, v, 4, "BNSD", scale=0.25)[0], wanted)
     swapped = [part.transpose(1, 2) for part in (q, k, v)]
     torch.testing.assert_close(torch_npu.npu_fusion_attention(*swapped, 4, "BSND", scale=0.25)[0], wanted.transpose(1, 2))
+    mask = torch.ones(8, 8).triu(1).bool()
+    hidden = torch.softmax((q @ k.mT * 0.25).masked_fill(mask, float("-inf")), -1) @ v
+    masked = torch_npu.npu_fusion_attention(q, k, v, 4, "BNSD", scale=0.25, atten_mask=mask, pre_tockens=65535, pse=None)[0]
+    torch.testing.assert_close(masked, hidden)
     with pytest.raises(TileError, match="T190"):
         torch_npu.npu_fusion_attention(q, k, v, 4, "TND")
+
+
+@pytest.mark.parametrize(("call", "argument"), [
+    (lambda npu, x: npu.npu_fusion_attention(x, x, x, 4, "BNSD", sparse_mode=2), "sparse_mode"),
+    (lambda npu, x: npu.npu_fusion_attention(x, x, x, 4, "BNSD", pse=x), "pse"),
+    (lambda npu, x: npu.npu_fusion_attention(x, x, x, 4, "BNSD", atten_mask=x > 0, next_tockens=0), "next_tockens"),
+    (lambda npu, x: npu.npu_sparse_flash_attention(x, x, x, x, 1.0, sparse_mode=4), "sparse_mode"),
+    (lambda npu, x: npu.npu_sparse_flash_attention(x, x, x, x, 1.0, pre_tokens=7), "pre_tokens"),
+    (lambda npu, x: npu.npu_moe_token_permute(x[0, 0], torch.zeros(8, 2), padded_mode=True), "padded_mode"),
+    (lambda npu, x: npu.npu_moe_token_unpermute(x[0, 0], torch.arange(8), restore_shape=(4, 2)), "restore_shape"),
+    (lambda npu, x: npu.npu_rotary_mul(x, x, x, rotary_mode="quarter"), "rotary_mode"),
+    (lambda npu, x: npu.npu_dynamic_quant(x, dst_type=torch.quint4x2), "dst_type"),
+])
+def test_an_argument_that_is_not_modelled_is_refused(call: Any, argument: str) -> None:
+    import torch_npu
+
+    with pytest.raises(TileError, match=f"is not modelled for this {argument}") as caught:
+        call(torch_npu, torch.randn(2, 4, 8, 16))
+    assert caught.value.code == "T190"
 
 
 def test_sparse_attention_over_all_rows_is_attention() -> None:

@@ -15,6 +15,9 @@ torch: Any = import_module("torch")
 
 __all__ = ["OPERATORS", "missing"]
 
+_ALL = (1 << 31) - 1
+"""Tokens, where an attention sees them all."""
+
 
 def npu_swiglu(x: Any, dim: int = -1) -> Any:
     """``silu(a) * b``, where a and b are the halves of ``x`` along ``dim``."""
@@ -74,6 +77,7 @@ def npu_cross_entropy_loss(
 def npu_rotary_mul(x: Any, r1: Any, r2: Any, rotary_mode: str = "half") -> Any:
     """``x * r1 + rotated(x) * r2``: the halves swapped, or the pairs with ``"interleave"``, the first of the two negated."""
     wide = x.float()
+    _only("npu_rotary_mul", rotary_mode=rotary_mode in ("half", "interleave"))
     if rotary_mode == "interleave":
         even, odd = wide[..., ::2], wide[..., 1::2]
         turned = torch.stack((-odd, even), -1).flatten(-2)
@@ -92,6 +96,7 @@ def npu_moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None 
         num_out_tokens: how many rows to keep; all where None or 0.
         padded_mode: not supported by the vendor's operator either.
     """
+    _only("npu_moe_token_permute", padded_mode=not padded_mode)
     flat = indices.reshape(-1)
     choices = 1 if indices.dim() == 1 else indices.shape[1]
     order = torch.argsort(flat, stable=True)
@@ -103,6 +108,7 @@ def npu_moe_token_unpermute(
     permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
 ) -> Any:
     """The inverse of :func:`npu_moe_token_permute`; with ``probs`` [tokens, k], the sum of a token's rows weighted by them."""
+    _only("npu_moe_token_unpermute", padded_mode=not padded_mode, restore_shape=restore_shape is None)
     choices = 1 if probs is None else probs.shape[1]
     rows = permuted_tokens.index_select(0, sorted_indices.long()).float()
     rows = rows.reshape(-1, choices, permuted_tokens.shape[-1])
@@ -113,6 +119,7 @@ def npu_moe_token_unpermute(
 
 def npu_dynamic_quant(x: Any, *, smooth_scales: Any = None, dst_type: Any = None) -> tuple[Any, Any]:
     """Each row as int8, and its scale: the largest size among the row's elements is 127."""
+    _only("npu_dynamic_quant", dst_type=dst_type in (None, torch.int8))
     wide = x.float() if smooth_scales is None else x.float() * smooth_scales.float()
     scale = wide.abs().amax(-1) / 127.0
     return torch.round(wide / scale.clamp_min(1e-12).unsqueeze(-1)).to(torch.int8), scale
@@ -120,9 +127,17 @@ def npu_dynamic_quant(x: Any, *, smooth_scales: Any = None, dst_type: Any = None
 
 def npu_fusion_attention(
     query: Any, key: Any, value: Any, head_num: int, input_layout: str, *, scale: float = 1.0, atten_mask: Any = None,
-    keep_prob: float = 1.0, **_: object,
+    keep_prob: float = 1.0, sparse_mode: int = 0, inner_precise: int = 0, pre_tockens: int = _ALL, next_tockens: int = _ALL,
+    **others: object,
 ) -> tuple[Any, ...]:
-    """Attention; ``atten_mask`` is true where nothing is to be seen. Layouts ``BNSD``, ``BSND`` and ``BSH``."""
+    """Attention; ``atten_mask`` is true where nothing is to be seen. Layouts ``BNSD``, ``BSND`` and ``BSH``.
+
+    Without a mask nothing is hidden, whatever ``pre_tockens`` and ``next_tockens`` say; ``inner_precise`` is the card's affair.
+    """
+    _only("npu_fusion_attention", sparse_mode=sparse_mode == 0, **{name: value is None for name, value in others.items()})
+    if atten_mask is not None:
+        longest = max(query.shape[1], query.shape[-2], key.shape[1], key.shape[-2])
+        _only("npu_fusion_attention", pre_tockens=pre_tockens >= longest, next_tockens=next_tockens >= longest)
     if input_layout not in ("BNSD", "BSND", "BSH") or keep_prob != 1.0:
         raise _refused("npu_fusion_attention", f"input_layout={input_layout!r}, keep_prob={keep_prob}")
     parts = [query.float(), key.float(), value.float()]
@@ -150,13 +165,15 @@ def npu_sparse_flash_attention(
     query: Any, key: Any, value: Any, sparse_indices: Any, scale_value: float, sparse_block_size: int = 1,
     actual_seq_lengths_query: Any = None, actual_seq_lengths_kv: Any = None, query_rope: Any = None, key_rope: Any = None,
     layout_query: str = "BSND", layout_kv: str = "BSND", sparse_mode: int = 3, block_table: Any = None,
-    attention_mode: int | None = None, **_: object,
+    attention_mode: int | None = None, **others: object,
 ) -> tuple[Any, Any, Any]:
     """Attention of each query over the rows that its indices choose: the result, and the softmax's maxima and sums.
 
     Queries are ``TND`` (lengths of the batches summed up) or ``BSND``; keys and values ``PA_BSND`` (pages, found by
     ``block_table``) or ``BSND``, with one head. ``sparse_mode`` 3 hides what comes after the query.
     """
+    _only("npu_sparse_flash_attention", sparse_mode=sparse_mode in (0, 3), attention_mode=attention_mode in (None, 0, 2),
+          **{name: value is None for name, value in others.items()})
     if layout_query not in ("TND", "BSND") or layout_kv not in ("PA_BSND", "BSND") or key.shape[2] != 1:
         raise _refused("npu_sparse_flash_attention", f"{layout_query}, {layout_kv}, {key.shape[2]} heads of keys")
     keys = key if key_rope is None else torch.cat((key, key_rope), -1)
@@ -190,6 +207,13 @@ def npu_sparse_flash_attention(
 
 
 OPERATORS = tuple(name for name in list(globals()) if name.startswith("npu_"))
+
+
+def _only(name: str, **holds: bool) -> None:
+    """Refuse a call with an argument that is not modelled: those whose value is false."""
+    wrong = [argument for argument, modelled in holds.items() if not modelled]
+    if wrong:
+        raise _refused(name, f"this {' and '.join(wrong)}")
 
 
 def _refused(name: str, what: str) -> TileError:
