@@ -11,7 +11,7 @@ from typing import Any
 
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.buffers import Buffer, Element, Variable
+from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
 from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
 from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INT32
 from tilelang_npu.language import launch, scalar
@@ -68,8 +68,8 @@ class Calls(Expressions):
         except TileError:
             raise
         except Exception as problem:  # noqa: BLE001  (whatever the user's helper raises is shown at its call)
-            raise _failed_call(function, arguments, keywords, text, problem) from (
-                problem if _is_ours(function) else None)
+            failed = _failed_call(function, arguments, keywords, text, problem)
+            raise failed from (problem if isinstance(failed, InternalError) else None)
 
 
 def _kind_of(value: Any) -> str:
@@ -85,19 +85,32 @@ def _is_ours(function: Any) -> bool:
 def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, Any], text: str,
                  problem: Exception) -> Exception:
     """What an exception of a call means: wrong arguments, a fault of this package, or one of the user's helper."""
-    if isinstance(problem, TypeError):
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = None
+    if isinstance(problem, TypeError) and signature is not None:
         try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):
-            signature = None
-        if signature is not None:
-            try:
-                signature.bind(*arguments, **keywords)
-            except TypeError as wrong:
-                return TileError(f"{text}: {wrong}", code="T145", help=f"it is called as {text}{_plain(signature)}")
+            signature.bind(*arguments, **keywords)
+        except TypeError as wrong:
+            return TileError(f"{text}: {wrong}", code="T145", help=f"it is called as {text}{_plain(signature)}")
     if _is_ours(function) and not isinstance(function, type(Tensor)):
-        return InternalError(f"{text} failed: {type(problem).__name__}: {problem}")
+        what = f"{type(problem).__name__}: {problem}"
+        if not isinstance(problem, _OF_A_WRONG_KIND):
+            return InternalError(f"{text} failed: {what}")
+        given = [*map(_shown, arguments), *(f"{name}={_shown(value)}" for name, value in keywords.items())]
+        called = f"it is called as {text}{_plain(signature)}; " if signature is not None else ""
+        return TileError(f"{text} cannot work with ({', '.join(given)})", code="T145", notes=[what],
+                         help=f"{called}if these arguments are right, please report this")
     return host_failure(problem, f"{text} raised")
+
+
+_OF_A_WRONG_KIND = (TypeError, AttributeError, ValueError, ArithmeticError, StopIteration)
+"""What Python raises where an argument is of a kind that a function has no use for."""
+
+
+def _shown(value: Any) -> str:
+    return value.describe() if isinstance(value, (Memory, Element)) else str(value) if is_traced(value) else repr(value)
 
 
 def _plain(signature: inspect.Signature) -> str:

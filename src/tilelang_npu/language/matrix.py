@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend import arithmetic
@@ -20,6 +22,8 @@ ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32
 """Element type of the result for each of A and B (hardware of the Cube core; accumulation is never narrower).
 
 A chip that has no float8 refuses the load of the operands (T110)."""
+
+_TRUTH = (bool, int, np.bool_)
 
 _FORBIDDEN = {
     "A": {"gm": "global memory", "ub": "UB", "cc": "L0C", "local": "scalar storage"},
@@ -94,8 +98,8 @@ class GemmWarpPolicy:
 
 def _chosen(starts: list[Any]) -> Any:
     """The one of several spellings of ``init`` that was given."""
-    traced = [start for start in starts if isinstance(start, (tracing.TracedValue, Sym))]
-    return traced[0] if traced else any(starts)
+    odd = [start for start in starts if not isinstance(start, _TRUTH)]
+    return odd[0] if odd else any(starts)
 
 
 def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_a: bool, transpose_b: bool) -> None:
@@ -113,6 +117,8 @@ def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_
             raise TileError(f"{what}: C {result.describe()} shares elements with {role}", code="T112",
                             help="write the product to a buffer of its own")
     traced = isinstance(init, (tracing.TracedValue, Sym))
+    if not traced and not isinstance(init, _TRUTH):
+        raise TileError(f"{what}: init is {init!r}", code="T145", help="it is True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)
     builder.tile_op(tile.GemmOp(left.ssa(builder), right.ssa(builder), result.ssa(builder), start.ssa(builder),
                                 transpose_a=transpose_a, transpose_b=transpose_b), what)

@@ -56,6 +56,14 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     given = dict(zip(names, options, strict=False))
     size, pad_value = given.get("size", size), given.get("pad_value", pad_value)
     enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
+    width = given.get("width")
+    if width is not None and (isinstance(width, bool) or not isinstance(width, int)):
+        raise TileError(f"{WHAT}: the third argument is {width!r}", code="T145",
+                        help="it is enable_relu (True or False), a coalesced_width or a list of sizes; name the others, as in"
+                             " pad_value=0.0")
+    for name, flag in (("enable_relu", enable_relu), ("transpose", transpose)):
+        if not isinstance(flag, (bool, int)):
+            raise TileError(f"{WHAT}: {name} is {flag!r}", code="T145", help="it is True or False")
 
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
     a, b = extents(builder, WHAT, source, target, size, transpose=bool(transpose), corner=builder.dialect == "ascendc")
@@ -69,6 +77,9 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     if not transpose and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
+    if pad_value is not None and a.buffer.space != "gm":
+        raise TileError(f"{WHAT} with pad_value pads what lies beyond a global tensor, and {a.describe()} is on the chip",
+                        code="T231", help="leave it out, or fill the destination first")
     pad = None if pad_value is None else scalar_operand(builder, WHAT, "pad_value", pad_value, a.dtype)
     if {a.buffer.space, b.buffer.space} <= {"ub", "shared"} and is_dequantised(builder, a, b):
         scaled(builder, WHAT, a, b, "rint")

@@ -128,11 +128,12 @@ class AxisError(TileError, ValueError):
 def _named(reduce_type: str, source: Any, target: Any, dim: Any, options: tuple[Any, ...], clear: bool, real_shape: Any,
            size: Any) -> Any:
     real = real_shape if real_shape is not None else size
-    for option in options:
-        if isinstance(option, bool):
-            clear = option
-        elif option is not None:
-            real = option
+    flags = [option for option in options if isinstance(option, bool)]
+    sizes = [option for option in options if option is not None and not isinstance(option, bool)]
+    if len(flags) > 1 or len(sizes) + (real_shape is not None) + (size is not None) > 1:
+        raise TileError(f"T.{reduce_type}: clear or the real sizes are given twice", code="T145",
+                        help=f"it is called as T.{reduce_type}(buffer, out, dim=-1, clear=True, real_shape=None)")
+    clear, real = (flags or [clear])[0], (sizes or [real])[0]
     return _reduce_with_clear(source, target, reduce_type, _tile_axis(f"T.{reduce_type}", source, dim), clear, real)
 
 
@@ -190,6 +191,8 @@ def reduce_flat(what: str, mode: str, src: Any, dst: Any, count: Any) -> None:
 
 def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clear: bool) -> None:
     builder = tracing.builder(what)
+    if not isinstance(clear, (bool, int)):
+        raise TileError(f"{what}: clear is {clear!r}", code="T145", help="it is True or False")
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
     entry = _entry(what, _OF_ABSOLUTES.get(mode, mode))
     axes = _axes(what, source, dims)

@@ -198,7 +198,11 @@ def isnan(*operands: Any) -> Any:
     if len(operands) == 2:
         return _vector("isnan")(*operands)
     value, = operands
-    return value != value if _traced(value) else math.isnan(value)
+    if not _traced(value):
+        return math.isnan(value)
+    from tilelang_npu.frontend import arithmetic
+
+    return arithmetic.compare(tracing.builder("T.isnan"), "ne", value, value)
 
 
 def isinf(*operands: Any) -> Any:

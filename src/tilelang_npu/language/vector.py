@@ -449,6 +449,9 @@ def tile_broadcast(dst: Any, src: Any, axis: int | None = None) -> None:
         _fill(what, dst, src)
         return
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)
+    if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < target.ndim):
+        raise TileError(f"{what}: axis {axis!r} of {target.describe()}: valid are 0 to {target.ndim - 1}", code="T111",
+                        help="give the axis along which the input is repeated, or leave it out")
     shape: Sequence[Extent] = source.extents
     if len(shape) == 1 and len(target.extents) == 2:
         length = shape[0]
