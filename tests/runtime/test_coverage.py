@@ -76,6 +76,11 @@ def test_a_whole_tile_that_is_missing_warns(returned: bool) -> None:
         judge((8, 8), np.s_[:7, :], (1, 8), returned)
 
 
+def test_a_strip_of_the_callers_array_warns() -> None:
+    with pytest.warns(TileWarning, match=r"1 of 3 elements of C were never written"):
+        judge((3,), np.s_[:2], (2,), False)
+
+
 def test_other_holes_in_the_callers_array_are_the_callers() -> None:
     judge((8, 8), np.s_[::2, :], (1, 8), False)
 

@@ -109,7 +109,8 @@ def check_written(parameter: Parameter, effect: Effect, missing: Array, returned
         depth: how many frames up the user's is, for the warning.
 
     Raises:
-        TileError: T410 a strip at the end of an axis, narrower than the tiles, is missing all along.
+        TileError: T410 a strip at the end of an axis of a result, narrower than the tiles, is missing all along. In the
+            caller's own array, which holds something there, it may be meant.
     """
     if not missing.any():
         return
@@ -118,9 +119,9 @@ def check_written(parameter: Parameter, effect: Effect, missing: Array, returned
     short = [axis for axis, end in enumerate(box) if end < missing.shape[axis]]
     tile = effect.tile
     strip = whole and tile is not None and all(_is_remainder(missing.shape[a], box[a], tile[a]) for a in short)
-    if strip and tile is not None and any(missing.shape[a] % tile[a] for a in short):
+    if returned and strip and tile is not None and any(missing.shape[a] % tile[a] for a in short):
         raise _floored(parameter, missing.shape, box, short)
-    if returned or strip:  # a whole tile that is missing may be meant to be
+    if returned or strip:  # what is missing may be meant to be
         text = (f"{missing.sum()} of {missing.size} elements of {parameter.name} were never written, the first at"
                 f" {[int(index[0]) for index in np.nonzero(missing)]} ({parameter.location})")
         warnings.warn(text, TileWarning, stacklevel=depth + 1)
