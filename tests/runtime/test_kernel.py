@@ -216,3 +216,20 @@ def test_none_for_what_the_kernel_does_not_touch() -> None:
     assert (s == 64).all()
     with pytest.raises(TileError, match="T405"):
         kernel(None, s, None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("value", [float("inf"), -float("inf"), float("nan"), 1e40])
+def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
+    kind = getattr(T, dtype)
+
+    @T.prim_func
+    def main(value: kind, B: T.Tensor((8,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            b = T.alloc_ub((8,), "float32")
+            T.tile.fill(b, value)
+            T.copy(b, B)
+
+    kernel = tilelang.compile(main, out_idx=[-1], target="ascendc", pass_configs=SYNC)
+    expected = np.inf if value == 1e40 else value  # no type here has it
+    np.testing.assert_array_equal(kernel(value), np.full(8, expected, np.float32))

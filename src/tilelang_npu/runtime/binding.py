@@ -238,7 +238,8 @@ def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any
         msg = f"{parameter.name} is a number of type {dtype}; got {_kind(argument)}"
         kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
         raise TileError(msg, code="T405", location=parameter.location, notes=_called(called), help=f"pass {kind}")
-    return dtype.numpy.type(argument)
+    with np.errstate(over="ignore"):
+        return dtype.numpy.type(argument)
 
 
 def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None, *, flat: bool) -> Array:

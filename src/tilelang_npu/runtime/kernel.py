@@ -291,7 +291,8 @@ class JITKernel:
         Raises:
             TileError: T406 there are none, because a size or a number among the arguments makes the grid empty.
         """
-        numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True) if p.shape is None}
+        numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True)
+                   if p.shape is None and not p.dtype.is_float}
         grid = [size_of(size, {**numbers, **call.symbols}) for size in self._lowering.traced.grid]
         if min(grid) <= 0:
             msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
