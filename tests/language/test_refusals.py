@@ -67,6 +67,7 @@ ROWS = [
     ("ascendc", "T.tile.broadcast(a, line, axis=5)", "T111", "T.tile.broadcast(a, line, axis=5)", "axis 5 of a"),
     ("ascendc", "T.tile.broadcast(a, line, axis=b)", "T111", "T.tile.broadcast(a, line, axis=b)", "axis b"),
     ("ascendc", "T.copy(A[0, 0], a, 7.0)", "T145", "T.copy(A[0, 0], a, 7.0)", "the third argument is 7.0"),
+    ("ascendc", "T.copy(A[0, 0], a, 1)", "T145", "T.copy(A[0, 0], a, 1)", "the third argument is 1"),
     ("ascendc", "T.copy(A[0, 0], a, transpose='no')", "T145", "T.copy(A[0, 0], a, transpose='no')", "transpose is 'no'"),
     ("ascendc", "T.copy(a, A[0, 0], pad_value=1.0)", "T231", "T.copy(a, A[0, 0], pad_value=1.0)",
      r"a \[8, 128\] float32 is on the chip"),

@@ -57,7 +57,7 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     size, pad_value = given.get("size", size), given.get("pad_value", pad_value)
     enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
     width = given.get("width")
-    if width is not None and (isinstance(width, bool) or not isinstance(width, int)):
+    if width is not None and (builder.dialect == "ascendc" or isinstance(width, bool) or not isinstance(width, int)):
         raise TileError(f"{WHAT}: the third argument is {width!r}", code="T145",
                         help="it is enable_relu (True or False), a coalesced_width or a list of sizes; name the others, as in"
                              " pad_value=0.0")
