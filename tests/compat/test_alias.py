@@ -44,6 +44,7 @@ def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
      "from tilelang.carver.arch.ascend import Ascend", "from tilelang.utils.npu_arch import AscendArch",
      "from tilelang.carver.anneal.policy import AnnealTemplate, Annealparam", "import tvm; tvm.TVMError",
      "from tilelang.autotuner import AutoTuner, autotune",
+     "from tilelang.language.fp8 import determine_fp8_type, determine_torch_fp8_type",
      "from tilelang.utils import NPUUtils", "from tilelang.intrinsics import make_zn_layout, make_nz_layout",
      "import tilelang; tilelang.tvm.tir; tilelang.autotune; tilelang.lower; tilelang.engine", "import tilelang.engine",
      "import tilelang as tl; tl.cache.clear_cache(); tl.jit; tl.cdiv(3, 2)"],

@@ -12,7 +12,7 @@ import pytest
 from tilelang_npu import TileError, compat
 from tilelang_npu.compat import carver, testing
 from tilelang_npu.compat.carver.anneal import Annealparam, AnnealTemplate
-from tilelang_npu.compat.torch_types import determine_platform
+from tilelang_npu.compat.torch_types import determine_fp8_type, determine_platform
 
 
 @pytest.mark.parametrize("template", [
@@ -63,6 +63,12 @@ def test_the_platform_is_that_of_the_chip_torch_sees(name: str, family: str, mon
     assert determine_platform("A2") == "A2"
     torch.npu.is_available = lambda: False
     assert determine_platform() == "A3"
+
+
+def test_the_formats_of_float8() -> None:
+    assert [determine_fp8_type(), determine_fp8_type("e5m2")] == ["float8_e4m3fn", "float8_e5m2"]
+    with pytest.raises(ValueError, match="there is no float8 format 'e4m4'; there are e4m3, e5m2"):
+        determine_fp8_type("e4m4")
 
 
 def test_tolerant_comparison() -> None:

@@ -46,3 +46,34 @@ def test_before_the_950() -> None:
 def test_the_accumulator_is_wide() -> None:
     with pytest.raises(TileError, match=r"T121.*no product of float8_e5m2 and float8_e5m2 into float8_e5m2"):
         tilelang.compile(product(64, 64, 32, "float8_e5m2", "float8_e5m2"), out_idx=[2], chip="a5")
+
+
+def conversion(shape: tuple[int, int], source: str, target: str, parallel: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor(shape, source), B: T.Tensor(shape, target)):  # type: ignore[valid-type]
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a, b = T.alloc_shared(shape, source), T.alloc_shared(shape, target)
+            T.copy(A, a)
+            if parallel:
+                for i, j in T.Parallel(*shape):
+                    b[i, j] = a[i, j]
+            else:
+                T.copy(a, b)
+            T.copy(b, B)
+
+    return main
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("other", ["float32", "float16", "bfloat16"])
+def test_conversions_on_the_950(rng: np.random.Generator, name: str, other: str, parallel: bool) -> None:
+    narrow, wide = getattr(ml_dtypes, name), np.float16 if other == "float16" else getattr(ml_dtypes, other, np.float32)
+    x = np.concatenate([rng.standard_normal(59) * 10.0 ** rng.integers(-4, 4, 59), [0.0, -0.0, np.inf, -np.inf, np.nan, 464.0]])
+    values = x.astype(np.float32).astype(wide).reshape(5, 13)
+    made = tilelang.compile(conversion((5, 13), other, name, parallel), out_idx=[1], chip="a5", target="npuir")(values)
+    expected = values.astype(np.float32).astype(narrow)
+    np.testing.assert_array_equal(np.asarray(made).view(np.uint8), expected.view(np.uint8))
+    every = np.arange(256, dtype=np.uint8).view(narrow).reshape(16, 16)
+    back = tilelang.compile(conversion((16, 16), name, other, parallel), out_idx=[1], chip="a5", target="npuir")(every)
+    np.testing.assert_array_equal(np.asarray(back).astype(np.float32), every.astype(np.float32).astype(wide).astype(np.float32))

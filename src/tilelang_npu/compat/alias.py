@@ -42,6 +42,8 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
     "tilelang.carver.template": dict.fromkeys(("MatmulTemplate", "ElementwiseTemplate", "GEMVTemplate"), _CARVER),
     "tilelang.carver.template.base": {"auto_infer_current_arch": f"{_CARVER}.arch"},
     "tilelang.engine": {"lower": "tilelang_npu.runtime.factory"},
+    "tilelang.language.fp8": {"determine_fp8_type": "tilelang_npu.compat.torch_types",
+                              "determine_torch_fp8_type": "tilelang_npu.compat.torch_types"},
     "tilelang.transform": {"PassConfigKey": "tilelang_npu.runtime.switches"},
     "tilelang.utils": {"TensorSupplyType": "tilelang_npu.runtime.profiler", "NPUUtils": f"{_CARVER}.arch",
                        "map_torch_type": "tilelang_npu.compat.torch_types"},

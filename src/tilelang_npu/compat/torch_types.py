@@ -7,7 +7,7 @@ from typing import Any
 
 from tilelang_npu.runtime import targets
 
-__all__ = ["determine_platform", "map_torch_type"]
+__all__ = ["determine_fp8_type", "determine_platform", "determine_torch_fp8_type", "map_torch_type"]
 
 
 def map_torch_type(name: str) -> Any:
@@ -16,6 +16,24 @@ def map_torch_type(name: str) -> Any:
 
     spelled = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2", "float8_e4m3": "float8_e4m3fn"}
     return getattr(torch, spelled.get(str(name), str(name)))
+
+
+def determine_fp8_type(fp8_format: str = "e4m3") -> str:
+    """The element type of that format, ``"e4m3"`` or ``"e5m2"``.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    formats = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+    if fp8_format not in formats:
+        msg = f"there is no float8 format {fp8_format!r}; there are {', '.join(formats)}"
+        raise ValueError(msg)
+    return formats[fp8_format]
+
+
+def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
+    """torch's type of that format; see ``determine_fp8_type``."""
+    return map_torch_type(determine_fp8_type(fp8_format))
 
 
 def determine_platform(platform: str = "auto") -> str:
