@@ -78,8 +78,6 @@ ROWS = [
      "T.reduce_sum(a, col, -1, [8, 3], real_shape=[8, 4])", "are given twice"),
     ("ascendc", "T.gemm_v0(l1a, l1b, l0c, init='k')", "T145", "T.gemm_v0(l1a, l1b, l0c, init='k')", "init is 'k'"),
     ("npuir", "T.gemm(l1a, l1b, acc, initC=[1])", "T145", "T.gemm(l1a, l1b, acc, initC=[1])", r"init is \[1\]"),
-    ("ascendc", "T.tile.compare(line, a, b, 'GT')", "T110", "T.tile.compare(line, a, b, 'GT')",
-     "the mask has elements of float32"),
     ("ascendc", "x = T.clamp(n, 3)", "T145", "T.clamp(n, 3)", "2 are given"),
     ("ascendc", "x = T.pow(n)", "T145", "T.pow(n)", "1 are given"),
     ("npuir", "T.cumsum(u, u)", "T110", "T.cumsum(u, u)", "cumsum does not work on uint8"),
