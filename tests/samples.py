@@ -1,4 +1,4 @@
-"""Small kernels that the tests of the runtime run: Vector work on rows, with and without a symbolic size, and a product."""
+"""Small kernels that the tests of the runtime run: Vector work on rows, with and without a symbolic size, and products."""
 
 from __future__ import annotations
 
@@ -71,3 +71,34 @@ def product(M: int = 128, N: int = 64, K: int = 64) -> Any:
             T.copy(c, C)
 
     return product
+
+
+@tilelang.jit(target="npuir", out_idx=[-1], sanitize=True)
+def split_product(M: int, N: int, K: int, parts: int, block: int = 32, dtype: str = "float16") -> Any:
+    """``C = A @ B``: each block of the first launch multiplies a part of K, the second adds the parts up."""
+    depth = -(-K // parts)
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), P: T.Tensor((parts, M, N), "float32"),
+             C: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), parts, threads=128) as (bx, by, bz):
+            a = T.alloc_shared((block, 16), dtype)
+            b = T.alloc_shared((16, block), dtype)
+            c = T.alloc_fragment((block, block), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(depth, 16), num_stages=2):
+                T.copy(A[by * block, bz * depth + k * 16], a)
+                T.copy(B[bz * depth + k * 16, bx * block], b)
+                T.gemm(a, b, c)
+            T.copy(c, P[bz, by * block:(by + 1) * block, bx * block:(bx + 1) * block])
+        with T.Kernel(T.ceildiv(M, 8), threads=128) as row:
+            total = T.alloc_fragment((8, N), "float32")
+            part = T.alloc_fragment((8, N), "float32")
+            T.clear(total)
+            for s in T.serial(parts):
+                T.copy(P[s, row * 8:(row + 1) * 8, :], part)
+                for i, j in T.Parallel(8, N):
+                    total[i, j] += part[i, j]
+            T.copy(total, C[row * 8, 0])
+
+    return main

@@ -127,7 +127,7 @@ MISTAKES = [
     ("raise ValueError('bad size')", "T146", "raise ValueError('bad size')", "ValueError: bad size"),
     ("assert N == 65, 'odd'", "T146", "assert N == 65, 'odd'", "assertion `N == 65` failed: odd"),
     # launch, loops, sizes
-    ("with T.Kernel(2, is_npu=True):\n    pass", "T150", "T.Kernel(2, is_npu=True)", "a second T.Kernel"),
+    ("with T.Kernel(2, is_npu=True):\n    pass", "T150", "T.Kernel(2, is_npu=True)", "T.Kernel inside another"),
     ("c = T.alloc_ub((0, 8), 'int32')", "T150", "T.alloc_ub((0, 8), 'int32')", "size 0 of axis 0 is not positive"),
     ("for i in T.Pipelined(8, 2):\n    pass", "T150", "T.Pipelined(8, 2)", "never runs"),
     ("for i in T.Pipelined(8, num_stages=-1):\n    pass", "T150", "T.Pipelined(8, num_stages=-1)", "num_stages=-1"),

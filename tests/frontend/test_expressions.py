@@ -242,5 +242,5 @@ def test_helpers_from_numpy_and_numpy_numbers(traced: Any) -> None:
             T.fill(a, np.max(sizes))
 
     kernel = traced(main)
-    assert kernel.traced.grid == (8,)
+    assert kernel.traced.grids == ((8,),)
     kernel.has("arith.addi %c5, %cid", "arith.addi %cid, %c8", "tile.fill %c16_i32")

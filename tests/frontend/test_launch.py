@@ -45,7 +45,7 @@ def test_forms(source: Any, traced: Any, dialect: str, launch: str, names: list[
     assert [argument.name_hint for argument in opened.body.block.args] == names
     assert opened.sub_blocks.value.data == sub_blocks
     assert (opened.explicit_sub_block is not None) is explicit
-    assert kernel.traced.grid == grid
+    assert kernel.traced.grids == (grid,)
 
 
 def test_a_sub_block_index_that_is_read_makes_two_sub_blocks(source: Any, traced: Any) -> None:

@@ -48,7 +48,7 @@ def test_symbolic_dimensions_are_index_arguments_behind_the_parameters(traced: A
                "%K: index, %L: index")
     kernel.has("= tile.tensor %A [%M, %K]", "%0 = arith.addi %M, %c3", "%1 = arith.divui %0, %c4",
                "= tile.tensor %B [%K, %1, %L]", "tile.launch")
-    (grid,) = kernel.traced.grid
+    ((grid,),) = kernel.traced.grids
     assert [grid.evaluate({"M": m}) for m in (1, 128, 129)] == [2, 2, 4]
     assert kernel.traced.parameters[2].shape[1].evaluate({"M": 9}) == 3
 
@@ -74,7 +74,7 @@ def test_the_grid_may_depend_on_integer_parameters(traced: Any) -> None:
             T.copy(a, A[cid])
 
     kernel = traced(main)
-    assert [kernel.traced.grid[0].evaluate({"n": n}) for n in (1, 33, 10_000)] == [1, 3, 40]
+    assert [kernel.traced.grids[0][0].evaluate({"n": n}) for n in (1, 33, 10_000)] == [1, 3, 40]
     kernel.has("%n: i32", "arith.addi %n, %c15_i32", "arith.minsi", "arith.index_cast", "tile.launch(")
 
 

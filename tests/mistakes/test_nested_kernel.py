@@ -18,5 +18,5 @@ def factory():
 
 
 def test_nested_kernel(refused):
-    with refused("T150", at="T.Kernel", message="a second T.Kernel", help="write two kernels"):
+    with refused("T150", at="T.Kernel", message="T.Kernel inside another", help="end the first `with`"):
         factory().mlir()

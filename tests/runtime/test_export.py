@@ -20,20 +20,21 @@ def test_the_files(tmp_path: Path) -> None:
     texts = [file.read_text() for file in files]
     assert texts[:2] == [kernel.mlir(), kernel.mlir("hivm-auto")]
     facts = json.loads(texts[2])
-    assert (facts["chip"], facts["cores"], facts["functions"]) == ("Ascend910B3", "AIC", [kernel.name])
+    (launch,) = facts["launches"]
+    assert (facts["chip"], launch["cores"], launch["functions"]) == ("Ascend910B3", "AIC", [kernel.name])
     assert [(a["name"], a["type"], a["shape"], a["direction"]) for a in facts["arguments"] if a["role"] == "user"] == [
         ("A", "f16", [128, 64], "in"), ("B", "f16", [64, 64], "in"), ("C", "f32", [128, 64], "out")]
     entry = parse_module(texts[0]).body.block.last_op
     assert len(facts["arguments"]) == len(entry.body.block.args)
     assert f"bishengir-compile {kernel.name}.mlir -enable-hivm-compile=true --disable-hivm-auto-inject-sync" in texts[3]
-    assert f"launch {facts['blocks']} blocks" in texts[3]
+    assert f"launch {launch['blocks']} blocks" in texts[3]
 
 
 def test_what_a_call_decides_is_left_open(tmp_path: Path) -> None:
     kernel = tilelang.compile(symbolic_rows(), out_idx=[-1], target="ascendc", pass_configs=SYNC)
     *_, manifest, readme = kernel.export(tmp_path)
     facts = json.loads(manifest.read_text())
-    assert facts["blocks"] is None
+    assert [launch["blocks"] for launch in facts["launches"]] == [None]
     assert [a["shape"][1:] for a in facts["arguments"] if a["role"] == "user" and "shape" in a] == [[64], [64]]
     assert all(isinstance(a["shape"][0], str) for a in facts["arguments"] if a["role"] == "user" and "shape" in a)
     assert "as many blocks as the grid has points" in readme.read_text()

@@ -21,7 +21,7 @@ def checked(function: Any, *arrays: np.ndarray[Any, Any], **settings: Any) -> Ch
     kernel = tilelang.compile(function, target="ascendc", **settings)
     call = kernel.signature.bind(arrays)
     before = [array.copy() for array in arrays]
-    done = check(kernel.program, kernel.machine_arguments(call), kernel.blocks(call))
+    done = check(kernel.program, kernel.machine_arguments(call), *kernel.blocks(call))
     assert all(np.array_equal(one, other) for one, other in zip(before, arrays, strict=True)), "nothing is computed"
     return done
 
@@ -290,7 +290,7 @@ def test_a_trace_is_what_a_run_records(rng: np.random.Generator) -> None:
     kernel = tilelang.compile(stored(by_block=True), target="ascendc", pass_configs=AUTO)
     arrays = [rng.standard_normal(N).astype(np.float32) for _ in range(2)]
     program: Program = kernel.program
-    blocks = kernel.blocks(kernel.signature.bind(arrays))
+    (blocks,) = kernel.blocks(kernel.signature.bind(arrays))
     run, trace = program.run(arrays, blocks=blocks), program.trace(arrays, blocks=blocks)
     assert [one.streams for one in run.blocks] == [one.streams for one in trace.blocks]
     assert [[list(part) for part in one.gm] for one in run.blocks] == [[list(part) for part in one.gm] for one in trace.blocks]

@@ -79,7 +79,8 @@ def compiled(name: str) -> Compiled:
     make, arguments = CALLS[name]
     kernel = make()
     call = kernel.signature.bind(copies(arguments))
-    found = Compiled(kernel, kernel.machine_arguments(call), kernel.blocks(call), [])
+    (blocks,) = kernel.blocks(call)
+    found = Compiled(kernel, kernel.machine_arguments(call), blocks, [])
     right, hazards = found.run(parse_module(kernel.mlir()))
     assert hazards == []
     return found._replace(right=right)

@@ -15,7 +15,7 @@ from tilelang_npu.cli.compile_file import named, parted
 from tilelang_npu.cli.files import existing
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import chosen, execute
-from tilelang_npu.cli.sim import blocks_of, filled, parameters_of, program_of, size_of
+from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
 from tilelang_npu.runtime.environment import most_ops
@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE[:KERNEL]")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
-    parser.add_argument("--blocks", metavar="N", type=int, help="blocks of an .mlir file's launch; default: its hacc.block_dim")
+    add_choice(parser)
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     add_sanitizer(parser, always=True)
     parser.set_defaults(command=check)
@@ -56,8 +56,10 @@ def check(args: argparse.Namespace) -> int:
     sizes = dict(map(size_of, args.size))
     if args.file.endswith(".mlir") or args.file == "-":
         return _text(args, session, sizes)
-    if args.blocks is not None:
-        raise TileError("--blocks is for .mlir files", code="T417", help="a script's kernels say how many blocks they launch")
+    for name in ("blocks", "kernel"):
+        if getattr(args, name):
+            raise TileError(f"--{name} is for .mlir files", code="T417",
+                            help="a script's kernels say how many blocks they launch; FILE:KERNEL names one of them")
     with chosen(chip=args.chip):
         return _script(args, Checker(session, sizes))
 
@@ -114,20 +116,22 @@ def _without_assertions(tree: ast.AST) -> ast.AST:
 def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -> int:
     from tilelang_npu.simulator.static_check import check as check_program
 
+    looks: list[Look] = []
+    used: dict[str, int] = {}
     try:
-        program = program_of(args.file, args.chip)
-        used: dict[str, int] = {}
-        values = [_value(parameter, sizes, used, program.chip) for parameter in parameters_of(program.entry)]
-        blocks = args.blocks or blocks_of(program.entry, args.file)
-        done = check_program(program, values, blocks, most_ops=most_ops())
+        programs = programs_of(args.file, args.chip, args.kernel)
+        values = [_value(parameter, sizes, used, programs[0].chip) for parameter in parameters_of(programs[0].entry)]
+        said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
+        for program, blocks in zip(programs, blocks_of(programs, args.file, args.blocks), strict=True):
+            done = check_program(program, values, blocks, most_ops=most_ops())
+            findings = session.judge(done.hazards, program, program.name)
+            looks.append(Look(program.name, program.chip.name, blocks, said, done, findings))
     except TileError as error:
         conclude(session, args.report, error)
         raise
-    findings = session.judge(done.hazards, program, program.name)
-    idle = [TileError(f"{program.name} has no dimension or number {name}", code="T419", help=f"remove --size {name}")
+    idle = [TileError(f"{programs[0].name} has no dimension or number {name}", code="T419", help=f"remove --size {name}")
             for name in sizes if name not in used]
-    said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
-    return _told([Look(program.name, program.chip.name, blocks, said, done, findings)], session, args.report, idle, idle)
+    return _told(looks, session, args.report, idle, idle)
 
 
 def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:

@@ -115,15 +115,6 @@ def _write_mlir(directory: str, names: dict[str, JITKernel], all_stages: bool) -
 
 def _timeline(record: Record) -> Iterator[dict[str, Any]]:
     """The last run of each kernel, one behind the other; runs of one kernel look alike."""
-    start, processes = 0.0, 0
-    for tally in record.tallies:
-        events = tally.last.trace()["traceEvents"]
-        for event in events:
-            moved = {**event, "pid": event["pid"] + processes}
-            if "ts" in event:
-                moved["ts"] = event["ts"] + start
-            if event["name"] == "process_name":
-                moved["args"] = {"name": f"{tally.kernel.name} {event['args']['name']}"}
-            yield moved
-        start += tally.last.time_us
-        processes += 1 + max((event["pid"] for event in events), default=0)
+    from tilelang_npu.simulator.launches import in_a_row
+
+    return in_a_row((part, f"{part.name} ") for tally in record.tallies for part in tally.last.parts)

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.arguments import Parameter
     from tilelang_npu.target import Chip
 
-__all__ = ["add_to", "blocks_of", "filled", "parameters_of", "program_of", "sim", "size_of"]
+__all__ = ["add_choice", "add_to", "blocks_of", "filled", "parameters_of", "programs_of", "sim", "size_of"]
 
 
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "sim", help="run an .mlir file of HIVM",
-        description="Run the kernel of an .mlir file and print its times. Its arguments come from .npy files in order, from"
+        description="Run the kernel of an .mlir file and print its times; of several, which take the same arguments, one behind"
+                    " the other in the order of the text. Its arguments come from .npy files in order, from"
                     " an .npz file by name (or arr_0, arr_1, ... in order), or are made up from a seed. A module without"
                     " addresses and waits, or on tensors, goes through the passes first.",
     )
@@ -47,8 +48,7 @@ def add_to(commands: Any) -> None:
     source.add_argument("--seed", metavar="N", type=int, default=0, help="make up the arguments; default seed 0")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help="for made-up arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
-    parser.add_argument("--blocks", metavar="N", type=int,
-                        help="blocks to launch; default: the file's hacc.block_dim, or 1 where no op asks for the block")
+    add_choice(parser)
     parser.add_argument("--chip", metavar="NAME", help="the chip; default: the file's hacc.target, or Ascend910B2")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
@@ -58,25 +58,36 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=sim)
 
 
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Declare what is launched of an .mlir file."""
+    parser.add_argument("--kernel", metavar="NAME", help="the only kernel of the .mlir file to launch")
+    parser.add_argument("--blocks", metavar="N", type=int, action="append", default=[],
+                        help="blocks to launch, once for each kernel of the .mlir file; default: its hacc.block_dim, or 1 where"
+                        " no op asks for the block")
+
+
 def sim(args: argparse.Namespace) -> int:
     """Run the file."""
     from tilelang_npu.simulator import Launch, Numbers
+    from tilelang_npu.simulator.launches import joined
 
     session = sanitizer_of(args)
-    program = program_of(args.file, args.chip)
-    parameters = parameters_of(program.entry)
-    values = _values(args, parameters, program.chip)
-    blocks = args.blocks or blocks_of(program.entry, args.file)
+    programs = programs_of(args.file, args.chip, args.kernel)
+    parameters = parameters_of(programs[0].entry)
+    values = _values(args, parameters, programs[0].chip)
+    parts: list[Launch] = []
     try:
-        watch = Numbers() if args.numbers else None
-        recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch,
-                               most_ops=most_ops())
-        launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
+        for program, blocks in zip(programs, blocks_of(programs, args.file, args.blocks), strict=True):
+            watch = Numbers() if args.numbers else None
+            recorded = program.run(values, blocks=blocks, schedule=args.schedule, observer=watch, most_ops=most_ops())
+            parts.append(Launch(recorded, hazards=session is not None and len(programs) > 1,
+                                numbers=watch.findings if watch is not None else ()))
     except TileError as error:
         if session is not None:
             conclude(session, args.report, error)
         raise
-    print(launch.summary(program.name))
+    launch = joined(Path(args.file).stem, parts)
+    print(launch.summary())
     for number in launch.numbers:
         print(f"\n{number}")
     if args.save is not None:
@@ -90,30 +101,63 @@ def sim(args: argparse.Namespace) -> int:
         write_text(args.trace, json.dumps(launch.trace()))
     if session is None:
         return 0
-    show(session.judge(launch.hazards, program, program.name))
+    show(session.judge_all(launch))
     return conclude(session, args.report)
 
 
-def program_of(file: str, chip: str | None) -> Program:
-    """The kernel of an .mlir file, in the form that runs: passes give it the addresses and waits that it lacks.
+def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program]:
+    """The kernels of an .mlir file in order, in the form that runs: passes give them the addresses and waits that they lack.
+
+    Args:
+        file: the file.
+        chip: the chip's name, or None for the file's.
+        kernel: the name of the only one that counts, or None for all.
 
     Raises:
-        TileError: the text is not a module, or not one that can be run.
+        TileError: the text is not a module, or not one that can be run; T508, there is no such kernel, or no call could launch
+            all of them, because they take different arguments.
     """
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.foreign import runnable
     from tilelang_npu.simulator import Program
+    from tilelang_npu.simulator.program import kernels_of
 
     found = None if chip is None else find_chip(chip, None)
-    return Program(runnable(parse_module(read_text(file), file), found), found)
+    module = runnable(parse_module(read_text(file), file), found)
+    names = list(kernels_of(module))
+    if kernel is None and len(names) < 2:
+        return [Program(module, found)]
+    made = [Program(module, found, entry=name) for name in (names if kernel is None else [kernel])]
+    taken = [[(one.shape, one.element) for one in parameters_of(program.entry)] for program in made]
+    other = next((program for program, own in zip(made, taken, strict=True) if own != taken[0]), None)
+    if other is not None:
+        raise TileError(f"{made[0].name} and {other.name} take different arguments, and {file} has both", code="T508",
+                        help="choose one with --kernel NAME: " + ", ".join(names))
+    return made
 
 
-def blocks_of(entry: FuncOp, file: str) -> int:
-    """How many blocks a kernel says to launch; one where it does not say, and no op asks which block it is.
+def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> list[int]:
+    """How many blocks to launch of each kernel of a file.
+
+    Args:
+        programs: the kernels.
+        file: the file.
+        given: the numbers on the command line: none, or one for each kernel.
 
     Raises:
-        TileError: T807 it does not say.
+        TileError: T807 nobody says it; T419 there are more or fewer numbers than kernels.
     """
+    if not given:
+        return [_said_blocks(program.entry, file) for program in programs]
+    if len(given) != len(programs):
+        names = ", ".join(program.name for program in programs)
+        raise TileError(f"--blocks is there {len(given)} times, and {len(programs)} kernels are launched: {names}", code="T419",
+                        help="give it once for each, in this order, or choose one kernel with --kernel NAME")
+    return list(given)
+
+
+def _said_blocks(entry: FuncOp, file: str) -> int:
+    """How many blocks a kernel says to launch; one where it does not say, and no op asks which block it is."""
     from xdsl.dialects.builtin import IntegerAttr
 
     from tilelang_npu.dialects import hivm

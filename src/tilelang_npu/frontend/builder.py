@@ -77,8 +77,8 @@ class Builder:
         location: place of the statement or call that is being traced; every op gets it.
         atoms: numbers of integer sub-expressions by structure.
         epoch: grows with every write and at every loop, so that equal loads of one epoch are equal.
-        launch: the launch op, once ``T.Kernel`` is open.
-        grid: the block counts as the host can evaluate them.
+        launches: the launch ops, one for each ``T.Kernel`` so far; while one is open, it is the last.
+        grids: of each, the block counts as the host can evaluate them.
         pipe: the pipe of the innermost ``T.rs``.
         loops: the loops around the current statement, from the outermost to the innermost.
         inline: how a macro is inlined; set by the walker.
@@ -95,12 +95,12 @@ class Builder:
         self.location = location
         self.atoms = Atoms()
         self.epoch = 0
-        self.launch: tile.LaunchOp | None = None
+        self.launches: list[tile.LaunchOp] = []
         self.in_kernel = False
         self.in_parallel = False
         self.core: str | None = None
         self.pipe: str | None = None
-        self.grid: tuple[Dimension, ...] = ()
+        self.grids: list[tuple[Dimension, ...]] = []
         self.loops: list[Jumps] = []
         self.inline: Callable[[Macro, Sequence[Any], dict[str, Any]], Any] = _no_walker
         self.symbols: dict[str, Expr] = {}
@@ -143,11 +143,15 @@ class Builder:
 
     def _append(self, op: Operation, location: Location) -> Operation:
         op.location = location_attribute(location)
-        if self.block is self.entry and self.launch is not None and not isinstance(op, tile.LaunchOp):
-            self.block.insert_op_before(op, self.launch)
+        self._place(op)
+        return op
+
+    def _place(self, op: Operation) -> None:
+        """Put an op at the end of the current block; of the function's while ``T.Kernel`` is open, in front of that."""
+        if self.block is self.entry and self.in_kernel and self.launches:
+            self.block.insert_op_before(op, self.launches[-1])
         else:
             self.block.add_op(op)
-        return op
 
     def tile_op(self, op: Operation, what: str, *, by_point: bool = False) -> Operation:
         """Append a tile operation that ``what`` (a name for messages) stands for; ``by_point``: T.Parallel may do it at each
@@ -166,11 +170,15 @@ class Builder:
         """Emit here; in front of ``T.Kernel`` as the first, and behind it as the last that a block does."""
         if self.in_kernel:
             emit()
-        elif self.launch is None:
+        elif not self.launches:
             self._first.append((self.location, emit))
         else:
+            last = self.launches[-1]
+            while (behind := last.next_op) is not None:  # scalars that it may need
+                behind.detach()
+                self.entry.insert_op_before(behind, last)
             self.in_kernel = True
-            with self.at(self.launch.body.block):
+            with self.at(last.body.block):
                 emit()
             self.in_kernel = False
 
@@ -272,10 +280,7 @@ class Builder:
                 continue
             if key is not None:
                 mine[key] = op
-            if self.block is self.entry and self.launch is not None:
-                self.block.insert_op_before(op, self.launch)
-            else:
-                self.block.add_op(op)
+            self._place(op)
 
     def lifted_out(self, block: Block) -> Block:
         """The ops of a block in a new, detached one; its arguments stay."""

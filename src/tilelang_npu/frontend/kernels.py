@@ -61,16 +61,14 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
     return (2, True) if explicit else (1, False)
 
 
-def forget_unused_sub_block(builder: Builder) -> None:
+def forget_unused_sub_blocks(builder: Builder) -> None:
     """In the npuir dialect an index that nothing reads is not there: the body runs once for each block, as with ``_``."""
-    launched = builder.launch
-    if builder.dialect != "npuir" or launched is None or launched.explicit_sub_block is None:
-        return
-    index = launched.body.block.args[-1]
-    if index.first_use is None:
-        launched.body.block.erase_arg(index)
-        launched.explicit_sub_block = None
-        launched.sub_blocks = IntegerAttr(1, i64)
+    for launched in builder.launches if builder.dialect == "npuir" else ():
+        index = launched.body.block.args[-1]
+        if launched.explicit_sub_block is not None and index.first_use is None:
+            launched.body.block.erase_arg(index)
+            launched.explicit_sub_block = None
+            launched.sub_blocks = IntegerAttr(1, i64)
 
 
 def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str) -> None:
@@ -81,13 +79,13 @@ def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yield
 
 @contextmanager
 def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> Iterator[Sequence[Any]]:
-    if builder.launch is not None:
-        raise TileError("a second T.Kernel in one @T.prim_func is not supported", code="T150",
-                        help="write two kernels, or one with a larger grid")
+    if builder.in_kernel:
+        raise TileError("T.Kernel inside another T.Kernel is not supported", code="T150",
+                        help="end the first `with` and put the second behind it: they are launched one after the other")
     if builder.block is not builder.entry:
         raise TileError("T.Kernel inside a loop or a branch is not supported", code="T150",
                         help="put `with T.Kernel(...)` at the top of the kernel, and the loop inside")
-    builder.grid = grid_of(builder, frame)
+    grid = grid_of(builder, frame)
     sub_blocks, explicit = _sub_blocks(builder, frame, names)
     counts = [extent(builder, count) for count in frame.blocks]
     spread = builder.dialect == "ascendc" and frame.threads == 2 and not explicit
@@ -100,7 +98,9 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
             argument.name_hint = names[position]
         values.append(builder.scalar(argument, INDEX, None, (0, high)))
     builder.emit(opened)
-    builder.launch, builder.in_kernel = opened, True
+    builder.launches.append(opened)
+    builder.grids.append(grid)
+    builder.in_kernel = True
     if names is not None and len(names) > len(values):
         values.append(0)  # the `_` of `as (cid, _)`
     elif names is not None and len(names) == len(frame.blocks) == 1:

@@ -58,7 +58,8 @@ class Traced:
         name: the kernel's name.
         parameters: in order.
         symbols: names of the symbolic dimensions in the order of their arguments.
-        grid: block counts, numbers or expressions of dimensions and integer parameters; the first axis runs fastest.
+        grids: of each ``T.Kernel`` in order the block counts, numbers or expressions of dimensions and integer parameters; the
+            first axis runs fastest.
         dialect: ``npuir`` or ``ascendc``.
         location: file and line of the definition.
         remarks: what the author should know though nothing is wrong; never raised.
@@ -69,11 +70,22 @@ class Traced:
     name: str
     parameters: tuple[Parameter, ...]
     symbols: tuple[str, ...]
-    grid: tuple[Dimension, ...]
+    grids: tuple[tuple[Dimension, ...], ...]
     dialect: str
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
     same: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> list[tile.LaunchOp]:
+        """The launch of each ``T.Kernel``, in order."""
+        return [op for op in self._function.body.block.ops if isinstance(op, tile.LaunchOp)]
+
+    @property
+    def _function(self) -> func.FuncOp:
+        function = self.module.body.block.first_op
+        assert isinstance(function, func.FuncOp)
+        return function
 
     def as_one(self, same: Mapping[int, int]) -> Traced:
         """The kernel for calls in which one array stands for several parameters: all that is done to them is done to the first.
@@ -94,8 +106,7 @@ class Traced:
     def mark_scratch(self, positions: Iterable[int]) -> None:
         """Note in the module that the tensors at ``positions`` hold nothing when the kernel starts."""
         scratch = set(positions) - {*self.same, *self.same.values()}
-        function = self.module.body.block.first_op
-        assert isinstance(function, func.FuncOp)
+        function = self._function
         if scratch:
             function.properties["arg_attrs"] = ArrayAttr(
                 [DictionaryAttr({tile.SCRATCH: UnitAttr()} if at in scratch else {})
@@ -133,18 +144,18 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         walker = Statements(builder, found, scopes)
         builder.inline = walker.inline
         walker.function_body(found.node.body)
-        if builder.launch is None:
+        if not builder.launches:
             raise TileError(f"kernel {function.function.__name__!r} has no `with T.Kernel(...)`", code="T150",
                             location=location,
                             help="put the body below `with T.Kernel(blocks, is_npu=True) as (cid, vid):`")
         builder.location = location
         builder.sweep()
-        kernels.forget_unused_sub_block(builder)
+        kernels.forget_unused_sub_blocks(builder)
         entry.add_op(_located(func.ReturnOp(), location))
     finally:
         tracing.leave(token)
     module = _module(function.function.__name__, entry, chosen, location)
-    return Traced(module, function.function.__name__, parameters, symbols, builder.grid, chosen, location,
+    return Traced(module, function.function.__name__, parameters, symbols, tuple(builder.grids), chosen, location,
                   tuple(builder.remarks))
 
 

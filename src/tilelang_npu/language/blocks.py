@@ -60,9 +60,9 @@ def _panels(builder: Builder, what: str, panel_size: Any, order: str = "row", en
                         help="give the number of rows of a panel")
     if order not in ("row", "column"):
         raise TileError(f"{what}: order={order!r} is not supported", code="T190", help='the orders are "row" and "column"')
-    launch = builder.launch
-    if not enable or launch is None:
+    if not enable:
         return
+    launch = builder.launches[-1]
     if launch.panel is not None:
         raise TileError(f"{what}: the blocks have an order already", code="T150", help="order them once")
     launch.panel = IntegerAttr(panel_size, i64)

@@ -16,21 +16,21 @@ from tilelang_npu.ops import dtype
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator import AnyLaunch, Launch
     from tilelang_npu.simulator.compiled import CompiledFunction
     from tilelang_npu.simulator.events import OpRecord
 
 __all__ = ["comments"]
 
 
-def comments(module: ModuleOp, launch: Launch | None) -> dict[Operation, str]:
+def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]:
     """The comment of each operation that moves data, computes or waits.
 
     Args:
         module: the kernel at some stage.
         launch: a launch of it, for the cycles; the module is then the program's own.
     """
-    cycles = _cycles(launch) if launch is not None else {}
+    cycles = {op: said for part in (launch.parts if launch is not None else ()) for op, said in _cycles(part).items()}
     notes = {}
     for op in module.walk():
         size, spent = _nbytes(op), cycles.get(op)

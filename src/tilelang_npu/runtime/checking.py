@@ -16,7 +16,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 if TYPE_CHECKING:
     from tilelang_npu.runtime.binding import Call
     from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator import AnyLaunch, Launch
     from tilelang_npu.simulator.causes import Finding
     from tilelang_npu.simulator.static_check import Checked
 
@@ -33,7 +33,7 @@ class Look:
     """One kernel at one set of sizes.
 
     Attributes:
-        kernel: its name.
+        kernel: its name; of a kernel with several ``T.Kernel`` the launch's.
         chip: the chip it is compiled for.
         blocks: blocks of the launch.
         sizes: values of symbolic dimensions and numbers, with a word beside those that were assumed.
@@ -65,16 +65,17 @@ class Checker:
         self.looks: list[Look] = []
         self._sizes = sizes
         self._used: set[str] = set()
-        self._known: dict[object, tuple[JITKernel, Launch | None]] = {}
+        self._known: dict[object, tuple[JITKernel, AnyLaunch | None]] = {}
 
-    def look_at(self, kernel: JITKernel, call: Call, assumed: str = "") -> Launch | None:
-        """Check a launch, once for each set of sizes; the trace that has its times, None where it came to an error.
+    def look_at(self, kernel: JITKernel, call: Call, assumed: str = "") -> AnyLaunch | None:
+        """Check a call, once for each set of sizes; the trace that has its times, None where it came to an error.
 
         Args:
             kernel: the kernel.
             call: its arguments.
             assumed: what to say of the sizes in place of their values.
         """
+        from tilelang_npu.simulator.launches import joined
         from tilelang_npu.simulator.static_check import check
 
         numbers = {parameter.name: value.item() for parameter, value in zip(kernel.params, call.values, strict=True)
@@ -82,12 +83,15 @@ class Checker:
         values = {**call.symbols, **numbers}
         key = id(kernel), tuple(values.items())
         if key not in self._known:
-            blocks = kernel.blocks(call)
-            done = check(kernel.program, kernel.machine_arguments(call), blocks, most_ops=most_ops())
-            findings = self.session.judge(done.hazards, kernel.program, kernel.name, kernel.prim_func)
             sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())
-            self.looks.append(Look(kernel.name, kernel.chip.name, blocks, sizes, done, findings))
-            self._known[key] = kernel, done.launch
+            parts: list[Launch | None] = []
+            for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
+                done = check(program, kernel.machine_arguments(call), blocks, most_ops=most_ops())
+                findings = self.session.judge(done.hazards, program, program.name, kernel.prim_func)
+                self.looks.append(Look(program.name, kernel.chip.name, blocks, sizes, done, findings))
+                parts.append(done.launch)
+            known = [part for part in parts if part is not None]
+            self._known[key] = kernel, joined(kernel.name, known) if len(known) == len(parts) else None
         launch = self._known[key][1]
         if launch is not None:
             launches.launched(kernel, launch)

@@ -19,8 +19,7 @@ from tilelang_npu.runtime.log import TileWarning
 from tilelang_npu.runtime.tensors import Array
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import SSAValue
+    from xdsl.ir import Operation, SSAValue
 
     from tilelang_npu.frontend import Parameter
 
@@ -44,20 +43,23 @@ class Effect:
     tile: Shape | None = None
 
 
-def effects(module: ModuleOp) -> Mapping[int, Effect]:
-    """What the kernel of a tile module does to its parameters, by position."""
+def effects(kernel: Operation) -> Mapping[int, Effect]:
+    """What a kernel does to its parameters, by position.
+
+    Args:
+        kernel: its function in the tile dialect, or one of the launches in it.
+    """
     from xdsl.dialects import func
     from xdsl.ir import BlockArgument
 
-    from tilelang_npu.transforms.buffers import root_of, uses_of, walk
+    from tilelang_npu.transforms.buffers import root_of, uses_of
 
     found: dict[int, Effect] = {}
     stores: dict[int, list[Shape | None]] = {}
-    kernel = next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))
-    for op in walk(kernel.body.block):
+    for op in kernel.walk():
         for use in uses_of(op):
             root = root_of(use.value)
-            if isinstance(root, BlockArgument) and root.block is kernel.body.block:
+            if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp):
                 effect = found.setdefault(root.index, Effect())
                 effect.reads |= use.reads
                 effect.writes |= use.writes

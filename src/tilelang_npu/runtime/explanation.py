@@ -54,7 +54,7 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         chip: the chip's.
         lowering: the kernel in its stages.
     """
-    decisions = lowering.decisions()
+    decisions, memory = lowering.decisions(), memory_report(name, chip, lowering.layouts())
     names = [parameter.name for parameter in lowering.traced.parameters]
     parts = {
         "arguments": (f"{names[other]} is {names[first]}: one array is passed for both"
@@ -63,8 +63,8 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         "loops": _loops(lowering),
         "pipelines": _pipelines(lowering.module("tile"), lowering.module("sink-buffers")),
         "hand-overs": _hand_overs(decisions),
-        "memory": (f"{one.name:<4} of {one.core}  {one.used:>7} of {one.room} bytes, {one.alive} alive together at most"
-                   for one in memory_report(name, chip, lowering.layouts()).memories),
+        "memory": (f"{one.name:<4} of {one.core}{memory.launch_of(one)}  {one.used:>7} of {one.room} bytes, "
+                   f"{one.alive} alive together at most" for one in memory.memories),
         "waits": _waits(decisions),
         "optimisations": _optimisations(lowering),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ Written by tilelang_npu {version}.
 
 - `{name}.mlir`: HIVM with addresses, waits and one function per core. It is what the simulator ran.
 - `{name}.auto.mlir`: the same kernel before that: one function, memories known, the rest left to the compiler.
-- `{name}.json`: what a launcher passes, in order, and what it allocates.
+- `{name}.json`: the launches in order, what a launcher passes, in order, and what it allocates.
 
 ## Compiling
 
@@ -43,28 +43,33 @@ bishengir-compile {name}.mlir -enable-hivm-compile=true --disable-hivm-auto-inje
 
 ## Launching
 
-Register `{symbol}` of the binary ({magic}), and launch {blocks} with the arguments of `{name}.json` in their order.
-`ffts` is the address that the runtime gives for flags between cores; the lock and the workspace are device memory.
-Each block has {workspace} bytes of workspace.
+{launches}
+The arguments are those of `{name}.json` in their order. `ffts` is the address that the runtime gives for flags between cores;
+the lock and the workspace are device memory.
+"""
+_LAUNCH = """\
+{number}. Register `{symbol}` of the binary ({magic}), and launch {blocks}. Each block has {workspace} bytes of workspace.
 """
 _MAGIC = {"AIV": "RT_DEV_BINARY_MAGIC_ELF_AIVEC", "AIC": "RT_DEV_BINARY_MAGIC_ELF_AICUBE", "MIX": "RT_DEV_BINARY_MAGIC_ELF"}
 
 
-def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], blocks: int | None) -> list[Path]:
+def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], blocks: Sequence[int | None]) -> list[Path]:
     """Write the files; see ``JITKernel.export``.
 
     Args:
         kernel: the kernel.
         directory: where to.
         effects: what it does to its arguments, by position.
-        blocks: how many it launches; None where a call decides.
+        blocks: how many each launch of a call has; None where the call decides.
     """
     from tilelang_npu import __version__
 
     facts = _manifest(kernel, effects, blocks)
-    launched = f"{blocks} blocks" if blocks is not None else "as many blocks as the grid has points"
-    readme = _README.format(name=kernel.name, chip=kernel.chip.name, version=__version__, symbol=facts["symbol"],
-                            magic=_MAGIC[facts["cores"]], blocks=launched, workspace=facts["workspace_bytes_per_block"])
+    launched = [_LAUNCH.format(
+        number=number, symbol=one["symbol"], magic=_MAGIC[one["cores"]], workspace=one["workspace_bytes_per_block"],
+        blocks=f"{one['blocks']} blocks" if one["blocks"] is not None else "as many blocks as the grid has points")
+        for number, one in enumerate(facts["launches"], 1)]
+    readme = _README.format(name=kernel.name, chip=kernel.chip.name, version=__version__, launches="".join(launched))
     files = {f"{kernel.name}.mlir": kernel.mlir(), f"{kernel.name}.auto.mlir": kernel.mlir("hivm-auto"),
              f"{kernel.name}.json": json.dumps(facts, indent=2) + "\n", "README.md": readme}
     for name, text in files.items():
@@ -72,13 +77,13 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], bl
     return [directory / name for name in files]
 
 
-def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: int | None) -> dict[str, Any]:
+def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: Sequence[int | None]) -> dict[str, Any]:
     """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
     from tilelang_npu.simulator.arguments import GRID, has_grid, parameters
 
-    program = kernel.program
-    declared = parameters(program.entry)
-    grid = declared[-GRID:] if has_grid(program.entry, declared) else []
+    entry = kernel.programs[0].entry  # all launches take the same arguments
+    declared = parameters(entry)
+    grid = declared[-GRID:] if has_grid(entry, declared) else []
     directions = {position: ("in" if not effect.writes else "in and out" if effect.reads else "out")
                   for position, effect in effects.items()}
     arguments = []
@@ -95,11 +100,12 @@ def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: int | No
             fact["direction"] = "in" if own is None else directions.get(position, "unused")
             position += 1
         arguments.append(fact)
-    cores = "MIX" if program.mixed else program.functions[0].core
-    return {
-        "name": kernel.name, "symbol": kernel.name, "chip": kernel.chip.hivm_target or kernel.chip.name, "cores": cores,
-        "functions": [_name(function.function) for function in program.functions], "blocks": blocks,
-        "workspace_bytes_per_block": program.workspace if program.mixed else 0, "arguments": arguments}
+    launches = [{"symbol": program.name, "cores": "MIX" if program.mixed else program.functions[0].core,
+                 "functions": [_name(function.function) for function in program.functions], "blocks": count,
+                 "workspace_bytes_per_block": program.workspace if program.mixed else 0}
+                for program, count in zip(kernel.programs, blocks, strict=True)]
+    return {"name": kernel.name, "chip": kernel.chip.hivm_target or kernel.chip.name, "launches": launches,
+            "arguments": arguments}
 
 
 def _name(function: FuncOp) -> str:

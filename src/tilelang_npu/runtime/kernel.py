@@ -26,6 +26,7 @@ from tilelang_npu.runtime.switches import check_kernel, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.transforms.split_launches import names_of
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.factory import Settings
     from tilelang_npu.runtime.memory_report import MemoryReport
     from tilelang_npu.runtime.sync_report import SyncReport
-    from tilelang_npu.simulator import Launch, Program
+    from tilelang_npu.simulator import AnyLaunch, Program
 
 __all__ = ["JITKernel"]
 
@@ -50,7 +51,8 @@ class JITKernel:
         switches: the compiler switches in effect, by their string keys.
         without: the optimisations that are off.
         remarks: what its author should know though nothing is wrong.
-        last_launch: times, hazards and trace of the last run; None before the first.
+        last_launch: times, hazards and trace of the last run; None before the first. Of a kernel with several ``T.Kernel`` it
+            is ``Launches``, whose ``parts`` are the launches in order.
         latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
         config: that configuration.
         ref_latency: milliseconds of the reference on the host, where tuning had one.
@@ -100,7 +102,7 @@ class JITKernel:
         self._longer: dict[tuple[tuple[str, int], ...], JITKernel] = {}
         self._as_one: dict[tuple[tuple[int, int], ...], JITKernel] = {}
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
-        self.last_launch: Launch | None = None
+        self.last_launch: AnyLaunch | None = None
         self.latency: float | None = None
         self.config: dict[str, Any] | None = None
         self.ref_latency: float | None = None
@@ -116,11 +118,27 @@ class JITKernel:
         return effects(self._lowering.traced.module)
 
     @cached_property
-    def program(self) -> Program:
-        """The kernel as the simulator runs it."""
+    def _effects_of_launches(self) -> list[Mapping[int, Effect]]:
+        return [effects(launch) for launch in self._lowering.traced.launches]
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The kernel as the simulator runs it: what a call launches, in order, one for each ``T.Kernel``."""
         from tilelang_npu.simulator import Program
 
-        return Program(self._lowering.final, self.chip)
+        names = names_of(self.name, len(self._lowering.traced.grids))
+        return tuple(Program(self._lowering.final, self.chip, entry=name) for name in names)
+
+    @cached_property
+    def program(self) -> Program:
+        """The only one of ``programs``.
+
+        Raises:
+            TileError: T508, there are several.
+        """
+        from tilelang_npu.simulator import Program
+
+        return self.programs[0] if len(self.programs) == 1 else Program(self._lowering.final, self.chip)
 
     @property
     def params(self) -> tuple[Parameter, ...]:
@@ -179,27 +197,34 @@ class JITKernel:
     def _run(self, call: Call) -> None:
         """Run a call, and look at what came of it."""
         from tilelang_npu.simulator import Launch, Numbers
+        from tilelang_npu.simulator.launches import joined
 
         schedule = environment.SCHEDULE.text() or None
-        watch = Numbers() if environment.NUMBERS.is_on() else None
-        recorded = self.program.run(self.machine_arguments(call), blocks=self.blocks(call), schedule=schedule, observer=watch,
-                                    most_ops=environment.most_ops())
-        launch = Launch(recorded, numbers=watch.findings if watch is not None else ())
-        self.last_launch = launch
+        arguments, blocks = self.machine_arguments(call), self.blocks(call)
+        parts: list[Launch] = []
+        for program, count in zip(self.programs, blocks, strict=True):
+            if parts and (self._is_sanitized() or launches.are_sanitized()):
+                _ = parts[-1].hazards  # judged before the next launch changes what is in the arrays
+            watch = Numbers() if environment.NUMBERS.is_on() else None
+            recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch, most_ops=environment.most_ops())
+            parts.append(Launch(recorded, numbers=watch.findings if watch is not None else ()))
+        launch = self.last_launch = joined(self.name, parts)
         launches.launched(self, launch)
         self._check_written(launch, call)
         self._check_hazards(launch)
         self._check_stale(launch, call)
 
-    def _check_hazards(self, launch: Launch) -> None:
+    def _is_sanitized(self) -> bool:
+        return environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize
+
+    def _check_hazards(self, launch: AnyLaunch) -> None:
         """Raise the hazards of a run, where that is asked for and nobody else tells them."""
-        wanted = environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize
-        if wanted and not launches.are_sanitized():
+        if self._is_sanitized() and not launches.are_sanitized():
             from tilelang_npu.runtime.sanitizer import in_process, raise_found
 
-            raise_found(in_process().judge(launch.hazards, launch.recorded.program, self.name, self.prim_func))
+            raise_found(in_process().judge_all(launch, self.prim_func))
 
-    def trace(self, *args: Any) -> Launch | None:
+    def trace(self, *args: Any) -> AnyLaunch | None:
         """What a launch does and takes, without values: much faster than a run. Nothing is written.
 
         Args:
@@ -213,6 +238,7 @@ class JITKernel:
             TileError: as a call, as far as it does not take values to find.
         """
         from tilelang_npu.simulator import Launch
+        from tilelang_npu.simulator.launches import joined
 
         if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths).trace(*args)
@@ -225,10 +251,11 @@ class JITKernel:
         else:
             call = Call([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
                          for parameter in self.params], {})
-        if not self.program.data_free:
+        if not all(program.data_free for program in self.programs):
             return None
-        return Launch(self.program.trace(self.machine_arguments(call), blocks=self.blocks(call),
-                                         most_ops=environment.most_ops()))
+        arguments, most = self.machine_arguments(call), environment.most_ops()
+        return joined(self.name, [Launch(program.trace(arguments, blocks=blocks, most_ops=most))
+                                  for program, blocks in zip(self.programs, self.blocks(call), strict=True)])
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
@@ -285,47 +312,56 @@ class JITKernel:
         """What the compiled function takes: the values of a call, and those of the symbolic dimensions behind them."""
         return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
 
-    def blocks(self, call: Call) -> int:
-        """How many blocks a run launches.
+    def blocks(self, call: Call) -> tuple[int, ...]:
+        """How many blocks a run launches, for each ``T.Kernel``.
 
         Raises:
             TileError: T406 there are none, because a size or a number among the arguments makes the grid empty.
         """
         numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True)
                    if p.shape is None and not p.dtype.is_float}
-        grid = [size_of(size, {**numbers, **call.symbols}) for size in self._lowering.traced.grid]
-        if min(grid) <= 0:
-            msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
-            raise TileError(msg, code="T406", location=user_location(), help="skip the call where there is nothing to compute")
-        return math.prod(grid) * self._blocks_per_point
+        found = []
+        for program, points, per_point in zip(self.programs, self._lowering.traced.grids, self._blocks_per_point, strict=True):
+            grid = [size_of(size, {**numbers, **call.symbols}) for size in points]
+            if min(grid) <= 0:
+                msg = f"the grid of {program.name} is {' x '.join(map(str, grid))}: there is no block to run"
+                raise TileError(msg, code="T406", location=user_location(),
+                                help="skip the call where there is nothing to compute")
+            found.append(math.prod(grid) * per_point)
+        return tuple(found)
 
     @cached_property
-    def _blocks_per_point(self) -> int:
+    def _blocks_per_point(self) -> tuple[int, ...]:
         """Two where the Vector cores run alone and share the work of a point of the grid: it is two blocks."""
-        from tilelang_npu.dialects import hivm, tile
-        from tilelang_npu.transforms.buffers import walk
+        found = []
+        for launch, program in zip(self._lowering.traced.launches, self.programs, strict=True):
+            vector_only = all(function.core == "AIV" for function in program.functions)
+            divided = launch.explicit_sub_block is not None or launch.spread is not None
+            found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
+        return tuple(found)
 
-        launch = next(op for op in walk(self._lowering.traced.module.body.block) if isinstance(op, tile.LaunchOp))
-        vector_only = all(
-            op.attributes["hivm.func_core_type"] == hivm.FuncCoreTypeAttr("AIV")
-            for op in self._lowering.final.body.block.ops if "hacc.entry" in op.attributes
-        )
-        divided = launch.explicit_sub_block is not None or launch.spread is not None
-        return launch.sub_blocks.value.data if vector_only and divided else 1
+    def _check_written(self, launch: AnyLaunch, call: Call) -> None:
+        """Look for unwritten results, once for each set of sizes: what the grid leaves out does not depend on the data.
 
-    def _check_written(self, launch: Launch, call: Call) -> None:
-        """Look for unwritten results, once for each set of sizes: what the grid leaves out does not depend on the data."""
+        What one launch writes and a later one reads is a result too.
+        """
+        from tilelang_npu.simulator.launches import written
+
         sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
         if sizes in self._covered:
             return
+        each = self._effects_of_launches
         for position, effect in self._effects.items():
-            if effect.writes and not effect.reads:
-                returned = position in self.out_idx
+            reader = next((number for number, one in enumerate(each) if position in one and one[position].reads), len(each))
+            if effect.reads and reader == len(each):
+                continue  # above the launches
+            if any(position in one and one[position].writes for one in each[:reader]):
+                returned = position in self.out_idx and reader == len(each)
                 if not (returned and is_complete(call.values[position])):
-                    check_written(self.params[position], effect, ~launch.writes(position), returned, depth=4)
+                    check_written(self.params[position], effect, ~written(launch.parts[:reader], position), returned, depth=4)
         self._covered.add(sizes)
 
-    def _check_stale(self, launch: Launch, call: Call) -> None:
+    def _check_stale(self, launch: AnyLaunch, call: Call) -> None:
         """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
         if self._stale_told or launches.are_sanitized():
             return
@@ -392,10 +428,12 @@ class JITKernel:
         """
         from tilelang_npu.runtime.export import export
 
-        try:
-            blocks = math.prod(size_of(size, {}) for size in self._lowering.traced.grid) * self._blocks_per_point
-        except KeyError:
-            blocks = None
+        blocks: list[int | None] = []
+        for grid, per_point in zip(self._lowering.traced.grids, self._blocks_per_point, strict=True):
+            try:
+                blocks.append(math.prod(size_of(size, {}) for size in grid) * per_point)
+            except KeyError:
+                blocks.append(None)
         return export(self, Path(directory), self._effects, blocks)
 
     def stages(self) -> list[str]:
@@ -470,7 +508,7 @@ class JITKernel:
 
         return live_module(self.mlir(stage, generic=True, locations=True))
 
-    def profile(self, *args: Any) -> Launch:
+    def profile(self, *args: Any) -> AnyLaunch:
         """Times of the last run; of a run with these arguments, where any are given or there was none.
 
         Raises:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.checking import Checker
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.sanitizer import Sanitizer
-    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.causes import Finding
     from tilelang_npu.simulator.numbers import NumberFinding
 
@@ -26,7 +26,7 @@ class Tally:
 
     Attributes:
         kernel: the kernel.
-        last: its last run.
+        last: its last run; of a kernel with several ``T.Kernel`` all launches of the call.
         count: how often it ran.
         total_us: modelled time of all runs.
         findings: what the sanitizer found in them, each cause once.
@@ -34,7 +34,7 @@ class Tally:
     """
 
     kernel: JITKernel
-    last: Launch
+    last: AnyLaunch
     count: int = 0
     total_us: float = 0.0
     findings: list[Finding] = field(default_factory=list)
@@ -99,7 +99,7 @@ def compiled(kernel: JITKernel) -> None:
             opened.kernels.append(kernel)
 
 
-def launched(kernel: JITKernel, launch: Launch) -> None:
+def launched(kernel: JITKernel, launch: AnyLaunch) -> None:
     """Tell the open records about a run. A record keeps the last run of a kernel; a run's events take memory."""
     _Clock.now += launch.time_us
     if not _OPEN:
@@ -118,7 +118,7 @@ def launched(kernel: JITKernel, launch: Launch) -> None:
         if opened.sanitizer is not None:
             from tilelang_npu.simulator.causes import merged
 
-            found = opened.sanitizer.judge(launch.hazards, launch.recorded.program, kernel.name, kernel.prim_func)
+            found = opened.sanitizer.judge_all(launch, kernel.prim_func)
             tally.findings = merged([*tally.findings, *found])
 
 

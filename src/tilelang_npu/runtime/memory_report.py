@@ -10,6 +10,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.transforms.buffers import NAMES
+from tilelang_npu.transforms.cores import kernel_of
 from tilelang_npu.transforms.lifetimes import Life
 from tilelang_npu.transforms.plan_memory import Layout
 
@@ -48,6 +49,7 @@ class MemoryUse:
     Attributes:
         name: ``UB``, ``L1``, ``L0A``, ``L0B`` or ``L0C``.
         core: ``AIC`` or ``AIV``.
+        kernel: the launch that it is of, where a kernel has several: ``NAME_1`` and so on; else the kernel's name.
         room: bytes that can be given out.
         used: bytes up to the end of the last buffer.
         alive: bytes of the buffers that are alive together at most: no plan needs less.
@@ -56,6 +58,7 @@ class MemoryUse:
 
     name: str
     core: str
+    kernel: str
     room: int
     used: int
     alive: int
@@ -79,8 +82,8 @@ class MemoryReport:
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}: buffers on chip, by address; alive from line to line"]
         for memory in self.memories:
-            lines.append(f"{memory.name} of {memory.core}: {_spaced(memory.used)} of {_spaced(memory.room)} bytes, "
-                         f"{_spaced(memory.alive)} alive together at most")
+            lines.append(f"{memory.name} of {memory.core}{self.launch_of(memory)}: {_spaced(memory.used)} of "
+                         f"{_spaced(memory.room)} bytes, {_spaced(memory.alive)} alive together at most")
             rows = [(_spaced(address), _spaced(buffer.nbytes), buffer.name + _turn(buffer, slot), _line(buffer.line),
                      f"alive {buffer.first}..{buffer.last}")
                     for address, slot, buffer in sorted(((address, slot, buffer) for buffer in memory.buffers
@@ -90,6 +93,10 @@ class MemoryReport:
             lines += [f"  {row[0]:>{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}"
                       for row in rows]
         return "\n".join(lines)
+
+    def launch_of(self, memory: MemoryUse) -> str:
+        """Which launch a memory is of, in words; empty where there is but one."""
+        return f" in {memory.kernel}" if memory.kernel != self.kernel else ""
 
     def plot(self, memory: str | None = None, axes: Any = None) -> Any:
         """A memory as a matplotlib picture: address upwards, the program from left to right, a box per copy of a buffer.
@@ -127,7 +134,7 @@ class MemoryReport:
         axes.set_xticks(sorted(begins), [begins[place] for place in sorted(begins)], rotation=90)
         axes.set_xlabel("line of the kernel")
         axes.set_ylabel("bytes")
-        axes.set_title(f"{self.kernel}, {chosen.name} of {chosen.core}, {chosen.used} of {chosen.room} bytes", loc="left")
+        axes.set_title(f"{chosen.kernel}, {chosen.name} of {chosen.core}, {chosen.used} of {chosen.room} bytes", loc="left")
         return axes
 
 
@@ -151,7 +158,7 @@ def _memory(layout: Layout) -> MemoryUse:
     alive = max(sum(one.nbytes * len(one.addresses) for one in buffers if one.span[0] <= at <= one.span[1])
                 for at in {one.span[0] for one in buffers})
     core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
-    return MemoryUse(NAMES[layout.space], core, layout.room, used, alive, tuple(buffers))
+    return MemoryUse(NAMES[layout.space], core, kernel_of(layout.function), layout.room, used, alive, tuple(buffers))
 
 
 def _turn(buffer: BufferUse, slot: int) -> str:

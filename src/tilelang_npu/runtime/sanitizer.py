@@ -19,7 +19,7 @@ from tilelang_npu.simulator.causes import Finding, causes, merged
 
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc
-    from tilelang_npu.simulator import Hazard, Program
+    from tilelang_npu.simulator import AnyLaunch, Hazard, Program
 
 __all__ = ["Sanitizer", "in_process", "raise_found", "unallowed"]
 
@@ -73,6 +73,11 @@ class Sanitizer:
             found += made
         self.findings = merged([*self.findings, *found])
         return merged(found)
+
+    def judge_all(self, launch: AnyLaunch, function: PrimFunc | None = None) -> list[Finding]:
+        """The findings of all launches of a call; see ``judge``."""
+        return merged([found for part in launch.parts
+                       for found in self.judge(part.hazards, part.recorded.program, part.name, function)])
 
     @property
     def seen(self) -> tuple[list[Allowance], set[Allowance]]:

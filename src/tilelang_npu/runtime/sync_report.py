@@ -13,11 +13,12 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.events import Fact, OpRecord
 from tilelang_npu.simulator.work import Barrier, CrossWait, EventWait
+from tilelang_npu.transforms.cores import kernel_of
 from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.sync.items import Touch
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator import Launch
+    from tilelang_npu.simulator import AnyLaunch, Launch
 
 Lines = Collection[Location | None]
 _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
@@ -72,7 +73,7 @@ class SyncReport:
         return "\n".join([head, *lines])
 
 
-def sync_report(name: str, traced: ModuleOp, decisions: Sequence[Decision], launch: Launch) -> SyncReport:
+def sync_report(name: str, traced: ModuleOp, decisions: Sequence[Decision], launch: AnyLaunch) -> SyncReport:
     """The report of a kernel.
 
     Args:
@@ -82,16 +83,22 @@ def sync_report(name: str, traced: ModuleOp, decisions: Sequence[Decision], laun
         launch: a launch, for the times.
     """
     by_hand = {location_of(op) for op in traced.walk() if isinstance(op, _FLAGS)}
-    entries = []
+    entries = [entry for part in launch.parts for entry in _entries(part, decisions, by_hand)]
+    return SyncReport(name, launch.parts[0].chip.name, tuple(entries))
+
+
+def _entries(launch: Launch, decisions: Sequence[Decision], by_hand: Lines) -> list[WaitEntry]:
+    entries: list[WaitEntry] = []
+    own = [one for one in decisions if kernel_of(one.before) == launch.name]
     for index, function in enumerate(launch.recorded.program.functions):
         seen: dict[WaitEntry, float] = {}
         for record in function.records:
             held = launch.held_us.get((index, record.number), 0.0)
-            entry = _entry(record, function.core, decisions, by_hand)
+            entry = _entry(record, function.core, own, by_hand)
             if entry is not None:  # a wait behind a loop takes back what the waits inside left: it is one of them
                 seen[entry] = seen.get(entry, 0.0) + held
         entries += [replace(one, stalls_us=held) for one, held in seen.items()]
-    return SyncReport(name, launch.chip.name, tuple(entries))
+    return entries
 
 
 def _entry(record: OpRecord, core: str, decisions: Sequence[Decision], by_hand: Lines) -> WaitEntry | None:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.launch import Launch
+from tilelang_npu.simulator.launches import AnyLaunch, Launches
 from tilelang_npu.simulator.numbers import Numbers
 from tilelang_npu.simulator.program import Program
 from tilelang_npu.target import Chip
@@ -39,4 +40,4 @@ def simulate(module: ModuleOp | Program, args: Sequence[Any], *, blocks: int, ch
     return Launch(program.run(args, blocks=blocks, order=order), hazards=hazards)
 
 
-__all__ = ["Hazard", "Launch", "Numbers", "Program", "simulate"]
+__all__ = ["AnyLaunch", "Hazard", "Launch", "Launches", "Numbers", "Program", "simulate"]

@@ -91,6 +91,11 @@ class Launch:
         if hazards:
             _ = self.hazards
 
+    @property
+    def parts(self) -> tuple[Launch, ...]:
+        """The launches of the call: this one (see ``Launches``)."""
+        return (self,)
+
     # -- times ---------------------------------------------------------------------------------------------------------
 
     @property

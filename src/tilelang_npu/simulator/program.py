@@ -479,8 +479,8 @@ def _core_type(function: FuncOp) -> str:
     return found.pop() if len(found) == 1 else "MIX" if found else "AIV"
 
 
-def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, FuncOp]]]:
-    """The kernel's name and its device functions, Cube first."""
+def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
+    """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them."""
     found: dict[str, list[tuple[str, FuncOp]]] = {}
     for function in functions_of(module):
         kind = function.attributes.get("hacc.function_kind")
@@ -493,10 +493,18 @@ def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, 
                 break
         else:
             found.setdefault(name, []).append((_core_type(function), function))
+    return found
+
+
+def _kernels(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, FuncOp]]]:
+    """The kernel's name and its device functions, Cube first."""
+    found = kernels_of(module)
+    names = ", ".join(found) or "none"
+    if entry is not None and entry not in found:
+        raise TileError(f"there is no kernel {entry}; the module has {names}", code="T508")
     if entry is not None:
-        found = {name: functions for name, functions in found.items() if name == entry}
+        found = {entry: found[entry]}
     if len(found) != 1:
-        names = ", ".join(found) or "none"
         raise TileError(f"one kernel is needed, the module has {names}", code="T508",
                         help="mark the device function hacc.entry" if not found else "name the kernel to run")
     name, functions = next(iter(found.items()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
@@ -33,19 +33,19 @@ def uses_below(op: Operation) -> list[Use]:
 
 
 class Channels:
-    """The channels of a module.
+    """The channels of a kernel.
 
     Args:
-        module: the kernel in the tile dialect.
+        kernel: the function in the tile dialect.
         tensors: count scratch tensors too, unless the user's own flags order them.
     """
 
-    def __init__(self, module: ModuleOp, *, tensors: bool):
+    def __init__(self, kernel: func.FuncOp, *, tensors: bool):
         self._uses: dict[SSAValue, list[Use]] = {}
-        for use in uses_below(module):
+        for use in uses_below(kernel):
             self._uses.setdefault(root_of(use.value), []).append(use)
         self._cores: dict[SSAValue, frozenset[Core]] = {root: self._cores_of(root) for root in self._uses}
-        tensors = tensors and not any(isinstance(op, _BY_HAND) for op in module.walk())
+        tensors = tensors and not any(isinstance(op, _BY_HAND) for op in kernel.walk())
         self.found = {root for root in self._uses
                       if (isinstance(root.owner, tile.AllocOp) or (tensors and space_of(root) == "gm")) and self._crosses(root)}
 

@@ -7,7 +7,9 @@ cores are split.
 
 from __future__ import annotations
 
-from xdsl.dialects import memref, scf
+import re
+
+from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
@@ -49,3 +51,12 @@ def core_of(op: Operation) -> str:
         space = hivm.space_of(op.operands[0 if reads else 1].type)
         return "AIV" if space == "ub" or (space == "gm" and not reads) else "either"
     return op.core() if isinstance(op, DialectOp) else "either"
+
+
+def kernel_of(op: Operation) -> str:
+    """The name of the kernel that an operation is of: a kernel of both cores is a function for each once it is split."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, func.FuncOp):
+        function = function.parent_op()
+    assert function is not None, "an operation of a kernel"
+    return re.sub("_mix_ai[cv]$", "", function.sym_name.data)

@@ -16,6 +16,7 @@ Runs after planning.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import InternalError
+from tilelang_npu.transforms.cores import kernel_of
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import location_of
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
@@ -194,7 +196,13 @@ def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
     functions = [op for op in module.walk()
                  if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
     bodies = [build(function.body.block) for function in functions]
-    trips = round_trips(*bodies) if len(functions) == 2 else {}  # a kernel of both cores is two functions
+    trips: dict[int, list[Event]] = {}
+    kernels: dict[str, list[BlockItems]] = defaultdict(list)
+    for function, body in zip(functions, bodies, strict=True):
+        kernels[kernel_of(function)].append(body)
+    for cores in kernels.values():
+        if len(cores) == 2:  # a kernel of both cores is two functions
+            trips.update(round_trips(*cores))
     for function, body in zip(functions, bodies, strict=True):
         writer = _Writer(function, trips, within=within)
         writer.collect(body)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -134,7 +134,7 @@ class MergeCoreLoops(ModulePass):
     tensors: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        channels = Channels(op, tensors=self.tensors)
-        if channels.found:
-            for block in [block for region in op.regions for block in region.blocks]:
+        for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
+            channels = Channels(function, tensors=self.tensors)
+            for block in function.body.blocks if channels.found else ():
                 _below(block, channels, Ranges())

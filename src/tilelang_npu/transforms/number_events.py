@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -29,8 +29,8 @@ from tilelang_npu.transforms.sync.event_ids import EVENT_IDS
 Flag = hivm.SetFlagOp | hivm.WaitFlagOp
 
 
-def _flags(module: ModuleOp) -> Iterator[Flag]:
-    for op in module.walk():
+def _flags(function: func.FuncOp) -> Iterator[Flag]:
+    for op in function.walk():
         if isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp)):
             yield op
 
@@ -102,9 +102,10 @@ class NumberEvents(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
-        pairs: dict[tuple[str, ...], list[Flag]] = defaultdict(list)
-        for flag in _flags(op):
-            pairs[flag.pipes()].append(flag)
-        for flags in pairs.values():
-            if any(found.start >= EVENT_IDS for found in (_numbers(flag, ranges) for flag in flags)):
-                _renumber(flags, ranges)
+        for function in [inner for inner in op.walk() if isinstance(inner, func.FuncOp)]:
+            pairs: dict[tuple[str, ...], list[Flag]] = defaultdict(list)
+            for flag in _flags(function):
+                pairs[flag.pipes()].append(flag)
+            for flags in pairs.values():
+                if any(found.start >= EVENT_IDS for found in (_numbers(flag, ranges) for flag in flags)):
+                    _renumber(flags, ranges)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -101,10 +101,13 @@ class OrderHandOvers(ModulePass):
     tensors: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        channels = Channels(op, tensors=self.tensors)
-        if not channels.found:
-            return
-        for inner in list(op.walk()):
+        for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
+            channels = Channels(function, tensors=self.tensors)
+            if channels.found:
+                self._ordered(function, channels)
+
+    def _ordered(self, function: func.FuncOp, channels: Channels) -> None:
+        for inner in list(function.walk()):
             if isinstance(inner, (scf.ForOp, tile.LaunchOp)):
                 body = inner.body.block
                 early = {root for root in channels.early(body) if not channels.written_outside(root, inner)}

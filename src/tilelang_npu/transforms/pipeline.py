@@ -50,6 +50,7 @@ from tilelang_npu.transforms.send_scalars import SendScalars
 from tilelang_npu.transforms.serialise_loops import SerialiseLoops
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
+from tilelang_npu.transforms.split_launches import SplitLaunches
 from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.tidy import Tidy
 from tilelang_npu.transforms.toolchain_arguments import AddToolchainArguments
@@ -113,6 +114,7 @@ class Options:
 
 def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     chip, has = options.chip.name, options.has
+    yield "split-launches", SplitLaunches()  # each function below is one launch
     yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
     yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
     yield "vectorise-parallel", _vectorise(options)  # what it makes has memories to infer
