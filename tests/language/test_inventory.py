@@ -99,6 +99,7 @@ OTHERS = {
     "types and annotations": ("Buffer", "FragmentBuffer", "LocalBuffer", "SharedBuffer", "GemmWarpPolicy", "Macro", "PrimFunc",
                               "Sym", "dtype", "dynamic", "symbolic"),
     "tests/runtime/test_eager": ("const", "empty"),
+    "tests/runtime/test_several_launches": ("alloc_global",),
     "test_branch_frames": ("Else",),
     "test_cross_core": ("sync_block_set", "sync_block_wait"),
     "test_cube_moves": ("store_nz2nd", "npuir_store_nz2nd"),

@@ -126,7 +126,7 @@ def test_the_number_of_arguments_lists_what_the_call_allocates() -> None:
     assert error.code == "T401"
     assert error.message == "kernel takes 1 argument (A) and got 0"
     assert error.notes == ("B: allocated and returned by the call (out_idx), not passed",
-                           "W: allocated by the call (workspace_idx), not passed")
+                           "W: allocated by the call (workspace_idx, T.alloc_global), not passed")
     assert error.location is not None
     assert error.location.file == __file__
 

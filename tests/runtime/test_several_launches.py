@@ -250,9 +250,8 @@ def test_rows_that_the_first_launch_leaves_out() -> None:
             T.copy(tile, C[block * 8, 0])
 
     kernel = tilelang.compile(main, target="npuir")
-    with pytest.raises(TileError, match=r"rows 16\.\.19 of B are never written") as caught:
+    with pytest.warns(tilelang.TileWarning, match="256 of 1280 elements of B were never written"):
         kernel(*np.zeros((3, 20, 64), np.float32))
-    assert caught.value.code == "T410"
 
 
 def test_a_result_in_parts_of_two_launches_is_complete() -> None:
@@ -475,3 +474,222 @@ def test_another_order_of_the_ops_gives_the_same(schedule: str, monkeypatch: pyt
     monkeypatch.delenv("TILELANG_NPU_SCHEDULE")
     kernel(a, *results[1])
     np.testing.assert_array_equal(results[0], results[1])
+
+
+@tilelang.jit(target="npuir", out_idx=[-1], sanitize=True)
+def softmax(rows: int, columns: int, parts: int, dtype: str = "float16") -> Any:
+    """By rows, in parts: the first launch leaves each part's maximum and sum in tensors of the call's own."""
+    width = -(-columns // parts)
+
+    @T.prim_func
+    def softmax(A: T.Tensor((rows, columns), dtype), B: T.Tensor((rows, columns), dtype)):
+        largest = T.alloc_global((parts, rows), "float32")
+        sums = T.alloc_global([parts, rows], dtype="float32", scope="global")
+        with T.Kernel(rows, parts, threads=128) as (row, part):
+            x = T.alloc_fragment((1, width), "float32")
+            high = T.alloc_fragment((1,), "float32")
+            total = T.alloc_fragment((1,), "float32")
+            for i, j in T.Parallel(1, width):
+                x[i, j] = T.if_then_else(part * width + j < columns, A[row, part * width + j], -T.infinity("float32"))
+            T.reduce_max(x, high, dim=1)
+            for i, j in T.Parallel(1, width):
+                x[i, j] = T.exp(x[i, j] - high[i])
+            T.reduce_sum(x, total, dim=1)
+            largest[part, row] = high[0]
+            sums[part, row] = total[0]
+        with T.Kernel(rows, parts, threads=128) as (row, part):
+            x = T.alloc_fragment((1, width), "float32")
+            high = T.alloc_var("float32", init=largest[0, row])
+            total = T.alloc_var("float32", init=0.0)
+            for p in T.serial(parts):
+                high = T.max(high, largest[p, row])
+            for p in T.serial(parts):
+                total = total + sums[p, row] * T.exp(largest[p, row] - high)
+            T.copy(A[row:row + 1, part * width:(part + 1) * width], x)
+            for i, j in T.Parallel(1, width):
+                x[i, j] = T.exp(x[i, j] - high) / total
+            T.copy(x, B[row:row + 1, part * width:(part + 1) * width])
+
+    return softmax
+
+
+@pytest.mark.parametrize(("rows", "columns", "parts"), [(5, 96, 3), (3, 50, 4), (1, 33, 1)])
+def test_tensors_of_the_calls_own(rows: int, columns: int, parts: int) -> None:
+    a = RNG.standard_normal((rows, columns)).astype(np.float16)
+    kernel = softmax(rows, columns, parts)
+    assert [parameter.name for parameter in kernel.params] == ["A", "B", "largest", "sums"]
+    wide = np.exp(a.astype(np.float64))
+    for _ in range(2):
+        np.testing.assert_allclose(kernel(a), wide / wide.sum(axis=1, keepdims=True), rtol=2e-3, atol=1e-4)
+
+
+def test_own_tensors_of_symbolic_sizes() -> None:
+    M = T.symbolic("M")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+        turned = T.alloc_global((A.shape[0] + 1, 64), "float32")
+        with T.Kernel(M, threads=128) as row:
+            x = T.alloc_shared((1, 64), "float32")
+            T.copy(A[row, 0], x)
+            T.copy(x, turned[M - row, 0])
+        with T.Kernel(M, threads=128) as row:
+            x = T.alloc_shared((1, 64), "float32")
+            T.copy(turned[row + 1, 0], x)
+            T.copy(x, B[row, 0])
+
+    kernel = tilelang.compile(main, target="npuir", out_idx=-1, sanitize=True)
+    assert kernel.out_idx == [1], "positions count what a caller sees"
+    for rows in (1, 7):
+        a = RNG.standard_normal((rows, 64)).astype(np.float32)
+        np.testing.assert_array_equal(kernel(a), a[::-1])
+    assert str(kernel.params[-1].shape[0]) == "M + 1"
+    with pytest.raises(TileError, match="turned: allocated by the call"):
+        kernel(a, a, a)
+
+
+@tilelang.jit(target="npuir", sanitize=True)
+def twice_added(A):  # type: ignore[no-untyped-def]
+    """``A + A + A``, by way of a tensor that nobody returns."""
+    M = T.const("M")
+    A: T.Tensor((M, 32), "float32")
+    between = T.alloc_global((M, 32), "float32")
+    B = T.empty((M, 32), "float32")
+    with T.Kernel(M, threads=128) as row:
+        x = T.alloc_shared((1, 32), "float32")
+        T.copy(A[row, 0], x)
+        for i, j in T.Parallel(1, 32):
+            x[i, j] = x[i, j] + x[i, j]
+        T.copy(x, between[row, 0])
+    with T.Kernel(M, threads=128) as row:
+        x = T.alloc_shared((1, 32), "float32")
+        y = T.alloc_shared((1, 32), "float32")
+        T.copy(A[row, 0], x)
+        T.copy(between[row, 0], y)
+        for i, j in T.Parallel(1, 32):
+            y[i, j] = y[i, j] + x[i, j]
+        T.copy(y, B[row, 0])
+    return B
+
+
+def test_an_own_tensor_in_a_function_that_holds_its_kernels_itself() -> None:
+    a = RNG.standard_normal((5, 32)).astype(np.float32)
+    np.testing.assert_array_equal(twice_added(a), a + a + a)
+
+
+@pytest.mark.parametrize(("where", "said"), [
+    ("inside", r"T\.alloc_global stands inside T\.Kernel"), ("size", "size n of axis 0 is computed on the device"),
+    ("scope", "there is no scope 'shared'")])
+def test_own_tensors_that_cannot_be(where: str, said: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), n: T.int32):
+        if where == "size":
+            W = T.alloc_global((A[0],), "int32")
+        if where == "scope":
+            W = T.alloc_global((64,), "int32", "shared")
+        with T.Kernel(1, threads=128):
+            if where == "inside":
+                W = T.alloc_global((64,), "int32")
+            x = T.alloc_shared((64,), "int32")
+            T.copy(A, x)
+            T.copy(x, W)
+
+    with pytest.raises(TileError, match=said.replace("size n", "size .*")):
+        tilelang.compile(main, target="npuir")
+
+
+def partly(rows: int, written: int, *, used: bool = True, adds: bool = False) -> Any:
+    """The first launch leaves ``written`` of the rows of W, the second reads all: B has them only if they are ``used``."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, 64), "float32"), B: T.Tensor((rows, 64), "float32")):
+        W = T.alloc_global((rows, 64), "float32")
+        with T.Kernel(written, threads=128) as row:
+            x = T.alloc_shared((1, 64), "float32")
+            T.copy(A[row, 0], x)
+            T.copy(x, W[row, 0])
+        with T.Kernel(rows, threads=128) as row:
+            y = T.alloc_shared((1, 64), "float32")
+            T.copy(W[row, 0], y)  # reads W
+            if not used:
+                for i, j in T.Parallel(1, 64):
+                    y[i, j] = T.if_then_else(row < written, y[i, j], 0.0)
+            T.copy(y, B[row, 0])  # stores B
+
+    return tilelang.compile(main, target="npuir", out_idx=[1])
+
+
+def line_of(mark: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(mark))
+
+
+@pytest.mark.filterwarnings("ignore::tilelang_npu.TileWarning")
+def test_what_no_launch_wrote_is_found() -> None:
+    a = RNG.standard_normal((5, 64)).astype(np.float32)
+    kernel = partly(5, 2)
+    with launches.record(sanitizer=Sanitizer()) as done:
+        kernel(a)
+    ((finding,),) = [tally.findings for tally in done.tallies]
+    assert (finding.code, finding.kernel) == ("S221", "main_2")
+    text = str(finding)
+    assert "stale[S221]: GM bytes 512..767 of W are read though no launch wrote them (unwritten)" in text
+    assert "256 bytes of B depend on them, the first is byte 512" in text
+    for mark in ("# reads W", "# stores B"):
+        assert f"test_several_launches.py:{line_of(mark)}" in text
+    assert [part.hazards[0].code if part.hazards else "" for part in kernel.trace(a).parts] == ["", "S221"]
+
+
+@pytest.mark.parametrize(("written", "used"), [(5, True), (2, False)])
+def test_what_is_written_or_has_no_effect_is_nothing(written: int, used: bool) -> None:
+    a = RNG.standard_normal((5, 64)).astype(np.float32)
+    kernel = partly(5, written, used=used)
+    assert found(kernel, a) == []
+    assert [part.hazards for part in kernel.trace(a).parts] == [[], []]
+
+
+def test_a_nan_of_what_no_launch_wrote_is_told_without_a_sanitizer() -> None:
+    a = RNG.standard_normal((5, 64)).astype(np.float32)
+    with pytest.warns(tilelang.TileWarning, match="of W are read though no launch wrote them") as caught:
+        assert np.isnan(partly(5, 2)(a)[2:]).all()
+    assert (Path(caught[0].filename).name, caught[0].lineno) == (Path(__file__).name, line_of("# reads W"))
+
+
+def test_a_workspace_of_one_launch_is_looked_at_too() -> None:
+    @T.prim_func
+    def main(W: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), "float32")):
+        with T.Kernel(4, threads=128) as row:
+            x = T.alloc_shared((1, 64), "float32")
+            if row > 1:
+                T.fill(x, 3.0)
+                T.copy(x, W[row, 0])
+            T.copy(W[row, 0], x)
+            T.copy(x, B[row, 0])
+
+    kernel = tilelang.compile(main, target="npuir", out_idx=[1], workspace_idx=0)
+    with pytest.warns(tilelang.TileWarning, match="GM bytes 0..255 of W are read though no launch wrote them"):
+        kernel()
+    given = tilelang.compile(main, target="npuir", out_idx=[1])
+    w = RNG.standard_normal((4, 64)).astype(np.float32)
+    assert found(given, w) == []
+
+
+def test_the_callers_results_hold_what_the_caller_put_there() -> None:
+    """An output that the caller passes is no blank."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), C: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_shared((64,), "float32")
+            T.copy(B, x)
+            T.copy(x, C)
+        with T.Kernel(1, threads=128):
+            y = T.alloc_shared((64,), "float32")
+            T.copy(A, y)
+            T.copy(y, B)
+
+    kernel = tilelang.compile(main, target="npuir", out_idx=[1, 2])
+    a, b, c = RNG.standard_normal((3, 64)).astype(np.float32)
+    before = b.copy()
+    assert found(kernel, a, b, c) == []
+    np.testing.assert_array_equal((b, c), (a, before))

@@ -252,6 +252,33 @@ def by_hand(M: int, N: int) -> Any:
     return by_hand
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def in_two(M: int, N: int) -> Any:
+    """Products of rows in one launch, and their sums in another."""
+
+    @T.prim_func
+    def in_two(A: T.Tensor((M, 32), "float16"), B: T.Tensor((32, N), "float16"), C: T.Tensor((1, N), "float32")):
+        P = T.alloc_global((M, N), "float32")
+        with T.Kernel(T.ceildiv(M, 16), is_npu=True) as (block, _):
+            a = T.alloc_shared((16, 32), "float16")
+            b = T.alloc_shared((32, N), "float16")
+            c = T.alloc_fragment((16, N), "float32")
+            T.copy(A[block * 16, 0], a)
+            T.copy(B, b)
+            T.gemm(a, b, c, initC=True)
+            T.copy(c, P[block * 16:(block + 1) * 16, 0:N])
+        with T.Kernel(1, is_npu=True) as (block, _):
+            row = T.alloc_shared((1, N), "float32")
+            total = T.alloc_shared((1, N), "float32")
+            T.clear(total)
+            for i in T.serial(M):
+                T.copy(P[i, 0], row)
+                T.vadd(total, row, total)
+            T.copy(total, C)
+
+    return in_two
+
+
 def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
@@ -267,4 +294,5 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "back_and_forth": (lambda: back_and_forth(16, 32), (_small(16, 32), _small(32, 32))),
     "chosen": (lambda: chosen(96, 48), (_small(96, 32), _small(32, 48), np.arange(64, dtype=np.int32) % 3)),
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
+    "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
 }

@@ -28,6 +28,7 @@ IN_HIVM = PASSES[PASSES.index("lower-to-hivm"):]
 UNORDERED = ("plan-memory", "guard-l0")
 """Stages that have their addresses, and not yet their waits."""
 NEEDED = {
+    "split-launches": "a launch runs a function",
     "number-events": "the chip has eight",
     "vectorise-parallel": "HIVM has no such loop",
     "expand-composites": "HIVM has no such op",
@@ -52,7 +53,7 @@ class Compiled(NamedTuple):
 
     kernel: Any
     arguments: list[Any]
-    blocks: int
+    blocks: tuple[int, ...]
     right: list[bytes]
 
     def text(self, stage: str) -> str:
@@ -70,8 +71,11 @@ class Compiled(NamedTuple):
     def run(self, module: ModuleOp) -> tuple[list[bytes], list[Any]]:
         """The arrays behind a run, and its hazards."""
         values = copies(self.arguments)
-        launch = simulator.simulate(module, values, chip=self.kernel.chip, blocks=self.blocks, hazards=True)
-        return [value.tobytes() for value in values if isinstance(value, np.ndarray)], launch.hazards
+        found: list[Any] = []
+        for one, blocks in zip(self.kernel.programs, self.blocks, strict=True):
+            program = simulator.Program(module, self.kernel.chip, entry=one.name)
+            found += simulator.simulate(program, values, blocks=blocks, hazards=True).hazards
+        return [value.tobytes() for value in values if isinstance(value, np.ndarray)], found
 
 
 @cache
@@ -79,8 +83,7 @@ def compiled(name: str) -> Compiled:
     make, arguments = CALLS[name]
     kernel = make()
     call = kernel.signature.bind(copies(arguments))
-    (blocks,) = kernel.blocks(call)
-    found = Compiled(kernel, kernel.machine_arguments(call), blocks, [])
+    found = Compiled(kernel, kernel.machine_arguments(call), kernel.blocks(call), [])
     right, hazards = found.run(parse_module(kernel.mlir()))
     assert hazards == []
     return found._replace(right=right)

@@ -35,6 +35,7 @@ from tilelang_npu.language.symbols import Dimension, Sym
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
+    from tilelang_npu.frontend.buffers import Buffer
     from tilelang_npu.frontend.jumps import Jumps
     from tilelang_npu.language.functions import Macro
 
@@ -82,6 +83,7 @@ class Builder:
         pipe: the pipe of the innermost ``T.rs``.
         loops: the loops around the current statement, from the outermost to the innermost.
         inline: how a macro is inlined; set by the walker.
+        own_tensor: makes a tensor that the call allocates, of these sizes and elements; set by the trace.
         remarks: what the author should know though nothing is wrong.
         path: the blocks that are open, from the kernel's body to the current one.
         scale: the factor of ``T.set_deq_scale``, and the path where it was set.
@@ -103,6 +105,7 @@ class Builder:
         self.grids: list[tuple[Dimension, ...]] = []
         self.loops: list[Jumps] = []
         self.inline: Callable[[Macro, Sequence[Any], dict[str, Any]], Any] = _no_walker
+        self.own_tensor: Callable[[Sequence[Any], DType], Buffer] = _no_trace
         self.symbols: dict[str, Expr] = {}
         self.remarks: list[TileError] = []
         self.path: tuple[Block, ...] = ()
@@ -326,3 +329,7 @@ def _no_walker(macro: Macro, _arguments: Sequence[Any], _keywords: dict[str, Any
     raise TileError(f"the macro {macro.function.__name__!r} is called outside a trace", code="T160",
                     help="call it from a @T.prim_func")
 
+
+
+def _no_trace(_sizes: Sequence[Any], _element: DType) -> Buffer:
+    raise TileError("a tensor is made outside a trace", code="T160", help="make it in a @T.prim_func")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ class Traced:
         location: file and line of the definition.
         remarks: what the author should know though nothing is wrong; never raised.
         same: parameters that are the tensor of an earlier one, by position: that one.
+        own: how many of the parameters, the last ones, nobody passes: tensors that a call makes for itself.
     """
 
     module: ModuleOp
@@ -75,6 +76,7 @@ class Traced:
     location: Location
     remarks: tuple[TileError, ...] = field(default=())
     same: Mapping[int, int] = field(default_factory=dict)
+    own: int = 0
 
     @property
     def launches(self) -> list[tile.LaunchOp]:
@@ -141,6 +143,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         for name, value in names.items():
             scopes.bind(name, value, location)
         _bind(builder, scopes, parameters, symbols)
+        own = _OwnTensors(builder, len(parameters))
+        builder.own_tensor = own.make
         walker = Statements(builder, found, scopes)
         builder.inline = walker.inline
         walker.function_body(found.node.body)
@@ -155,8 +159,8 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     finally:
         tracing.leave(token)
     module = _module(function.function.__name__, entry, chosen, location)
-    return Traced(module, function.function.__name__, parameters, symbols, tuple(builder.grids), chosen, location,
-                  tuple(builder.remarks))
+    return Traced(module, function.function.__name__, (*parameters, *own.parameters()), symbols, tuple(builder.grids), chosen,
+                  location, tuple(builder.remarks), own=len(own.made))
 
 
 def _located(op: Any, location: Location) -> Any:
@@ -262,6 +266,43 @@ def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], s
             if parameter.dtype.is_integer:
                 bound.symbol = Sym(parameter.name)
         scopes.bind(parameter.name, bound, parameter.location)
+
+
+class _OwnTensors:
+    """The tensors that a call makes for itself: arguments of the function behind those of its parameters.
+
+    Attributes:
+        made: the tensors, in order.
+    """
+
+    def __init__(self, builder: Builder, first: int) -> None:
+        self.made: list[Buffer] = []
+        self._builder, self._first = builder, first
+        self._arguments: list[SSAValue] = []
+
+    def make(self, sizes: Sequence[Any], element: DType) -> Buffer:
+        """One more.
+
+        Raises:
+            TileError: T140, a dimension that no parameter has; T150, T151, no sizes of a tensor.
+        """
+        builder = self._builder
+        parameter = Parameter("tensor", "tensor", element, _shape("tensor", tuple(sizes)), builder.location)
+        argument = builder.entry.insert_arg(_argument_type(parameter), self._first + len(self.made))
+        memory = argument if _is_static(parameter) else _in_shape(builder, parameter, argument)
+        assert parameter.shape is not None
+        made = Buffer(parameter.name, element, parameter.shape, "gm", memory, parameter.location)
+        made.unnamed = True
+        self.made.append(made)
+        self._arguments.append(argument)
+        return made
+
+    def parameters(self) -> Iterator[Parameter]:
+        """What the call makes."""
+        for argument, tensor in zip(self._arguments, self.made, strict=True):
+            argument.name_hint = tensor.label
+            assert tensor.location is not None
+            yield Parameter(tensor.label, "tensor", tensor.element, tensor.dimensions, tensor.location)
 
 
 def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValue:

@@ -146,7 +146,7 @@ Serial = serial
 _HOMES: dict[str, tuple[str, str]] = {
     **{name: ("allocate", name) for name in (
         "alloc_shared", "alloc_fragment", "alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C",
-        "alloc_local", "alloc_var",
+        "alloc_local", "alloc_var", "alloc_global",
         "annotate_address", "annotate_layout", "reinterpretcast")},
     **{name: ("matrix", name) for name in ("gemm", "gemm_v0", "npuir_dot", "mma", "GemmWarpPolicy")},
     **{name: ("cube_moves", name) for name in (

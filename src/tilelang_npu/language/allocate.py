@@ -1,4 +1,4 @@
-"""On-chip buffers and scalar variables."""
+"""On-chip buffers, scalar variables, and tensors that a call makes for itself."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tilelang_npu.frontend.builder import buffer_type
 from tilelang_npu.frontend.locations import location_attribute
 from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.language import tracing
+from tilelang_npu.language.eager import Empty, empty, is_declaring
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.types import element_type, sizes_of
@@ -81,6 +82,37 @@ def alloc_var(dtype: object, *arguments: Any, scope: str = "local.var", init: An
     if first is not None:
         made.place.store(first)
     return made
+
+
+def alloc_global(shape: Any, dtype: object, scope: str = "global") -> Buffer | Empty:
+    """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
+
+    Args:
+        shape: its sizes: numbers, or expressions of symbolic dimensions that a parameter has.
+        dtype: its element type.
+        scope: ``"global"``, as there is no other.
+
+    Raises:
+        TileError: T160, it stands inside ``T.Kernel``, or behind a condition that only the device knows; T111, a size that only
+            the device computes; T140, T150, T151, as for the shape of a parameter.
+    """
+    what = "T.alloc_global"
+    _space(what, scope, {"global": "gm"})
+    if tracing.active() is None and is_declaring():
+        return empty(sizes_of(shape), dtype)
+    builder = tracing.builder(what)
+    if builder.in_kernel or builder.block is not builder.entry:
+        raise TileError(f"{what} stands inside T.Kernel", code="T160",
+                        help="move it above `with T.Kernel(...)`; all blocks share what it makes")
+    sizes = []
+    for axis, size in enumerate(sizes_of(shape)):
+        known = size.constant if isinstance(size, Expr) and size.constant is not None else size
+        known = known.symbol if isinstance(known, Expr) and known.symbol is not None else known
+        if isinstance(known, tracing.TracedValue):
+            raise TileError(f"{what}: size {size} of axis {axis} is computed on the device", code="T111",
+                            help="give it a size that the call knows")
+        sizes.append(known)
+    return builder.own_tensor(sizes, element_type(dtype, what))
 
 
 def annotate_address(address_map: Mapping[Any, int]) -> None:

@@ -66,6 +66,11 @@ def known(sizes: Mapping[str, int], *, looking: bool = False) -> Iterator[list[s
         _KNOWN.reset(token)
 
 
+def is_declaring() -> bool:
+    """Whether the host part of a function under ``jit`` runs, which declares tensors."""
+    return _KNOWN.get() is not None
+
+
 def const(name: str, dtype: str = "int32") -> Any:
     """Sizes of the arguments, as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
 

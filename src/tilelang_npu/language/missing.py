@@ -29,7 +29,6 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("get_block_binding", "get_block_bindings"), _BLOCKS),
     **dict.fromkeys(("sync_threads", "sync_thread_partial"), "T.barrier_all waits for all pipes of a core"),
     **dict.fromkeys(("sync_global", "sync_grid"), "T.sync_all waits for all cores"),
-    "alloc_global": "make it with T.empty above the kernel, or as a parameter in workspace_idx",
     "call_extern": "a kernel is written in T alone: there is no C++ to call",
     "access_ptr": "name the buffer, a slice of it, or the element where a tile starts",
     "ws": "T.Scope('C') and T.Scope('V') say which core does the work",

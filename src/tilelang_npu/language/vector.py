@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Element, Extent, Memory, same_extent, shape_text
+from tilelang_npu.frontend.buffers import Element, Extent, Memory, Variable, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.language import tracing
@@ -384,8 +384,8 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
 
 
 def fill(buffer: Any, value: Any) -> None:
-    """Write one value to every element of a buffer or slice; the value is converted to its element type, and may be a buffer
-    of one element.
+    """Write one value to every element of a buffer or slice, or to a scalar of ``T.alloc_var``; the value is converted to its
+    element type, and may be a buffer of one element.
 
     Raises:
         TileError: T110, a value that the type does not have (infinity as an integer).
@@ -395,9 +395,12 @@ def fill(buffer: Any, value: Any) -> None:
 
 def _fill(what: str, buffer: Any, value: Any) -> None:
     builder = tracing.builder(what)
-    target = as_memory(what, "the destination", buffer)
     if isinstance(value, Memory) and element_count(value) == 1:
         value = value[(0,) * value.ndim] if value.ndim else Element(value.buffer, value.offsets)
+    if isinstance(buffer, Element) and isinstance(buffer.buffer, Variable):
+        buffer.store(value)
+        return
+    target = as_memory(what, "the destination", buffer)
     if isinstance(value, float) and math.isnan(value) and not target.dtype.is_float:
         raise TileError(f"{what}: nan is no value of {target.dtype}", code="T110",
                         help="floating-point buffers have nan")
@@ -407,7 +410,7 @@ def _fill(what: str, buffer: Any, value: Any) -> None:
 
 
 def clear(buffer: Any) -> None:
-    """Write zeros to a buffer or slice."""
+    """Write zeros to a buffer or slice, or zero to a scalar of ``T.alloc_var``."""
     _fill("T.clear", buffer, 0)
 
 

@@ -53,10 +53,12 @@ class Call:
     Attributes:
         values: one array or number per parameter, in order.
         symbols: value of each symbolic dimension.
+        made: positions of the arrays that the call has allocated.
     """
 
     values: list[Any]
     symbols: dict[str, int] = field(default_factory=dict)
+    made: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Signature:
                 values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
         for position in left:
             values[position] = _allocate(self.parameters[position], symbols)
-        return Call(values, symbols)
+        return Call(values, symbols, tuple(left))
 
     def longer(self, arguments: Sequence[Any]) -> dict[str, int]:
         """Lengths along the first axis of the arrays that are longer there than declared and fit otherwise, by parameter."""
@@ -141,7 +143,7 @@ class Signature:
             notes.append(f"{names}: allocated and returned by the call (out_idx), not passed")
         if self.workspaces:
             names = ", ".join(self.parameters[position].name for position in self.workspaces)
-            notes.append(f"{names}: allocated by the call (workspace_idx), not passed")
+            notes.append(f"{names}: allocated by the call (workspace_idx, T.alloc_global), not passed")
         return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}")
 
     def _solve(self, values: Sequence[Any], called: Location | None) -> dict[str, int]:

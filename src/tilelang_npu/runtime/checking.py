@@ -86,7 +86,9 @@ class Checker:
             sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())
             parts: list[Launch | None] = []
             for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):
-                done = check(program, kernel.machine_arguments(call), blocks, most_ops=most_ops())
+                before = [part for part in parts if part is not None]
+                made = call.made if len(before) == len(parts) else ()
+                done = check(program, kernel.machine_arguments(call), blocks, most_ops=most_ops(), made=made, before=before)
                 findings = self.session.judge(done.hazards, program, program.name, kernel.prim_func)
                 self.looks.append(Look(program.name, kernel.chip.name, blocks, sizes, done, findings))
                 parts.append(done.launch)

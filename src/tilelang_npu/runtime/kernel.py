@@ -84,9 +84,10 @@ class JITKernel:
         idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
         if idle is not None:
             warn_at(idle)
-        count = len(traced.parameters)
+        count = len(traced.parameters) - traced.own
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
-        workspaces = indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at))
+        workspaces = (*indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at)),
+                      *range(count, count + traced.own))
         if same:
             traced = traced.as_one(same)
         traced.mark_scratch((*outputs, *workspaces))
@@ -207,7 +208,8 @@ class JITKernel:
                 _ = parts[-1].hazards  # judged before the next launch changes what is in the arrays
             watch = Numbers() if environment.NUMBERS.is_on() else None
             recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch, most_ops=environment.most_ops())
-            parts.append(Launch(recorded, numbers=watch.findings if watch is not None else ()))
+            numbers = watch.findings if watch is not None else ()
+            parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
         launch = self.last_launch = joined(self.name, parts)
         launches.launched(self, launch)
         self._check_written(launch, call)
@@ -254,8 +256,10 @@ class JITKernel:
         if not all(program.data_free for program in self.programs):
             return None
         arguments, most = self.machine_arguments(call), environment.most_ops()
-        return joined(self.name, [Launch(program.trace(arguments, blocks=blocks, most_ops=most))
-                                  for program, blocks in zip(self.programs, self.blocks(call), strict=True)])
+        parts: list[Launch] = []
+        for program, blocks in zip(self.programs, self.blocks(call), strict=True):
+            parts.append(Launch(program.trace(arguments, blocks=blocks, most_ops=most), made=call.made, before=parts))
+        return joined(self.name, parts)
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from tilelang_npu.errors import Location
 
-Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "left over", "padding"]
+Kind = Literal["RAW", "WAR", "WAW", "flag", "address", "unwritten", "blank", "left over", "padding"]
 _SAID = {
     "RAW": ("are read while they may not be written yet", "read after write", ("write", "read")),
     "WAR": ("are overwritten while they may still be read", "write after read", ("read", "write")),
@@ -16,8 +16,10 @@ _SAID = {
     "address": ("", "", ("begins", "")),
     "padding": ("", "", ("folds", "fills")),
     "unwritten": ("are read though nothing in the block wrote them", "unwritten", ("read", "store")),
+    "blank": ("are read though no launch wrote them", "unwritten", ("read", "store")),
     "left over": ("are read though another buffer left them", "left over", ("read", "store")),
 }
+_STALE = ("unwritten", "blank", "left over")
 CODES = {
     "S201": "race inside a core",
     "S202": "race between the cores of a block",
@@ -68,7 +70,7 @@ class Hazard:
     Attributes:
         code: one of :data:`CODES`.
         kind: read after write, write after read, write after write; ``flag``; ``address``; ``unwritten``;
-            ``left over``; or ``padding``.
+            ``blank``; ``left over``; or ``padding``.
         first: the earlier op as the program is written; of a flag the set; of stale bytes the
             read; of padding what folds it.
         second: the later one, None where there is none; of stale bytes the store that lets them
@@ -111,14 +113,14 @@ class Hazard:
             head = f"{self.kind}[{self.code}]: {self.missing}"
         else:
             name = f" of {self.buffer}" if self.buffer else ""
-            word = "stale" if self.kind in ("unwritten", "left over") else "race"
+            word = "stale" if self.kind in _STALE else "race"
             head = f"{word}[{self.code}]: {self.memory} bytes {self.start}..{self.end - 1}{name} {said} ({formal})"
         sites = [site for site in (self.first, self.second) if site is not None]
         rows = [site.row(verb) for site, verb in zip(sites, verbs, strict=False)]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [head, *("  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=False)) + "  " + row[3]
                          for row in rows)]
-        if self.kind in ("unwritten", "left over"):
+        if self.kind in _STALE:
             lines.append(f"  {self.missing}")
         elif self.kind not in ("flag", "address", "padding"):
             lines.append(f"  missing {self.missing}")

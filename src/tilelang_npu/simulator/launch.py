@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator import plot, report, trace
 from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
+from tilelang_npu.simulator.blank import find_blank, reads
 from tilelang_npu.simulator.cost import Cost, CostModel
 from tilelang_npu.simulator.coverage import written
 from tilelang_npu.simulator.events import OpRecord, Stream, number_of
@@ -71,13 +72,17 @@ class Launch:
         recorded: the finished launch.
         hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
         numbers: what was seen of the numbers, where somebody watched them.
+        made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
+        before: the earlier launches of the call.
 
     Attributes:
         sample: kinds of blocks that were timed, and how many there are.
     """
 
-    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = ()) -> None:
+    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
+                 made: Iterable[int] = (), before: Sequence[Launch] = ()) -> None:
         self.recorded = recorded
+        self._made, self._before = tuple(made), tuple(before)
         self.numbers = list(numbers)
         self.chip: Chip = recorded.program.chip
         self.blocks = recorded.count
@@ -347,6 +352,7 @@ class Launch:
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)  # above they are in one order
         found += find_unwritten(self.recorded, self.distinct_blocks)
+        found += find_blank(self.recorded, self._blank)
         found += find_left_over(self.recorded, self.distinct_blocks)
         found += find_padding(self.recorded, self.distinct_blocks)
         seen: dict[Any, Hazard] = {}
@@ -355,8 +361,29 @@ class Launch:
         return list(seen.values())
 
     def stale(self) -> Hazard | None:
-        """The first read of bytes that nothing wrote on which a tensor depends, in the first few kinds of blocks."""
-        return next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
+        """The first read of bytes that nothing wrote on which a tensor depends.
+
+        Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
+        """
+        on_chip = next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
+        return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
+
+    @cached_property
+    def _blank(self) -> dict[int, NDArray[np.bool_]]:
+        """The bytes that nothing has written of the arguments that the call allocated and this launch reads; none where it is
+        not known what was written."""
+        if not all(part.recorded.is_complete for part in (*self._before, self)):
+            return {}
+        found: dict[int, NDArray[np.bool_]] = {}
+        for argument in self._made:
+            buffer, array = self.recorded.bound.users[argument], self.recorded.bound.given[argument]
+            if isinstance(array, np.ndarray) and reads(self.recorded, buffer):
+                left = ~self.writes(argument)
+                for part in self._before:
+                    left &= ~part.writes(argument)
+                if left.any():
+                    found[buffer] = np.repeat(left.reshape(-1), array.itemsize)
+        return found
 
     def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
         """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in."""

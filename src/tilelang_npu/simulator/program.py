@@ -85,6 +85,11 @@ class Recorded:
     traced: bool = False
     """Whether nothing was computed."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known what the launch accesses: all blocks are there, and no data could have decided otherwise."""
+        return not self.traced or (len(self.blocks) == self.count and self.program.data_free)
+
     @cached_property
     def replay(self) -> Replay:
         """Further runs of single blocks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,8 @@ class Replay:
                 if after is not None:
                     self._bound = replace(self._bound, arrays=after.arrays)
 
-    def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None) -> Again | None:
+    def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
+              blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
         """What copies of the arrays hold when a block has run on them, and those that it waits for; None if they cannot run on
         made-up numbers.
 
@@ -76,8 +77,9 @@ class Replay:
             run: the block's run; only the bytes that were accessed are copied.
             poison: the byte that fills on-chip memory at first.
             observer: sees every op that writes before and behind it.
+            blank: bytes of arguments that are filled so too.
         """
-        return self._run([one.block for one in self.together(run)], poison, self.spans(run), observer)
+        return self._run([one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
 
     def together(self, run: BlockRun) -> Sequence[BlockRun]:
         """A block, and behind it those that it waits for."""
@@ -102,10 +104,14 @@ class Replay:
         return found
 
     def _run(self, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
-             observer: Observer | None = None) -> Again | None:
-        recorded = self._recorded
+             observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
+        recorded, bound = self._recorded, self._bound
+        if blank is not None:
+            bound = replace(bound, arrays=tuple(
+                array if array is None or number not in blank else np.where(blank[number], np.uint8(poison), array)
+                for number, array in enumerate(bound.arrays)))
         try:
-            return recorded.program.again(self._bound, blocks, recorded.count, poison=poison, spans=spans,
+            return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans,
                                           observer=observer)
         except TileError as error:
             if not recorded.traced:

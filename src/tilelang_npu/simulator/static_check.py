@@ -12,7 +12,7 @@ wrote reach a result. There the blocks in question run on made-up numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +58,8 @@ class Checked:
     launch: Launch | None = None
 
 
-def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int | None = None) -> Checked:
+def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
+          before: Sequence[Launch] = ()) -> Checked:
     """Check one launch.
 
     Args:
@@ -67,6 +68,7 @@ def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int |
             number from them.
         blocks: number of blocks.
         most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
+        made, before: as for ``Launch``: arguments that the call allocated, and its earlier launches.
 
     Raises:
         TileError: T401 to T406, wrong arguments; T501, an op that the machine does not have.
@@ -91,7 +93,7 @@ def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int |
             if kinds <= seen:  # the same ops: only places in tensors differ
                 continue
             seen |= kinds
-            launch = Launch(recorded)
+            launch = Launch(recorded, made=made, before=before)
         except TileError as error:
             _note_error(done, error, value, uses)
             continue

@@ -7,7 +7,7 @@ the tensors differ then, something that nothing wrote has reached them; it would
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,13 +99,15 @@ def _reaching(recorded: Recorded, run: BlockRun, suspect: Hazard) -> Hazard | No
     return dependent(recorded, run, suspect, *(recorded.replay.after(run, poison=poison) for poison in (POISON, OTHER)))
 
 
-def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again | None, second: Again | None) -> Hazard | None:
+def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again | None, second: Again | None, *,
+              ignored: Mapping[int, NDArray[np.bool_]] | None = None) -> Hazard | None:
     """A report with the store of the first byte in which two runs of a block differ; None where they do not.
 
     Args:
         recorded, run: the launch and the block.
         suspect: the read whose bytes were different in the two runs.
         first, second: what they left; None where it is not known.
+        ignored: bytes of tensors that were different from the start.
     """
     bound = recorded.bound
     if first is None or second is None:
@@ -119,7 +121,10 @@ def dependent(recorded: Recorded, run: BlockRun, suspect: Hazard, first: Again |
         if one is None or two is None or bound.parameters[buffer].role == "workspace" or buffer not in spans:
             continue
         start, end = spans[buffer]
-        differ = start + np.flatnonzero(one[start:end] != two[start:end])
+        different = one[start:end] != two[start:end]
+        if ignored is not None and buffer in ignored:
+            different &= ~ignored[buffer][start:end]
+        differ = start + np.flatnonzero(different)
         if differ.size:
             byte = int(differ[0])
             store, label = _writer(recorded, run, buffer, byte)
