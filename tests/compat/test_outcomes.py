@@ -87,7 +87,20 @@ def test_long_reasons_are_cut() -> None:
     ("the outputs do not match", False, 0, True, ("wrong", "it printed: the outputs do not match")),
 ])
 def test_what_was_printed(text: str, ran: bool, held: int, is_program: bool, expected: tuple[str, str]) -> None:
-    assert of_output(text, ran, held, is_program) == expected
+    assert of_output(text, "", ran, held, is_program) == expected
+
+
+@pytest.mark.parametrize(("complained", "expected"), [
+    ("UserWarning: input's size at dim=1 does not match num_features. You can silence this warning by not passing\n",
+     ("passed", "")),
+    ("onnx: Mismatch of versions: MISMATCH\nW1122 FAILED to open /dev/davinci0 \u274c\n", ("passed", "")),
+    ("Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: no\n",
+     ("refused", "it printed a traceback: ValueError: no")),
+])
+def test_a_librarys_warning_is_no_verdict(complained: str, expected: tuple[str, str]) -> None:
+    assert of_output("Test passed!\n", complained, kernels_ran=True, held=0, is_program=True) == expected
+    silent = of_output("", complained + "PASSED\n", kernels_ran=True, held=0, is_program=True)[0]
+    assert silent == ("refused" if expected[0] == "refused" else "unsupported")
 
 
 def test_the_record_of_a_case() -> None:

@@ -2,7 +2,8 @@
 
 The script runs as under ``run``. Its assertions are counted: behind each ``assert`` and each call of a function whose
 name begins with ``assert``, in the script itself, stands a call that counts it if a kernel has run by then. What it prints
-into a log of its own, by ``contextlib.redirect_stdout`` and ``redirect_stderr``, is heard too.
+into a log of its own, by ``contextlib.redirect_stdout`` and ``redirect_stderr``, is heard too. Of standard error, the
+report has what the script wrote itself, by whatever module of the standard library; what a library wrote is not its word.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import ast
 import contextlib
 import json
 import sys
+import sysconfig
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tilelang_npu.cli.script import execute
@@ -42,28 +46,50 @@ class _Counted(ast.NodeTransformer):
         return self._with_count(node) if name.startswith("assert") else node
 
 
-class _Heard:
-    """A stream that a script prints into in place of its output, which gets the text as well."""
+_STDLIB = sysconfig.get_paths()["stdlib"]
+_PACKAGE = Path(__file__).parent.parent
+_INSTALLED = {"site-packages", "dist-packages"}
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+
+def _is_own(root: Path) -> bool:
+    """Whether who is writing is a file below ``root``: the innermost on the stack that is not of the standard library."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        path = Path(name)
+        installed = path.is_relative_to(_PACKAGE) or not _INSTALLED.isdisjoint(path.parts)
+        if name != __file__ and (installed or not (name.startswith("<frozen") or path.is_relative_to(_STDLIB))):
+            return not installed and path.is_relative_to(root)
+        frame = frame.f_back
+    return False
+
+
+class _Heard:
+    """A stream that passes on what is written into it, and lets ``hear`` have the text as well."""
+
+    def __init__(self, target: Any, hear: Callable[[str], object]) -> None:
+        self._target, self._hear = target, hear
 
     def write(self, text: str) -> int:
-        """Into both."""
-        assert sys.__stdout__ is not None
-        sys.__stdout__.write(text)
+        """To both."""
+        self._hear(text)
         return int(self._target.write(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """One after the other."""
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
 
-def _hear(redirect: type[Any]) -> type[Any]:
-    class Heard(redirect):  # type: ignore[misc]  # a class that is an argument
+def _hearing(redirect: type[Any], hear: Callable[[str], object]) -> type[Any]:
+    class Hearing(redirect):  # type: ignore[misc]  # a class that is an argument
         def __init__(self, new_target: Any) -> None:
-            super().__init__(_Heard(new_target))
+            super().__init__(_Heard(new_target, hear))
 
-    return Heard
+    return Hearing
 
 
 def main(file: Path, report: Path, root: Path) -> int:
@@ -78,13 +104,22 @@ def main(file: Path, report: Path, root: Path) -> int:
         nonlocal held
         held += launches.clock_us() > 0
 
-    for redirect in ("redirect_stdout", "redirect_stderr"):
-        setattr(contextlib, redirect, _hear(getattr(contextlib, redirect)))
+    said: list[str] = []
+
+    def hear(text: str) -> None:
+        if _is_own(root):
+            said.append(text)
+
+    assert sys.__stdout__ is not None
+    contextlib.redirect_stdout = _hearing(contextlib.redirect_stdout, sys.__stdout__.write)  # type: ignore[misc]
+    contextlib.redirect_stderr = _hearing(contextlib.redirect_stderr, hear)  # type: ignore[misc]
+    sys.stderr = _Heard(sys.stderr, hear)
     names: dict[str, Any] = {_COUNT: count}
     started = time.monotonic()
     outcome = execute(file, [], "__main__", names=names, transform=_Counted().visit)
     ran = launches.clock_us() > 0
-    found: dict[str, Any] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code}
+    found: dict[str, Any] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code,
+                             "said": "".join(said)}
     if outcome.code and outcome.error is not None:
         found["outcome"], found["reason"], found["line"] = of_error(outcome.error, root, ran)
     report.write_text(json.dumps(found), encoding="utf-8")

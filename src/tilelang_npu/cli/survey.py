@@ -186,18 +186,20 @@ class _Run:
         return {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "PYTHONUNBUFFERED": "1",
                 "PYTHONPATH": path, "MPLBACKEND": "Agg", **more}
 
-    def _process(self, words: Sequence[str], output: Any, cwd: Path, alive: Callable[[], float], **more: str) -> int | None:
+    def _process(self, words: Sequence[str], output: Any, errors: Any, cwd: Path, alive: Callable[[], float],
+                 **more: str) -> int | None:
         """Run a process to its end; None where it was ended for taking too long.
 
         Args:
             words: behind the interpreter.
             output: file for what it prints.
+            errors: file for what it writes on standard error.
             cwd: where it runs.
             alive: when it last showed a sign of life, by the monotonic clock.
             more: environment variables.
         """
         process = subprocess.Popen([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, cwd=cwd, env=self._environment(**more))
+                                   stderr=errors, cwd=cwd, env=self._environment(**more))
         while True:
             try:
                 return process.wait(0.1)
@@ -212,22 +214,23 @@ class _Run:
         name = str(file.relative_to(self.root))
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
-            report, output = Path(place, "report.json"), Path(place, "output.txt")
-            with output.open("wb") as sink:
+            report, output, errors = Path(place, "report.json"), Path(place, "output.txt"), Path(place, "errors.txt")
+            with output.open("wb") as sink, errors.open("wb") as complaints:
                 code = self._process(["-m", "tilelang_npu.cli.script_case", str(file), str(report), str(self.root)], sink,
-                                     file.parent, lambda: started)
+                                     complaints, file.parent, lambda: started)
             seconds = time.monotonic() - started
             if code is None:
                 return [Case(name, "timeout", f"longer than {self.timeout:g} s", None, seconds)]
-            text = output.read_text(encoding="utf-8", errors="replace")
+            said, complained = (path.read_text(encoding="utf-8", errors="replace") for path in (output, errors))
             if not report.exists():
-                return [Case(name, "refused", _death(code, text), None, seconds)]
+                return [Case(name, "refused", _death(code, said + "\n" + complained), None, seconds)]
             found = json.loads(report.read_text(encoding="utf-8"))
         if "outcome" in found:
             return [Case(name, found["outcome"], found["reason"], found["line"], seconds)]
         if found["code"]:
             return [Case(name, "refused", f"it ended with exit code {found['code']}", None, seconds)]
-        outcome, reason = of_output(text, found["ran"], found["held"], _is_program(file))
+        outcome, reason = of_output("\n".join([said, found["said"]]), complained, found["ran"], found["held"],
+                                    _is_program(file))
         return [Case(name, outcome, reason, None, seconds)]
 
     def tests(self, file: Path) -> list[Case]:
@@ -247,7 +250,7 @@ class _Run:
                 with output.open("wb") as sink:
                     code = self._process(
                         ["-m", "pytest", "-q", "-p", "tilelang_npu.pytest_plugin", "-p",
-                         "no:cacheprovider", str(file)], sink, file.parent, alive,
+                         "no:cacheprovider", str(file)], sink, subprocess.STDOUT, file.parent, alive,
                         TILELANG_NPU_SURVEY=str(report), TILELANG_NPU_SURVEY_ROOT=str(self.root))
                 cases = _read_cases(report)
                 if code in (0, 1, 2, 5) or self.stopped:  # pytest's own codes: done, failures, interrupted, nothing to do

@@ -1,7 +1,8 @@
 """What became of a script or a test that was run: one of five words, a reason of one line, and the user's line.
 
 ``passed`` is never concluded from silence. A script has passed when it ended with exit code 0, a kernel ran, it printed
-no word of failure, and it said so itself: by printing a verdict, or by an assertion that held after a kernel had run.
+no word of failure, and it said so itself: by printing a verdict, or by an assertion that held after a kernel had run. What
+a library warns of in the meantime is nobody's verdict.
 """
 
 from __future__ import annotations
@@ -103,23 +104,24 @@ def _numbers(error: AssertionError) -> str:
     return _short(wanted.group()) if wanted else ""
 
 
-def of_output(text: str, kernels_ran: bool, held: int, is_program: bool) -> tuple[Outcome, str]:
+def of_output(said: str, complained: str, kernels_ran: bool, held: int, is_program: bool) -> tuple[Outcome, str]:
     """Outcome and reason of a script that ended with exit code 0.
 
     Args:
-        text: what it printed.
+        said: what it printed, and what it wrote itself on standard error.
+        complained: all of standard error: a library warns there in any words, so nothing but a traceback counts.
         kernels_ran: whether any kernel ran.
         held: how many of its assertions held after a kernel had run.
         is_program: whether it has a part for running it as a program.
     """
-    raised = RAISED.search(text)
+    raised = RAISED.search(said) or RAISED.search(complained)
     if raised:
         return "refused", _short(f"it printed a traceback: {raised.group(1).strip()}")
-    failed = FAILED.search(text)
+    failed = FAILED.search(said)
     if failed:
         return "wrong", _short(f"it printed: {failed.group().strip()}")
     if not kernels_ran:
         return "unsupported", "no kernel ran" if is_program else "a module for other scripts: nothing runs"
-    if held or PASSED.search(text):
+    if held or PASSED.search(said):
         return "passed", ""
     return "unsupported", "it checks nothing: neither an assertion nor a printed verdict"
