@@ -115,3 +115,15 @@ def test_examples(tool, example: Path) -> None:
     assert done.code == 0, done.out + done.err
     assert all(int(ms) < 20_000 for ms in re.findall(r"in (\d+) ms: nothing found", done.out))
     assert "open" not in done.out
+
+
+def test_one_of_several_kernels_of_a_script_alone(tool, script: Path) -> None:
+    script.write_text(script.read_text() + "    wrong(a, b, 3)\n")
+    done = tool("check", f"{script}:twice#1")
+    assert done.code == 0, done.err
+    assert re.findall(r"twice  \d+ blocks.*\n  sizes     (.*)\n", done.out) == ["M=32, n=3"]
+    done = tool("check", f"{script}:twice#2")
+    assert done.code == 1
+    assert re.findall(r"twice  \d+ blocks.*\n  sizes     (.*)\n", done.out) == ["M=32, n=3"]
+    assert done.out.count("race[S201]") == 2
+    assert f"{script}:twice#2  A float32 Mx64, B float32 Mx64, n int32" in tool("check", f"{script}:twice").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tilelang_npu.dialects.text import parse_module
@@ -38,7 +39,9 @@ def test_mistakes(tool, script: Path, tmp_path: Path) -> None:
     assert missing.code == 1
     assert "error[T803]" in missing.err
     assert "did you mean copied?" in missing.err
-    assert "is a factory" in tool("compile", f"{script}:doubled").err
+    script.write_text(script.read_text().replace("doubled(32, 64)", "(lambda a: a + 1)"))
+    assert "doubled in" in tool("compile", f"{script}:doubled").err
+    assert "is a factory that the script does not call" in tool("compile", f"{script}:doubled").err
     (tmp_path / "none.py").write_text("pass\n")
     assert "compiles no kernel" in tool("compile", tmp_path / "none.py").err
     assert "T801" in tool("compile", "nowhere.py:kernel").err
@@ -50,3 +53,27 @@ def test_a_script_that_fails_behind_its_kernels(tool, script: Path) -> None:
     assert done.code == 1
     assert "numbers differ" in done.err
     assert "hivm.hir.vadd" in done.out
+
+
+def test_a_kernel_that_the_script_compiles_is_named_by_its_own_name_or_its_factorys(tool, script: Path) -> None:
+    for name in ("twice", "doubled", "twice#1"):
+        done = tool("compile", f"{script}:{name}")
+        assert done.code == 0, done.err
+        assert "memref<32x64xf32" in done.out
+
+
+def test_several_kernels_of_one_name_are_told_apart_by_number(tool, script: Path) -> None:
+    script.write_text(script.read_text() + "    doubled(16, 128)\n")
+    done = tool("compile", f"{script}:twice")
+    assert done.code == 1
+    lines = done.err.splitlines()
+    assert lines[-4:] == [
+        f"error[T803]: {script} compiles 2 kernels of the name twice",
+        f"   = {script}:twice#1  A float32 32x64, B float32 32x64",
+        f"   = {script}:twice#2  A float32 16x128, B float32 16x128",
+        f"   = help: name one of them: {script}:twice#2",
+    ]
+    for argument, size in re.findall(r"= (\S+)  A float32 (\S+),", done.err):  # what the message offers works
+        assert f"memref<{size}xf32" in tool("compile", argument).out
+    for number in (0, 3):
+        assert f"no twice#{number}" in tool("compile", f"{script}:twice#{number}").err

@@ -6,6 +6,10 @@ import html
 import re
 from pathlib import Path
 
+import pytest
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+
 
 def test_the_page(tool, script: Path, tmp_path: Path) -> None:
     out = tmp_path / "stages.html"
@@ -37,7 +41,34 @@ def test_the_changes_lead_from_the_first_stage_to_the_last(tool, script: Path, t
     assert numbers
 
 
-def test_a_page_needs_a_script_with_one_kernel(tool, script: Path, tmp_path: Path) -> None:
+def test_the_page_of_several_kernels_has_them_all(tool, script: Path, tmp_path: Path) -> None:
+    script.write_text(script.read_text() + "    doubled(16, 128), doubled(64, 64)\n")
+    stages = tool("stages").out.split()
+    assert tool("stages", script, "--html", tmp_path / "all.html").code == 0
+    text = (tmp_path / "all.html").read_text()
+    assert re.findall(r"<summary><strong>(.*?)</strong><span>(.*?);", text) == [
+        ("twice#1", "A float32 32x64, B float32 32x64"), ("twice#2", "A float32 16x128, B float32 16x128"),
+        ("twice#3", "A float32 64x64, B float32 64x64")]
+    assert re.findall(r"<summary><b>([\w-]+)</b>", text) == 3 * stages
+    assert text.count('<div id="python">') == 1
+    assert tool("stages", f"{script}:twice#2", "--html", tmp_path / "second.html").code == 0
+    second = (tmp_path / "second.html").read_text()
+    assert re.findall(r"<summary><b>([\w-]+)</b>", second) == stages
+    assert "memref&lt;16x128xf32" in second
+    assert "memref&lt;32x64xf32" not in second
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_has_its_page(tool, example: Path, tmp_path: Path) -> None:
+    done = tool("stages", example, "--html", tmp_path / "stages.html")
+    assert done.code == 0, done.err
+    text = (tmp_path / "stages.html").read_text()
+    each = re.findall(r"<summary><b>([\w-]+)</b>", text)
+    assert each == len(each) // len(tool("stages").out.split()) * tool("stages").out.split() != []
+    assert "hivm.hir." in text
+
+
+def test_a_page_needs_a_script_with_a_kernel(tool, script: Path, tmp_path: Path) -> None:
     assert "error[T417]" in tool("stages", script).err
     assert "error[T417]" in tool("stages", "--html", tmp_path / "o.html").err
     (tmp_path / "empty.py").write_text("x = 1\n")

@@ -6,22 +6,24 @@ import argparse
 import ast
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.cli.compile_file import named, parted
-from tilelang_npu.cli.files import existing
 from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import chosen, execute
+from tilelang_npu.cli.script import Outcome, chosen, execute
+from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
 from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
 from tilelang_npu.errors import TileError, render
+from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
 from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator.arguments import Parameter
     from tilelang_npu.target import Chip
 
@@ -35,12 +37,11 @@ def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "check", help="look for races, broken flags, hangs and bad accesses without running anything",
-        description="With KERNEL, the script is imported, and KERNEL is a kernel or a @T.prim_func at its top level. Without,"
-                    " the script runs as __main__, each launch of a kernel is checked in place of being run, and so computes"
-                    " nothing; the script's assertions are left out, and what it prints goes to standard error. An .mlir file"
-                    " is checked as `sim` runs it. Exit code 1 if something is found.",
+        description=HELP + " Each launch of a kernel is checked in place of being run, and so computes nothing; the script's"
+                    " assertions are left out, and what it prints goes to standard error. An .mlir file is checked as `sim`"
+                    " runs it. Exit code 1 if something is found.",
     )
-    parser.add_argument("file", metavar="FILE[:KERNEL]")
+    parser.add_argument("file", metavar="FILE[:KERNEL[#N]]")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
     add_choice(parser)
@@ -51,43 +52,52 @@ def add_to(commands: Any) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Check the kernels."""
-    session = sanitizer_of(args, always=True)
-    assert session is not None
     sizes = dict(map(size_of, args.size))
     if args.file.endswith(".mlir") or args.file == "-":
-        return _text(args, session, sizes)
+        return _text(args, _checker(args, sizes).session, sizes)
     for name in ("blocks", "kernel"):
         if getattr(args, name):
             raise TileError(f"--{name} is for .mlir files", code="T417",
                             help="a script's kernels say how many blocks they launch; FILE:KERNEL names one of them")
     with chosen(chip=args.chip):
-        return _script(args, Checker(session, sizes))
+        return _script(args, sizes)
 
 
 # -- scripts -----------------------------------------------------------------------------------------------------------
 
 
-def _script(args: argparse.Namespace, checker: Checker) -> int:
-    file, name = parted(args.file)
-    path = existing(file)
-    with contextlib.redirect_stdout(sys.stderr):
-        outcome = execute(path, [], "__main__" if name is None else path.stem, checker=checker, transform=_without_assertions)
+def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
+    wanted = asked(args.file)
+    checker = _checker(args, sizes)
+
+    def run(path: Path, module_name: str) -> Outcome:
+        nonlocal checker  # a script that is imported first and then run is looked at once
+        chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
+        checker = _checker(args, sizes, lambda kernel: any(kernel is one for one in offered(launches.kernels(), chosen_only)))
+        with contextlib.redirect_stdout(sys.stderr):
+            outcome = execute(path, [], module_name, checker=checker, transform=_without_assertions)
+        if outcome.complaint:
+            print(outcome.complaint, file=sys.stderr)
+            if checker.looks and not isinstance(outcome.error, TileError):
+                print("note: launches compute nothing here; what is behind this line was not checked", file=sys.stderr)
+        return outcome
+
+    outcome, kernels = kernels_of(wanted, run)
     ended = outcome.error if isinstance(outcome.error, TileError) else None
-    if outcome.complaint:
-        print(outcome.complaint, file=sys.stderr)
-        if checker.looks and ended is None:
-            print("note: launches compute nothing here; what is behind this line was not checked", file=sys.stderr)
     idle: list[TileError] = []
     if not outcome.code:
-        kernels = outcome.record.kernels if name is None else [named(outcome, name, file)]
+        checker.wanted = None  # what is left is what was asked for
         for kernel in kernels:
             if not checker.has_seen(kernel):
                 checker.look_alone(kernel)
-        if not kernels:
-            raise TileError(f"{file} compiles no kernel", code="T803",
-                            help=f"call the factory in the script, or name a kernel: {file}:KERNEL")
         idle = checker.idle()
     return max(outcome.code, _told(checker.looks, checker.session, args.report, [*([ended] if ended else []), *idle], idle))
+
+
+def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[JITKernel], bool] | None = None) -> Checker:
+    session = sanitizer_of(args, always=True)
+    assert session is not None
+    return Checker(session, sizes, wanted)
 
 
 class _WithoutAssertions(ast.NodeTransformer):

@@ -1,13 +1,15 @@
-"""The page of ``stages FILE --html``: what each pass did to a kernel, as a diff, with the Python beside it."""
+"""The page of ``stages FILE --html``: what each pass did to a script's kernels, as diffs, with the Python beside them."""
 
 from __future__ import annotations
 
 import difflib
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tilelang_npu.cli.selection import labels, parameters
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -37,6 +39,8 @@ pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: ma
 details { border-bottom: 1px solid var(--line) }
 summary { padding: 7px 14px; cursor: pointer; position: sticky; top: 0; left: 0; background: var(--bar) }
 summary span { color: var(--dim); margin-left: 8px }
+.k > summary { position: static; font-size: 15px }
+.k > details { margin-left: 14px }
 .a { background: var(--new) }
 .d { background: var(--old) }
 .f { color: var(--dim); background: var(--bar) }
@@ -53,25 +57,39 @@ document.querySelectorAll('[data-p]').forEach(e => {
 """
 
 
-def page(kernel: JITKernel, source: Path) -> str:
+def page(kernels: Sequence[JITKernel], source: Path) -> str:
     """A self-contained HTML page.
 
     Args:
-        kernel: the kernel.
-        source: the file with its Python.
+        kernels: one kernel, or several, each behind a line of its own: the first open.
+        source: the file with their Python.
     """
+    python = "".join(f'<span class="l" data-p="{number}"><span class="n">{number}</span>{html.escape(line)}</span>'
+                     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1))
+    parts = [_kernel(kernel, source) for kernel in kernels]
+    title = html.escape(kernels[0].name if len(kernels) == 1 else source.name)
+    if len(kernels) == 1:
+        said, shown = parts[0]
+    else:
+        said = f"{len(kernels)} kernels"
+        shown = "".join(
+            f'<details class="k"{" open" if number == 0 else ""}><summary><strong>{html.escape(name)}</strong>'
+            f"<span>{html.escape(parameters(kernel))}; {about}</span></summary>{stages}</details>"
+            for number, (name, kernel, (about, stages)) in enumerate(zip(labels(kernels), kernels, parts, strict=True)))
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}: stages</title>'
+            f"<style>{_STYLE}</style></head><body><header><h1>{title}</h1><p>{html.escape(source.name)}, {said}. Point at a "
+            f"line to see where it comes from, click to go there.</p></header><main><div id=\"python\"><pre>{python}</pre>"
+            f"</div><div>{shown}</div></main><script>{_SCRIPT}</script></body></html>\n")
+
+
+def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
+    """What is said of a kernel in a line, and its stages."""
     stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
     shown = [_first(*stages[0])]
     for (_, before), (name, after) in zip(stages, stages[1:], strict=False):
         shown.append(_change(name, before, after))
-    python = "".join(f'<span class="l" data-p="{number}"><span class="n">{number}</span>{html.escape(line)}</span>'
-                     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1))
     changed = sum("<details open>" in part for part in shown[1:])
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(kernel.name)}: stages</title>'
-            f"<style>{_STYLE}</style></head><body><header><h1>{html.escape(kernel.name)}</h1><p>{html.escape(source.name)}, "
-            f"{html.escape(kernel.chip.name)}: {len(stages) - 1} passes, {changed} of which change it. Point at a line to see "
-            f"where it comes from, click to go there.</p></header><main><div id=\"python\"><pre>{python}</pre></div>"
-            f"<div>{''.join(shown)}</div></main><script>{_SCRIPT}</script></body></html>\n")
+    return f"{html.escape(kernel.chip.name)}: {len(stages) - 1} passes, {changed} of which change it", "".join(shown)
 
 
 def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from tilelang_npu.cli.selection import HELP, asked
 from tilelang_npu.errors import TileError
 
 __all__ = ["add_to", "chips", "ops", "stages"]
@@ -22,8 +24,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "stages", help="list the stages of a compilation, or show what each pass did",
         description="What kernel.mlir(stage) and compile --stage take, in order. With FILE and --html, one page that shows what"
-                    " each pass changed in a script's kernel; FILE:KERNEL picks one of several.")
-    parser.add_argument("file", metavar="FILE[:KERNEL]", nargs="?", help="the script")
+                    " each pass changed in a script's kernels. " + HELP)
+    parser.add_argument("file", metavar="FILE[:KERNEL[#N]]", nargs="?", help="the script")
     parser.add_argument("--html", metavar="OUT", help="the page to write")
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     parser.set_defaults(command=stages)
@@ -66,8 +68,8 @@ def ops(args: argparse.Namespace) -> int:
 
 def stages(args: argparse.Namespace) -> int:
     """Print the stages, or write the page."""
-    from tilelang_npu.cli.compile_file import compiled, parted
-    from tilelang_npu.cli.files import existing, write_text
+    from tilelang_npu.cli.compile_file import compiled
+    from tilelang_npu.cli.files import write_text
     from tilelang_npu.cli.stages_page import page
     from tilelang_npu.transforms import pipeline
 
@@ -79,10 +81,8 @@ def stages(args: argparse.Namespace) -> int:
             print(name)
         return 0
     code, kernels = compiled(args.file, args.chip)
-    if len(kernels) != 1:
-        names = ", ".join(kernel.name for kernel in kernels) or "none"
-        raise TileError(f"one kernel is needed, {args.file} compiles {names}", code="T803", help="name one: FILE:KERNEL")
-    write_text(args.html, page(kernels[0], existing(parted(args.file)[0])))
+    if kernels:
+        write_text(args.html, page(kernels, Path(asked(args.file).file)))
     return code
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +55,17 @@ class Checker:
     Args:
         session: judges the hazards.
         sizes: values of symbolic dimensions and of numbers among the arguments, by name.
+        wanted: whether a kernel is to be told of; of the others a call gets its times alone. None: of all.
 
     Attributes:
+        wanted: the same.
         looks: every kernel at every set of sizes, in the order of first calls.
     """
 
-    def __init__(self, session: Sanitizer, sizes: Mapping[str, int]) -> None:
+    def __init__(self, session: Sanitizer, sizes: Mapping[str, int],
+                 wanted: Callable[[JITKernel], bool] | None = None) -> None:
         self.session = session
+        self.wanted = wanted
         self.looks: list[Look] = []
         self._sizes = sizes
         self._used: set[str] = set()
@@ -89,8 +93,9 @@ class Checker:
                 before = [part for part in parts if part is not None]
                 made = call.made if len(before) == len(parts) else ()
                 done = check(program, kernel.machine_arguments(call), blocks, most_ops=most_ops(), made=made, before=before)
-                findings = self.session.judge(done.hazards, program, program.name, kernel.prim_func)
-                self.looks.append(Look(program.name, kernel.chip.name, blocks, sizes, done, findings))
+                if self.wanted is None or self.wanted(kernel):
+                    findings = self.session.judge(done.hazards, program, program.name, kernel.prim_func)
+                    self.looks.append(Look(program.name, kernel.chip.name, blocks, sizes, done, findings))
                 parts.append(done.launch)
             known = [part for part in parts if part is not None]
             self._known[key] = kernel, joined(kernel.name, known) if len(known) == len(parts) else None

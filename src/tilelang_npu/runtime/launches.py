@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.causes import Finding
     from tilelang_npu.simulator.numbers import NumberFinding
 
-__all__ = ["Record", "Tally", "are_sanitized", "checker", "clock_us", "compiled", "launched", "record"]
+__all__ = ["Record", "Tally", "are_sanitized", "checker", "clock_us", "compiled", "kernels", "launched", "record"]
 
 
 @dataclass(eq=False)
@@ -97,6 +97,11 @@ def compiled(kernel: JITKernel) -> None:
     for opened in _OPEN:
         if all(kernel is not other for other in opened.kernels):
             opened.kernels.append(kernel)
+
+
+def kernels() -> list[JITKernel]:
+    """Those of the innermost open record so far."""
+    return _OPEN[-1].kernels if _OPEN else []
 
 
 def launched(kernel: JITKernel, launch: AnyLaunch) -> None:

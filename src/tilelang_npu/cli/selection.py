@@ -1,0 +1,160 @@
+"""Which of a script's kernels a command is about: ``FILE``, ``FILE:KERNEL`` or ``FILE:KERNEL#N``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilelang_npu.cli.files import existing
+from tilelang_npu.errors import TileError
+
+if TYPE_CHECKING:
+    from tilelang_npu.cli.script import Outcome
+    from tilelang_npu.runtime.kernel import JITKernel
+
+__all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "parameters"]
+
+HELP = ("FILE runs as __main__, and every kernel it compiles is meant. FILE:KERNEL is a kernel or a @T.prim_func at the"
+        " script's top level, which is imported for that; or else the kernel that the script compiles under that name, or"
+        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it.")
+_SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+))?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line names.
+
+    Attributes:
+        file: the script.
+        name: of a kernel; None for all that the script compiles.
+        number: which of those of that name, from 1; None where none is given.
+    """
+
+    file: str
+    name: str | None = None
+    number: int | None = None
+
+
+def asked(spec: str) -> Asked:
+    """The file and the kernel that ``FILE[:KERNEL[#N]]`` names; a colon inside a path that exists is the path's."""
+    file, colon, kernel = spec.rpartition(":")
+    match = _SPELLED.fullmatch(kernel)
+    if not colon or Path(spec).exists() or match is None or not match["name"].isidentifier():
+        return Asked(spec)
+    return Asked(file, match["name"], None if match["number"] is None else int(match["number"]))
+
+
+def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outcome, list[JITKernel]]:
+    """What became of the script, and the kernels that are meant; none where the script failed before it had them.
+
+    Args:
+        wanted: what is asked for.
+        run: runs the script as the module of that name.
+
+    Raises:
+        TileError: T803 it compiles none, none of that name or number, or several of that name.
+    """
+    path = existing(wanted.file)
+    if wanted.name is not None and wanted.number is None:
+        outcome = run(path, path.stem)
+        bound = None if outcome.code else _bound(outcome, wanted.name)
+        if outcome.code or bound is not None:
+            return outcome, [bound] if bound is not None else []
+    outcome = run(path, "__main__")
+    kernels = offered(outcome.record.kernels, wanted)
+    if outcome.code and not kernels:
+        return outcome, []
+    if not outcome.record.kernels and wanted.name is None:
+        msg = f"{wanted.file} compiles no kernel"
+        raise TileError(msg, code="T803", help=f"call the factory in the script, or name a kernel: {wanted.file}:KERNEL")
+    if wanted.name is not None and len(kernels) != 1:
+        raise _not_one(wanted, outcome, kernels)
+    return outcome, kernels
+
+
+def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
+    """Those of a script's kernels that fit what is asked for, in the order in which they were compiled."""
+    if wanted.name is None:
+        return list(compiled)
+    named = [kernel for kernel in compiled if wanted.name in (kernel.name, _factory(kernel))]
+    if wanted.number is None:
+        return named
+    return named[wanted.number - 1:wanted.number] if wanted.number else []
+
+
+def _factory(kernel: JITKernel) -> str:
+    """The name of the function at the top level that made it; its own where it stands there."""
+    return kernel.prim_func.function.__qualname__.partition(".")[0]
+
+
+def _bound(outcome: Outcome, name: str) -> JITKernel | None:
+    """The kernel of that name at the top level of a script."""
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime import factory
+    from tilelang_npu.runtime.kernel import JITKernel
+
+    found = outcome.names.get(name)
+    return factory.compile(found) if isinstance(found, PrimFunc) else found if isinstance(found, JITKernel) else None
+
+
+def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> TileError:
+    from tilelang_npu.language.functions import PrimFunc
+    from tilelang_npu.runtime.factory import Factory
+    from tilelang_npu.runtime.kernel import JITKernel
+
+    file, name = wanted.file, wanted.name
+    assert name is not None
+    compiled = outcome.record.kernels
+    alike = offered(compiled, Asked(file, name))
+    if alike:
+        count = f"{len(alike)} kernels" if len(alike) > 1 else "one kernel"
+        msg = f"{file} compiles {count} of the name {name}" + (f", no {name}#{wanted.number}" if not kernels else "")
+        return TileError(msg, code="T803", notes=list(_listed(file, alike, name)),
+                         help=f"name one of them: {file}:{name}#{1 if len(alike) == 1 else 2}")
+    bound = [key for key, value in outcome.names.items() if isinstance(value, (JITKernel, PrimFunc))]
+    notes = [f"at its top level: {', '.join(bound)}"] if bound else []
+    notes += _listed(file, compiled)
+    if isinstance(outcome.names.get(name), Factory):
+        factory = outcome.names[name]
+        call = name if factory.eager is None else f"{name}.compile"
+        return TileError(f"{name} in {file} is a factory that the script does not call; which sizes to compile it for is not"
+                         " known", code="T803", notes=notes,
+                         help=f"bind its kernel at the top level, such as kernel = {call}(...), and name that")
+    near = get_close_matches(name, [*bound, *(kernel.name for kernel in compiled)], n=1)
+    return TileError(f"{file} has no kernel {name!r}", code="T803", notes=notes or ["there is none"],
+                     help=f"did you mean {near[0]}?" if near else f"take {file} as a whole")
+
+
+def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) -> Iterator[str]:
+    """What to type for each kernel, and its parameters."""
+    typed = [f"{file}:{label}" for label in labels(kernels, name)]
+    width = max(map(len, typed), default=0)
+    for argument, kernel in zip(typed, kernels, strict=True):
+        yield f"{argument:<{width}}  {parameters(kernel)}"
+
+
+def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
+    """``KERNEL``, or ``KERNEL#N`` where several have that name.
+
+    Args:
+        kernels: all that a script compiles, or all that ``name`` stands for.
+        name: in place of their own.
+    """
+    names = [name or kernel.name for kernel in kernels]
+    return [one + (f"#{names[:position + 1].count(one)}" if names.count(one) > 1 else "")
+            for position, one in enumerate(names)]
+
+
+def parameters(kernel: JITKernel) -> str:
+    """The parameters of a kernel with their sizes, in a line."""
+    return ", ".join(f"{one.name} {one.dtype}" + ("" if one.shape is None else f" {'x'.join(map(_size, one.shape))}")
+                     for one in kernel.params)
+
+
+def _size(size: object) -> str:
+    text = str(size)
+    return f"({text})" if " " in text else text
