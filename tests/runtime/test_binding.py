@@ -12,7 +12,7 @@ import pytest
 
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
-from tilelang_npu.language.symbols import Sym
+from tilelang_npu.language.symbols import Sym, smaller
 from tilelang_npu.ops import DType
 from tilelang_npu.runtime.binding import Signature, indices
 from tilelang_npu.runtime.log import TileWarning
@@ -76,9 +76,61 @@ def test_an_expression_is_checked_against_the_symbol() -> None:
     assert "[7]" in error.message
 
 
-def test_a_symbol_that_no_array_tells() -> None:
-    made = signature(parameter("A", "float32", (M * 2,)), symbols=("M",))
-    assert refused(made, np.zeros(4, np.float32)).code == "T403"
+@pytest.mark.parametrize("size", [M // 2, M * M, M % 4 + 8, smaller(M, 16), M * N])
+def test_a_symbol_that_no_array_tells(size: Sym) -> None:
+    made = signature(parameter("A", "float32", (size,)), symbols=("M",))
+    error = refused(made, np.zeros(4, np.float32))
+    assert (error.code, error.message) == ("T403", "no array of the call tells what M is")
+
+
+@pytest.mark.parametrize(("shape", "given", "symbols"), [
+    (((M + 1,),), ((9,),), {"M": 8}),  # offsets of M rows
+    (((M * 2,),), ((8,),), {"M": 4}),
+    (((3 * M - 2, 4),), ((10, 4),), {"M": 4}),
+    (((20 - M,),), ((8,),), {"M": 12}),
+    ((((M + 1) * N,), (N,)), ((20,), (4,)), {"M": 4, "N": 4}),  # N stands behind the product it is in
+    (((N + M,), (M + 1,)), ((20,), (4,)), {"M": 3, "N": 17}),
+    (((N * (M // 2) + 1,), (M,)), ((13,), (5,)), {"M": 5, "N": 6}),
+    (((M + 1,), (M * 2,), (M,)), ((4,), (6,), (3,)), {"M": 3}),
+])
+def test_a_symbol_that_stands_only_in_sums_is_solved(shape: Any, given: Any, symbols: dict[str, int]) -> None:
+    made = signature(*(parameter(chr(65 + number), "float32", sizes) for number, sizes in enumerate(shape)),
+                     symbols=tuple(symbols))
+    assert made.bind([np.zeros(sizes, np.float32) for sizes in given]).symbols == symbols
+
+
+def test_every_sum_is_the_one_that_a_search_finds() -> None:
+    """Random sizes a * M + b * N + c, and products: what is solved is what was put in, or else it is refused."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        m, n = (int(value) for value in rng.integers(1, 40, 2))
+        a, b, c = (int(value) for value in rng.integers(1, 6, 3))
+        one, two = a * M + b * N + c, (M + c) * b
+        given = [np.zeros(size.evaluate({"M": m, "N": n}) + int(rng.integers(0, 2)), np.float32) for size in (one, two)]
+        made = signature(parameter("A", "float32", (one,)), parameter("B", "float32", (two,)), symbols=("M", "N"))
+        fitting = [(x, y) for x in range(60) if (x + c) * b == given[1].size
+                   for y in range(400) if a * x + b * y + c == given[0].size]
+        if fitting:
+            assert made.bind(given).symbols == dict(zip("MN", fitting[0], strict=True))
+        else:
+            assert refused(made, *given).code == "T403"
+
+
+@pytest.mark.parametrize(("shape", "given", "message", "help"), [
+    (((M * 2,),), ((7,),), "dimension 0 of A is M * 2; the array has 7 there, which no M gives",
+     "pass an array of 2, 4, 6, ... there"),
+    (((M + 4,),), ((3,),), "dimension 0 of A is M + 4; the array has 3 there, which no M gives",
+     "pass an array of 4, 5, 6, ... there"),
+    (((N,), (2, M * N)), ((3,), (2, 7)), "dimension 1 of B is M * N with N = 3; the array has 7 there, which no M gives",
+     "pass an array of 3, 6, 9, ... there"),
+    (((M + 1,), (M * 2,)), ((4,), (7,)), "B has shape [M * 2 = 6]; the array has [7]",
+     "pass an array of this shape, or make the kernel for that one"),
+])
+def test_a_sum_that_no_number_gives_is_refused_with_the_sizes(shape: Any, given: Any, message: str, help: str) -> None:  # noqa: A002
+    made = signature(*(parameter(chr(65 + number), "float32", sizes) for number, sizes in enumerate(shape)),
+                     symbols=("M", "N") if "N" in str(shape) else ("M",))
+    error = refused(made, *(np.zeros(sizes, np.float32) for sizes in given))
+    assert (error.code, error.message, error.help) == ("T403", message, help)
 
 
 def test_a_flattened_array_of_the_same_size_is_seen_in_the_declared_shape() -> None:

@@ -147,28 +147,109 @@ class Signature:
         return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}")
 
     def _solve(self, values: Sequence[Any], called: Location | None) -> dict[str, int]:
-        """The symbolic dimensions, from the arrays in whose shape they stand alone."""
+        """The symbolic dimensions, from the shapes of the arrays: first those that stand alone, then those of which a size is a
+        multiple or a sum and all else in it is known. What the other sizes say of them is compared in :func:`_shaped`."""
         symbols: dict[str, int] = {}
         origin: dict[str, str] = {}
+        sums: list[_Size] = []
         for parameter, array in zip(self.parameters, values, strict=True):
             if array is None or parameter.shape is None or array.ndim != len(parameter.shape):
                 continue
             for axis, (dimension, size) in enumerate(zip(parameter.shape, array.shape, strict=True)):
-                if not (isinstance(dimension, Sym) and dimension.operator == "symbol"):
+                if not isinstance(dimension, Sym):
                     continue
                 here = f"dimension {axis} of {parameter.name}"
+                if dimension.operator != "symbol":
+                    sums.append(_Size(here, parameter.location, dimension, size))
+                    continue
                 if symbols.setdefault(dimension.name, size) != size:
                     msg = f"{dimension.name} is {symbols[dimension.name]} by {origin[dimension.name]} and {size} by {here}"
                     raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
                                     help=f"pass arrays whose {dimension.name} is the same")
                 origin.setdefault(dimension.name, here)
+        misfit = _solve_sums(symbols, sums)
+        if misfit is not None:
+            raise misfit.error(symbols, called)
         missing = [name for name in self.symbols if name not in symbols]
         if missing:
             where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), called)
             msg = f"no array of the call tells what {missing[0]} is"
             raise TileError(msg, code="T403", location=where, notes=_called(called),
-                            help=f"pass an array in whose shape {missing[0]} stands alone")
+                            help=f"pass an array in whose shape {missing[0]} stands alone, or added to and multiplied with what"
+                                 " is known")
         return symbols
+
+
+@dataclass(frozen=True)
+class _Size:
+    """A size that is declared as an expression.
+
+    Attributes:
+        where: the dimension in words.
+        location: the parameter's.
+        dimension: the expression.
+        size: what the array has there.
+    """
+
+    where: str
+    location: Location | None
+    dimension: Sym
+    size: int
+
+    def line(self, symbols: Mapping[str, int]) -> tuple[str, int, int] | None:
+        """The only symbol that is not known, and the size as ``a`` of it and ``b``; None where it is not so."""
+        unknown = [name for name in self.dimension.symbols() if name not in symbols]
+        line = _line(self.dimension, unknown[0], symbols) if len(unknown) == 1 else None
+        return None if line is None or line[0] == 0 else (unknown[0], *line)
+
+    def error(self, symbols: Mapping[str, int], called: Location | None) -> TileError:
+        """No value of the symbol gives that size."""
+        line = self.line(symbols)
+        assert line is not None
+        name, a, b = line
+        fitting = [a * value + b for value in range(4) if a * value + b > 0][:3]
+        known = ", ".join(f"{one} = {symbols[one]}" for one in self.dimension.symbols() if one in symbols)
+        msg = f"{self.where} is {self.dimension}" + (f" with {known}" if known else "")
+        return TileError(f"{msg}; the array has {self.size} there, which no {name} gives", code="T403", location=self.location,
+                         notes=_called(called),
+                         help=f"pass an array of {', '.join(map(str, fitting))}{', ...' if a > 0 else ''} there"
+                         if fitting else "make the kernel for that size")
+
+
+def _solve_sums(symbols: dict[str, int], sums: Sequence[_Size]) -> _Size | None:
+    """Add the dimensions that the sizes tell; one of the sizes that no whole number from 0 on gives, and nothing else told."""
+    while True:
+        before, misfit = len(symbols), None
+        for one in sums:
+            line = one.line(symbols)
+            if line is not None:
+                name, a, b = line
+                value, rest = divmod(one.size - b, a)
+                if rest == 0 and value >= 0:
+                    symbols[name] = value
+                else:
+                    misfit = misfit or one
+        if len(symbols) == before:
+            return misfit
+
+
+def _line(size: int | Sym, name: str, known: Mapping[str, int]) -> tuple[int, int] | None:
+    """A size as ``a * name + b``; None where it is nothing of the kind, or holds what is not known either."""
+    if not isinstance(size, Sym):
+        return 0, size
+    if size.operator == "symbol":
+        return (1, 0) if size.name == name else (0, known[size.name]) if size.name in known else None
+    left, right = (_line(part, name, known) for part in size.operands)
+    if left is None or right is None:
+        return None
+    (a, b), (c, d) = left, right
+    if size.operator == "+":
+        return a + c, b + d
+    if size.operator == "-":
+        return a - c, b - d
+    if size.operator == "*" and not (a and c):
+        return a * d + c * b, b * d
+    return (0, size.evaluate(known)) if not a and not c and set(size.symbols()) <= known.keys() else None
 
 
 def _symbols(parameter: Parameter) -> set[str]:
