@@ -53,3 +53,25 @@ def test_families_differ_where_the_hardware_does() -> None:
     assert "l0c_ub" in a5.moves
     assert "l0c_ub" not in a2.moves
     assert a2.microseconds(1850) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("one", chips(), ids=lambda one: one.name)
+def test_paths_lead_from_memories_to_memories(one: Chip) -> None:
+    for name, path in one.paths.items():
+        assert name == path.name
+        assert {path.source, path.target} <= {"gm", *one.memory}
+        assert any(memory == "gm" or one.memory[memory].core == path.core for memory in (path.source, path.target)), name
+        assert path.pipe in one.pipes[path.core]
+    assert {core: set(pipes) for core, pipes in one.pipes.items()} == {
+        "AIC": {"S", "M", "MTE1", "MTE2", "MTE3", "FIX"}, "AIV": {"S", "V", "MTE2", "MTE3"}}
+    assert one.memories("AIC") == ("cbuf", "ca", "cb", "cc", "bt", "fb")
+    assert one.memories("AIV") == ("ub",)
+    assert all(set(memories) <= set(one.memories(unit.core)) for unit in one.units
+               for memories in (*unit.operands.values(), unit.fills))
+
+
+def test_paths_that_a_family_has_and_another_has_not() -> None:
+    """UB and L1 are connected on A5 only, GM and L0 on A2 and A3 only."""
+    a2, a5 = ({(path.source, path.target) for path in chip(name).paths.values()} for name in ("910B2", "910_95"))
+    assert a5 - a2 == {("cc", "ub"), ("ub", "cbuf"), ("cbuf", "ub")}
+    assert a2 - a5 == {("gm", "ca"), ("gm", "cb")}

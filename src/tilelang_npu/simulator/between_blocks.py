@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.target import SPOKEN
 
 MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.memory import POISON
 from tilelang_npu.simulator.program import Recorded
 from tilelang_npu.simulator.unwritten import OTHER, dependent, site_of
+from tilelang_npu.target import SPOKEN
 
 MOST = 16
 """Blocks that run again at most."""

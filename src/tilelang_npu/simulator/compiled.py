@@ -23,10 +23,9 @@ from tilelang_npu.simulator.arguments import parameters
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import op_name
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.data_uses import DataUses
 from tilelang_npu.simulator.endless import Guard
-from tilelang_npu.target import Chip
+from tilelang_npu.target import SPOKEN, Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""

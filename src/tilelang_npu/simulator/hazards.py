@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.cores import CoreId
 from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
@@ -26,6 +25,7 @@ from tilelang_npu.simulator.overlap import overlap
 from tilelang_npu.simulator.schedule import Order
 from tilelang_npu.simulator.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
 from tilelang_npu.simulator.work import Barrier
+from tilelang_npu.target import SPOKEN
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
 """Pipes whose steps see what earlier steps of the same pipe wrote."""

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.unwritten import OTHER, dependent, site_of
+from tilelang_npu.target import SPOKEN
 
 MOST_SUSPECTS = 4
 """Ops of a core that are looked into."""

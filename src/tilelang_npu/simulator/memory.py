@@ -12,8 +12,6 @@ from tilelang_npu.target import Chip
 
 POISON = 0xFF
 """Byte that fills on-chip memory when a block starts: NaN as a float, -1 as a signed integer."""
-ON_CHIP = {"AIC": ("cbuf", "ca", "cb", "cc", "bt", "fb"), "AIV": ("ub",)}
-"""Memories of each kind of core by HIVM address space."""
 
 
 class CoreMemory:
@@ -28,7 +26,7 @@ class CoreMemory:
     def __init__(self, chip: Chip, core: str, extents: Mapping[str, int]) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
         self._used: list[NDArray[Any]] = []
-        for name in ON_CHIP[core]:
+        for name in chip.memories(core):
             used = extents.get(name, 0)
             array = np.empty(chip.memory[name].size if used else 0, np.uint8)
             self.arrays[name] = array

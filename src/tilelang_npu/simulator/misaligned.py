@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Access, Footprint, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.unwritten import site_of
+from tilelang_npu.target import SPOKEN
 
 _MEMORIES = ("ub", "cbuf")
 

@@ -20,12 +20,12 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import meaning
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.cores import CoreId
 from tilelang_npu.simulator.events import Access, OpRecord, number_of
 from tilelang_npu.simulator.finding import Hazard, Site
 from tilelang_npu.simulator.numbers import spreads
 from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.target import SPOKEN
 
 Array = NDArray[Any]
 Marks = NDArray[np.int32]

@@ -18,6 +18,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.arguments import Bound, bind
 from tilelang_npu.simulator.codegen import Emitter
@@ -484,8 +485,21 @@ def _core_type(function: FuncOp) -> str:
     return found.pop() if len(found) == 1 else "MIX" if found else "AIV"
 
 
+def _check_core(function: FuncOp, core: str) -> None:
+    stated = function.attributes.get("hivm.func_core_type")
+    if isinstance(stated, FuncCoreTypeAttr) and stated.data in {"AIC", "AIV"} - {core}:
+        name = function.sym_name.data
+        raise TileError(f"{name} is a function of the {core} by its name, and hivm.func_core_type<{stated.data}> by its "
+                        "attribute", code="T512", location=location_of(function),
+                        help=f"write hivm.func_core_type<{core}>, or end its name in _mix_{stated.data.lower()}")
+
+
 def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
-    """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them."""
+    """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them.
+
+    Raises:
+        TileError: T512, a function is of one core by its name and of the other by its attribute.
+    """
     found: dict[str, list[tuple[str, FuncOp]]] = {}
     for function in functions_of(module):
         kind = function.attributes.get("hacc.function_kind")
@@ -494,6 +508,7 @@ def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
         name = function.sym_name.data
         for suffix, core in (("_mix_aic", "AIC"), ("_mix_aiv", "AIV")):
             if name.endswith(suffix):
+                _check_core(function, core)
                 found.setdefault(name.removesuffix(suffix), []).append((core, function))
                 break
         else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import number_of
 from tilelang_npu.simulator.steps import PIPE, PIPES, RUN, Expansion
 from tilelang_npu.simulator.work import Mmad
+from tilelang_npu.target import SPOKEN
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.launch import Launch

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.codegen.views import SPOKEN
 from tilelang_npu.simulator.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Site
 from tilelang_npu.simulator.memory import POISON
 from tilelang_npu.simulator.program import Again, BlockRun, Recorded
+from tilelang_npu.target import SPOKEN
 
 OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""

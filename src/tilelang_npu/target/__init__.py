@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import a2, a3, a5
-from tilelang_npu.target.chip import Banks, Chip, Cube, Launch, Memory, Move, Scalar, Sync, Traffic, VectorRate
+from tilelang_npu.target.chip import (
+    SPOKEN,
+    Banks,
+    Chip,
+    Cube,
+    Launch,
+    Memory,
+    Move,
+    Path,
+    Scalar,
+    Sync,
+    Traffic,
+    Unit,
+    VectorRate,
+)
 
 _CHIPS = {chip.name: chip for chip in (*a2.CHIPS, *a3.CHIPS, *a5.CHIPS)}
 
@@ -37,4 +51,5 @@ def chip(name: str | Chip) -> Chip:
     return found
 
 
-__all__ = ["Banks", "Chip", "Cube", "Launch", "Memory", "Move", "Scalar", "Sync", "Traffic", "VectorRate", "chip", "chips"]
+__all__ = ["SPOKEN", "Banks", "Chip", "Cube", "Launch", "Memory", "Move", "Path", "Scalar", "Sync", "Traffic", "Unit",
+           "VectorRate", "chip", "chips"]

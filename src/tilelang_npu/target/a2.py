@@ -30,42 +30,64 @@ from tilelang_npu.target.chip import (
     MHz,
     MiB,
     Move,
+    Path,
     Scalar,
     Sync,
     Traffic,
+    Unit,
     VectorRate,
+    table,
 )
 
 MEMORY = MappingProxyType({
-    "ub": Memory(size=192 * KiB, align=32, reserved=256),  # INI; 196 352 bytes planned: tilelang-ascend's planner
-    "cbuf": Memory(size=512 * KiB, align=32),              # INI
-    "ca": Memory(size=64 * KiB, align=512),                # INI, DOC constraints
-    "cb": Memory(size=64 * KiB, align=512),                # INI, DOC constraints
-    "cc": Memory(size=128 * KiB, align=64),                # INI
-    "bt": Memory(size=1 * KiB, align=64),                  # INI
-    "fb": Memory(size=7 * KiB, align=64),                  # INI: 2 + 1 + 2 + 2 KiB
+    "ub": Memory(core="AIV", size=192 * KiB, align=32, reserved=256),  # INI; 196 352 bytes planned: tilelang-ascend's planner
+    "cbuf": Memory(core="AIC", size=512 * KiB, align=32),              # INI
+    "ca": Memory(core="AIC", size=64 * KiB, align=512),                # INI, DOC constraints
+    "cb": Memory(core="AIC", size=64 * KiB, align=512),                # INI, DOC constraints
+    "cc": Memory(core="AIC", size=128 * KiB, align=64),                # INI
+    "bt": Memory(core="AIC", size=1 * KiB, align=64),                  # INI
+    "fb": Memory(core="AIC", size=7 * KiB, align=64),                  # INI: 2 + 1 + 2 + 2 KiB
 })
 
 # Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:
 # 12288^2 half GM->UB in tiles of 1x64 takes 564.8 us on 48 cores (21 cycles each), GM->L1 ND2NZ of 64 rows of 128 bytes
 # 300.7 us on 24 cores (under 5.7 cycles a row), and one core's ND2NZ of 384 such rows 1380 cycles (3.6): CALC on DOC.
-MOVES = MappingProxyType({
-    "gm_ub": Move(fixed=235, rate=91, sustained=45.6, issue=21, row=1.0, source="MSKPP 910B1, L2 miss; issue CALC"),
-    "gm_l1": Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC"),
-    "gm_l1_nd2nz": Move(fixed=600, rate=190, floor=805, sustained=116, issue=21, row=3.5,
-                        source="MSKPP GM_TO_L1_TRANS; row CALC"),
-    "ub_gm": Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1; issue CALC"),
-    "l1_gm": Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="as ub_gm; not published"),
-    "l0c_gm": Move(fixed=0, rate=117.5, floor=84, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1"),
-    "l0c_gm_nz2nd": Move(fixed=0, rate=117.5, floor=95, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1"),
-    "l0c_l1": Move(fixed=20, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf"),
-    "l1_l0a": Move(fixed=28, rate=256, floor=4, sustained=256, issue=4, source="MSKPP; latency DOC load_data_perf"),
-    "l1_l0b": Move(fixed=28, rate=128, floor=4, sustained=128, issue=4, source="MSKPP; latency DOC load_data_perf"),
-    "l1_bt": Move(fixed=20, rate=32, floor=3, sustained=32, source="MSKPP, DOC"),
-    "l1_fb": Move(fixed=15, rate=32, sustained=32, source="MSKPP"),
-    "gm_l0a": Move(fixed=202, rate=158, sustained=158, source="MSKPP 910B3"),
-    "gm_l0b": Move(fixed=187, rate=120, sustained=120, source="MSKPP 910B3"),
-})
+PATHS = table(
+    Path("gm", "ub", "MTE2", "AIV",
+         move=Move(fixed=235, rate=91, sustained=45.6, issue=21, row=1.0, source="MSKPP 910B1, L2 miss; issue CALC")),
+    Path("gm", "cbuf", "MTE2", "AIC",
+         move=Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz",
+         move=Move(fixed=600, rate=190, floor=805, sustained=116, issue=21, row=3.5, source="MSKPP GM_TO_L1_TRANS; row CALC")),
+    Path("ub", "gm", "MTE3", "AIV",
+         move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1; issue CALC")),
+    Path("cbuf", "gm", "MTE3", "AIC", layout="nz2nd",
+         move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="as ub_gm; not published")),
+    Path("cc", "gm", "FIX", "AIC",
+         move=Move(fixed=0, rate=117.5, floor=84, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1")),
+    Path("cc", "gm", "FIX", "AIC", layout="nz2nd",
+         move=Move(fixed=0, rate=117.5, floor=95, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1")),
+    Path("cc", "cbuf", "FIX", "AIC",
+         move=Move(fixed=20, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
+    Path("cbuf", "ca", "MTE1", "AIC",
+         move=Move(fixed=28, rate=256, floor=4, sustained=256, issue=4, source="MSKPP; latency DOC load_data_perf")),
+    Path("cbuf", "cb", "MTE1", "AIC",
+         move=Move(fixed=28, rate=128, floor=4, sustained=128, issue=4, source="MSKPP; latency DOC load_data_perf")),
+    Path("cbuf", "bt", "MTE1", "AIC",
+         move=Move(fixed=20, rate=32, floor=3, sustained=32, source="MSKPP, DOC")),
+    Path("cbuf", "fb", "FIX", "AIC",
+         move=Move(fixed=15, rate=32, sustained=32, source="MSKPP")),
+    Path("gm", "ca", "MTE2", "AIC",
+         move=Move(fixed=202, rate=158, sustained=158, source="MSKPP 910B3")),
+    Path("gm", "cb", "MTE2", "AIC",
+         move=Move(fixed=187, rate=120, sustained=120, source="MSKPP 910B3")),
+)
+
+UNITS = (  # DOC constraints
+    Unit("V", "AIV", MappingProxyType({"": ("ub",)}), fills=("ub",)),
+    Unit("M", "AIC", MappingProxyType({"a": ("ca",), "b": ("cb",), "bias": ("bt",), "c": ("cc",)})),
+    Unit("MTE2", "AIC", MappingProxyType({}), fills=("cbuf",)),
+)
 
 # Slopes and issue: MSKPP (910B1, loops of 1000). Fixed: B3FIT, and where that has no row CAPY's latency + 4.
 # Both sources of a three-operand op in the same bank groups double its slope (DOC Add: 22.5 + 2 R against 22.5 + R).
@@ -148,8 +170,8 @@ CUBE = Cube(
 ASCEND_910B1 = Chip(
     name="Ascend910B1", family="A2", hivm_target="Ascend910B1",
     aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
-    memory=MEMORY, banks=Banks(groups=16, width=32), moves=MOVES, cube=CUBE, vector=VECTOR, scalar=SCALAR, sync=SYNC,
-    traffic=TRAFFIC, launch=LAUNCH,
+    memory=MEMORY, banks=Banks(groups=16, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
+    scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH,
 )
 ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
 ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI

@@ -10,30 +10,41 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilelang_npu.target import a2
-from tilelang_npu.target.chip import TB, Banks, Chip, Cube, GiB, KiB, Memory, MHz, MiB, Move, VectorRate
+from tilelang_npu.target.chip import TB, Banks, Chip, Cube, GiB, KiB, Memory, MHz, MiB, Move, Path, VectorRate, table
 
 MEMORY = MappingProxyType({
     **a2.MEMORY,
-    "ub": Memory(size=248 * KiB, align=32),   # INI: 253 952 of 256 KiB usable
-    "cc": Memory(size=256 * KiB, align=64),   # INI
-    "bt": Memory(size=4 * KiB, align=64),     # INI
-    "fb": Memory(size=4 * KiB, align=64),     # INI
+    "ub": Memory(core="AIV", size=248 * KiB, align=32),   # INI: 253 952 of 256 KiB usable
+    "cc": Memory(core="AIC", size=256 * KiB, align=64),   # INI
+    "bt": Memory(core="AIC", size=4 * KiB, align=64),     # INI
+    "fb": Memory(core="AIC", size=4 * KiB, align=64),     # INI
 })
 
-MOVES = MappingProxyType({
-    **a2.MOVES,
-    "gm_l1": Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95"),
-    "gm_l1_nd2nz": Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95, as gm_l1"),
-    "gm_ub": Move(fixed=217, rate=61, sustained=61, issue=21, row=1.0, source="MSKPP 910_95"),
-    "ub_gm": Move(fixed=278, rate=47, sustained=47, issue=21, row=1.0, source="MSKPP 910_95"),
-    "l0c_gm": Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95"),
-    "l0c_gm_nz2nd": Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95"),
-    "l1_l0a": Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf"),
-    "l1_l0b": Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf"),
-    "l0c_ub": Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf"),
-    "ub_l1": Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510"),
-    "l1_ub": Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510"),
-})
+PATHS = table(
+    *(path for path in a2.PATHS.values() if (path.source, path.target) not in {("gm", "ca"), ("gm", "cb")}),  # DOC 3510
+    Path("gm", "cbuf", "MTE2", "AIC",
+         move=Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95")),
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz",
+         move=Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95, as gm_l1")),
+    Path("gm", "ub", "MTE2", "AIV",
+         move=Move(fixed=217, rate=61, sustained=61, issue=21, row=1.0, source="MSKPP 910_95")),
+    Path("ub", "gm", "MTE3", "AIV",
+         move=Move(fixed=278, rate=47, sustained=47, issue=21, row=1.0, source="MSKPP 910_95")),
+    Path("cc", "gm", "FIX", "AIC",
+         move=Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95")),
+    Path("cc", "gm", "FIX", "AIC", layout="nz2nd",
+         move=Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95")),
+    Path("cbuf", "ca", "MTE1", "AIC",
+         move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
+    Path("cbuf", "cb", "MTE1", "AIC",
+         move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
+    Path("cc", "ub", "FIX", "AIC",
+         move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
+    Path("ub", "cbuf", "MTE3", "AIV",
+         move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
+    Path("cbuf", "ub", "MTE1", "AIC",
+         move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
+)
 
 # Registers instead of UB operands: start 23, drain 12, load latency 9 (PTO), hence fixed = 44 + the op's latency there.
 # Slopes: 256 bytes of the element over the elements per cycle of TPR, never under one cycle.
@@ -61,7 +72,8 @@ ASCEND_910_95 = Chip(
     name="Ascend910_95", family="A5", aliases=("950", "910_9589", "910_9581", "950PR_9589", "950DT_9581", "a5"),
     hivm_target="Ascend910_9589",
     aic=32, aiv=64, clock=1650 * MHz, hbm=128 * GiB, l2=128 * MiB,  # INI
-    memory=MEMORY, banks=Banks(groups=8, width=32), moves=MOVES, cube=CUBE, vector=VECTOR, scalar=a2.SCALAR, sync=a2.SYNC,
+    memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
+    scalar=a2.SCALAR, sync=a2.SYNC,
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB, l2=5.2 * TB),  # DOC add on 950; DOC L2 guide
     launch=a2.LAUNCH,
 )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -14,17 +16,25 @@ GiB = 1024 * MiB
 MHz = 1_000_000
 TB = 1_000_000_000_000
 
+SPOKEN: Mapping[str, str] = MappingProxyType({
+    "gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"})
+"""What people call the memories, by HIVM address space."""
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+"""The pipes that a core of any kind may have."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
     """One on-chip memory of one core.
 
     Attributes:
+        core: the kind of core that has it, ``AIC`` or ``AIV``.
         size: capacity in bytes.
         align: bytes that an address must be a multiple of.
         reserved: bytes at the end that the planner of the ascendc branch leaves free; that of AscendNPU-IR plans all.
     """
 
+    core: str
     size: int
     align: int
     reserved: int = 0
@@ -54,6 +64,55 @@ class Move:
     issue: float = 1.0
     row: float = 0.0
     source: str
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from one memory to another.
+
+    Attributes:
+        source: where the data come from, by HIVM address space, or ``gm``.
+        target: where they go.
+        pipe: the pipe that moves them.
+        core: the kind of core whose pipe it is.
+        move: how long it takes.
+        layout: how the matrix is laid out anew on the way (``nd2nz``, ``nz2nd``); empty where it stays as it is.
+    """
+
+    source: str
+    target: str
+    pipe: str
+    core: str
+    move: Move
+    layout: str = ""
+
+    @property
+    def name(self) -> str:
+        """``gm_l1_nd2nz``: what people call both memories, and the layout."""
+        ends = f"{SPOKEN[self.source]}_{SPOKEN[self.target]}".lower()
+        return f"{ends}_{self.layout}" if self.layout else ends
+
+
+def table(*paths: Path) -> Mapping[str, Path]:
+    """Paths by their names; of two of one name the last counts."""
+    return MappingProxyType({path.name: path for path in paths})
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What computes on a core, and which memories it reaches.
+
+    Attributes:
+        pipe: the pipe that feeds it.
+        core: the kind of core that has it.
+        operands: by operand the memories that may hold it; ``""`` stands for all that are not named.
+        fills: the memories that it can fill with a number.
+    """
+
+    pipe: str
+    core: str
+    operands: Mapping[str, tuple[str, ...]]
+    fills: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +239,8 @@ class Chip:
         clock: cycles per second.
         hbm, l2: bytes.
         memory: on-chip memories by HIVM address space (``ub``, ``cbuf``, ``ca``, ``cb``, ``cc``) and ``bt``, ``fb``.
-        moves: data movements by path, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …
+        paths: the ways between memories by name, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …: what is no row does not exist.
+        units: what computes, beside the scalar units, which reach all memories of their core and GM.
         vector: rates by cost key, the ``cost`` of the op tables.
     """
 
@@ -195,7 +255,8 @@ class Chip:
     l2: int
     memory: Mapping[str, Memory]
     banks: Banks
-    moves: Mapping[str, Move]
+    paths: Mapping[str, Path]
+    units: tuple[Unit, ...]
     cube: Cube
     vector: Mapping[str, VectorRate]
     scalar: Scalar
@@ -207,6 +268,26 @@ class Chip:
     def aiv_per_aic(self) -> int:
         """Vector cores beside each Cube core."""
         return self.aiv // self.aic
+
+    @cached_property
+    def moves(self) -> Mapping[str, Move]:
+        """How long data movements take, by the name of the path."""
+        return MappingProxyType({name: path.move for name, path in self.paths.items()})
+
+    @cached_property
+    def pipes(self) -> Mapping[str, tuple[str, ...]]:
+        """The pipes of each kind of core."""
+        rows = {("S", core) for core in ("AIC", "AIV")}
+        rows |= {(path.pipe, path.core) for path in self.paths.values()} | {(unit.pipe, unit.core) for unit in self.units}
+        return MappingProxyType({core: tuple(pipe for pipe in PIPES if (pipe, core) in rows) for core in ("AIC", "AIV")})
+
+    def memories(self, core: str) -> tuple[str, ...]:
+        """The on-chip memories of a kind of core."""
+        return tuple(name for name, memory in self.memory.items() if memory.core == core)
+
+    def paths_of(self, pipe: str, core: str) -> tuple[Path, ...]:
+        """The ways that a pipe of a kind of core moves data."""
+        return tuple(path for path in self.paths.values() if (path.pipe, path.core) == (pipe, core))
 
     def microseconds(self, cycles: float) -> float:
         """How long so many cycles take."""

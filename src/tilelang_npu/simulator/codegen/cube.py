@@ -12,11 +12,12 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops.products import terms
 from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
-from tilelang_npu.simulator.codegen.moves import pair, panels, path
+from tilelang_npu.simulator.codegen.moves import panels, transfer
+from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.events import Slot
-from tilelang_npu.simulator.work import Mmad, Multiply, Transfer
+from tilelang_npu.simulator.work import Mmad, Multiply
 
 _NONE = Int(-1)
 
@@ -109,11 +110,11 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
     unit_flag = op.unit_flag_mode is not None
     init = em.expression(op.init_condition)
     clears = init.value is not None and bool(init.value)
-    operands = [Operand(a, reads=True, writes=False, pipe="MTE1", name="a"),
-                Operand(b, reads=True, writes=False, pipe="MTE1", name="b"),
+    operands = [Operand(a, reads=True, writes=False, pipe="MTE1", name="a", into="ca"),
+                Operand(b, reads=True, writes=False, pipe="MTE1", name="b", into="cb"),
                 Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
     if bias is not None:
-        operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias"))
+        operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias", into="bt"))
     if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
         given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), 0, 1)
 
@@ -135,8 +136,8 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
 def _load_l0(em: Emitter, op: Any) -> None:
     """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
-    name = path(em, op, source, target)
-    em.record(op, "MTE1", pair(source, target, "MTE1"), lambda slot: Transfer(name))
+    ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
+    transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), source, target)
     if op.symbol.endswith("_transposed"):
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:

@@ -15,10 +15,11 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.simulator.codegen.reach import checked, part
+from tilelang_npu.simulator.codegen.reachable import check_operand, check_pipe
 from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
 from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
 from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
-from tilelang_npu.target import Chip
+from tilelang_npu.target import Chip, Path
 
 Value = Int | Expr | View | Choice | Local
 Pure = Callable[["Emitter", Any], Value | Sequence[Value]]
@@ -40,13 +41,24 @@ WORD = 1 << 63
 
 
 class Operand(NamedTuple):
-    """A memory operand of an op that is being recorded."""
+    """A memory operand of an op that is being recorded.
+
+    Attributes:
+        buffer: the memref.
+        reads, writes: what is done to it.
+        pipe: the pipe that does it.
+        name: what it is called in the op.
+        into: the memory that the pipe takes it to before it is computed with; empty where it stays.
+        path: the way of the chip that it is an end of, for ops that only move.
+    """
 
     buffer: Buffer
     reads: bool
     writes: bool
     pipe: str
     name: str
+    into: str = ""
+    path: Path | None = None
 
 
 def pure(*names: str) -> Callable[[Pure], Pure]:
@@ -466,8 +478,14 @@ class Emitter:
             pipe: the pipe that takes it.
             operands: its operands in memory.
             work: makes the description of its cost; gets the function from integers to slots.
+
+        Raises:
+            TileError: T503, an operand is in a memory that the op does not reach; T504, the core has no such pipe.
         """
         facts: dict[str, int] = {}
+        check_pipe(self, op, pipe, "runs on")
+        for operand in operands:
+            check_operand(self, op, operand)
         accesses = [self._access(op, operand, facts) for operand in operands]
         made = OpRecord(
             number=len(self.records), name=op_name(op), pipe=pipe, core=self.core, location=location_of(op),

@@ -6,53 +6,42 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
+from tilelang_npu.dialects.hivm import COPY_PIPES
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import SPOKEN, Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.work import Lanes, Transfer
+from tilelang_npu.target import SPOKEN, Path
 
-_PLACE = {"gm": "gm", "ub": "ub", "cbuf": "l1", "cc": "l0c", "ca": "l0a", "cb": "l0b", "bt": "bt", "fb": "fb"}
-"""What the memories are called in the names of the chip's moves."""
 _BLOCK = np.dtype("V32")
 """One row of a fractal: moved whole."""
 
 
-def path(em: Emitter, op: Operation, source: Buffer, target: Buffer, layout: str = "") -> str:
-    """The row of the chip's moves for two memories.
-
-    Raises:
-        TileError: T503, the chip has no such path.
-    """
-    spaces = [alternatives(buffer)[0].base.memory for buffer in (source, target)]
-    name = "_".join(_PLACE[space] for space in spaces)
-    if f"{name}{layout}" in em.chip.moves:
-        return f"{name}{layout}"
-    if name in em.chip.moves:
-        return name
-    first, second = (SPOKEN[space] for space in spaces)
-    raise TileError(f"{em.chip.name} has no path from {first} to {second}", code="T503", location=location_of(op),
-                    help="go through GM" if {first, second} <= {"UB", "L1", "L0C"} else "")
+def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) -> list[Operand]:
+    """The operands of a move: along a path, or inside of a memory."""
+    return [Operand(source, reads=True, writes=False, pipe=pipe, name="src", path=path),
+            Operand(target, reads=False, writes=True, pipe=pipe, name="dst", path=path)]
 
 
-def pair(source: Buffer, target: Buffer, pipe: str) -> list[Operand]:
-    """The operands of a move."""
-    return [Operand(source, reads=True, writes=False, pipe=pipe, name="src"),
-            Operand(target, reads=False, writes=True, pipe=pipe, name="dst")]
+def transfer(em: Emitter, op: Any, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
+             unit_flag: bool = False) -> None:
+    """Record a move along a path; one that ``adds`` reads what is there."""
+    operands = pair(source, target, path.pipe, path)
+    if adds:
+        operands[1] = operands[1]._replace(reads=True)
+    em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag))
 
 
 def _move(em: Emitter, op: Any, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
-    name = path(em, op, source, target)
-    operands = pair(source, target, pipe)
-    if atomic != "none":
-        operands[1] = operands[1]._replace(reads=True)
-    em.record(op, pipe, operands, lambda slot: Transfer(name))
+    transfer(em, op, path_of(em, op, pipe, source, target), source, target, adds=atomic != "none")
     write = em.array(target)
     if atomic == "none":
         em.line(f"{write}[...] = {em.array(source)}")
@@ -75,8 +64,7 @@ def _set_atomic(em: Emitter, op: Any) -> None:
 def _load(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
-    name = path(em, op, source, target)
-    em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    transfer(em, op, path_of(em, op, "MTE2", source, target), source, target)
     _initialise(em, op, target)
     if mode == "PadNull":
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
@@ -114,8 +102,7 @@ def _store(em: Emitter, op: Any) -> None:
 def _copy(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
     spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
-    pipes = {("ub", "ub"): "V", ("gm", "cbuf"): "MTE2", ("gm", "ub"): "MTE2", ("ub", "gm"): "MTE3", ("ub", "cbuf"): "MTE3"}
-    pipe = pipes.get(spaces)
+    pipe = COPY_PIPES.get(spaces)
     if pipe is None:
         raise unsupported(op, f"it copies from {SPOKEN[spaces[0]]} to {SPOKEN[spaces[1]]}")
     if pipe == "V":
@@ -165,8 +152,7 @@ def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
 @effect("hivm.hir.nd2nz")
 def _nd2nz(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    name = path(em, op, source, target, "_nd2nz")
-    em.record(op, "MTE2", pair(source, target, "MTE2"), lambda slot: Transfer(name))
+    transfer(em, op, path_of(em, op, "MTE2", source, target, ("nd2nz",)), source, target)
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
@@ -184,8 +170,7 @@ def _nd2nz(em: Emitter, op: Any) -> None:
 @effect("hivm.hir.nz2nd")
 def _nz2nd(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    name = path(em, op, source, target)
-    em.record(op, "MTE3", pair(source, target, "MTE3"), lambda slot: Transfer(name))
+    transfer(em, op, path_of(em, op, "MTE3", source, target, ("nz2nd",)), source, target)
     helper = em.constant(datapath.nz2nd, "nz2nd")
     em.line(f"{helper}({em.array(target)}, {em.array(source)})")
 
@@ -215,11 +200,8 @@ def _fixpipe(em: Emitter, op: Any) -> None:
         raise unsupported(op, "dma_mode nz2dn")
     atomic = em.atomic
     flag = op.unit_flag_mode is not None
-    name = path(em, op, source, target, "_nz2nd" if rows else "")
-    operands = pair(source, target, "FIX")
-    if atomic != "none":
-        operands[1] = operands[1]._replace(reads=True)
-    em.record(op, "FIX", operands, lambda slot: Transfer(name, unit_flag=flag))
+    path = path_of(em, op, "FIX", source, target, ("nz2nd", "") if rows else ("",))
+    transfer(em, op, path, source, target, adds=atomic != "none", unit_flag=flag)
     scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
     if rows and scale is None and atomic == "none" and _drain_rows(em, source, target, relu=relu != "NO_RELU"):
         return
@@ -291,4 +273,4 @@ def scratch_operands(em: Emitter, buffer: SSAValue | None) -> list[Operand]:
     return [Operand(em.buffer(buffer), reads=False, writes=True, pipe="V", name="temp_buffer")]
 
 
-__all__ = ["pair", "panels", "path", "scratch_operands"]
+__all__ = ["pair", "panels", "scratch_operands", "transfer"]

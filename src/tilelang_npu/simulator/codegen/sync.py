@@ -13,13 +13,12 @@ from xdsl.ir import SSAValue
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
+from tilelang_npu.simulator.codegen.reachable import check_pipe
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.cores import BARRIER_FLAG
 from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
 
-PIPES = {"AIC": ("S", "M", "MTE1", "MTE2", "MTE3", "FIX"), "AIV": ("S", "V", "MTE2", "MTE3")}
-"""Pipes of each core (L1 to GM runs on MTE3 of a Cube core)."""
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
                  "INTRA_BLOCK_SYNCHRONIZATION": "pair"}
 
@@ -28,16 +27,9 @@ def _number(em: Emitter, given: int | SSAValue) -> Int:
     return Int(given) if isinstance(given, int) else em.integer(given)
 
 
-def _pipe(em: Emitter, op: Any, pipe: str) -> str:
-    if pipe not in PIPES[em.core]:
-        raise TileError(f"{op.name} names pipe {pipe}, which an {em.core} does not have", code="T504",
-                        location=location_of(op), help=f"an {em.core} has {', '.join(PIPES[em.core])}")
-    return pipe
-
-
 @effect("hivm.hir.set_flag", "hivm.hir.wait_flag")
 def _event(em: Emitter, op: Any) -> None:
-    source, target = (_pipe(em, op, pipe) for pipe in op.pipes())
+    source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
     if event.known and not 0 <= event.const < limit:
@@ -55,14 +47,14 @@ def _event(em: Emitter, op: Any) -> None:
 def _barrier(em: Emitter, op: Any) -> None:
     (pipe,) = op.pipes()
     if pipe != "ALL":
-        _pipe(em, op, pipe)
+        check_pipe(em, op, pipe)
     em.record(op, "S" if pipe == "ALL" else pipe, (), lambda slot: Barrier(pipe))
 
 
 @effect("hivm.hir.sync_block_set")
 def _cross_set(em: Emitter, op: Any) -> None:
     _right_core(em, op)
-    producer = _pipe(em, op, op.pipes()[0])
+    producer = check_pipe(em, op, op.pipes()[0])
     group = GROUP_OF_MODE[op.tsync_instr_mode.data]
     _set(em, op, producer, _flag(em, op), group)
 
@@ -70,7 +62,7 @@ def _cross_set(em: Emitter, op: Any) -> None:
 @effect("hivm.hir.sync_block_wait")
 def _cross_wait(em: Emitter, op: Any) -> None:
     _right_core(em, op)
-    consumer = _pipe(em, op, op.pipes()[1])
+    consumer = check_pipe(em, op, op.pipes()[1])
     _wait(em, op, consumer, _flag(em, op))
 
 
@@ -130,8 +122,8 @@ def _block_barrier(em: Emitter, op: Any) -> None:
     target = op.cube_pipe if em.core == "AIC" else op.vector_pipe
     number = op.flag_id.value.data if op.flag_id is not None else 0
     flag = Int(BARRIER_FLAG + number)
-    _set(em, op, _pipe(em, op, source.short) if source is not None else "S", flag, group)
-    _wait(em, op, _pipe(em, op, target.short) if target is not None else "S", flag)
+    _set(em, op, check_pipe(em, op, source.short) if source is not None else "S", flag, group)
+    _wait(em, op, check_pipe(em, op, target.short) if target is not None else "S", flag)
 
 
 @effect("hivm.hir.create_sync_block_lock", "hivm.hir.sync_block_lock", "hivm.hir.sync_block_unlock",

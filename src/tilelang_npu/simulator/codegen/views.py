@@ -8,9 +8,7 @@ from typing import Any
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.scope import Expr, Int
-
-SPOKEN = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"}
-"""What the memories are called in messages."""
+from tilelang_npu.target import SPOKEN
 
 
 @dataclass(frozen=True)

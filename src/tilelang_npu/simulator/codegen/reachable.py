@@ -1,0 +1,120 @@
+"""Which memories an op of a core reaches: asked of the chip's paths and units, wherever code is made for an op.
+
+So a run, a run with the sanitizer and a check say the same of an op in the wrong core or with an operand in the wrong memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.views import Buffer, alternatives
+from tilelang_npu.target import SPOKEN, Path
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
+
+
+def check_pipe(em: Emitter, op: Operation, pipe: str, does: str = "names") -> str:
+    """The pipe.
+
+    Raises:
+        TileError: T504, the core has no such pipe.
+    """
+    own = em.chip.pipes[em.core]
+    if pipe in own:
+        return pipe
+    other = next((core for core, pipes in em.chip.pipes.items() if pipe in pipes), None)
+    help_ = f"an {em.core} has {', '.join(own)}"
+    if does != "names" and other is not None:
+        help_ += f"; an {other} has {pipe}: put the op in a function of hivm.func_core_type<{other}>"
+    raise TileError(f"{op.name} {does} pipe {pipe}, which an {em.core} does not have", code="T504",
+                    location=location_of(op), help=help_)
+
+
+def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
+            ends: Iterable[str] = tuple(SPOKEN)) -> Path:
+    """The way that a pipe moves data from one memref to another.
+
+    Args:
+        em: makes the code.
+        op: the op.
+        pipe: the pipe that it asks.
+        source, target: the memrefs.
+        layouts: what the op may do to the layout, the best first.
+        ends: the memories that it may write.
+
+    Raises:
+        TileError: T503, there is no such way; T504, nor such a pipe; T501, it leads to another core.
+    """
+    check_pipe(em, op, pipe, "runs on")
+    rows = [row for layout in layouts for row in em.chip.paths_of(pipe, em.core) if row.layout == layout and row.target in ends]
+    spaces = _memory(source), _memory(target)
+    row = next((row for row in rows if (row.source, row.target) == spaces), None)
+    if row is not None:
+        for space in spaces:
+            if space != "gm" and em.chip.memory[space].core != em.core:
+                raise TileError(f"the simulator does not execute {op.name}: an {em.core} does not see the "
+                                f"{SPOKEN[space]} of its {em.chip.memory[space].core} here", code="T501",
+                                location=location_of(op), help="go through GM")
+        return row
+    first, second = (SPOKEN[space] for space in spaces)
+    onward = sorted({row.target for row in rows if row.source == spaces[0]})
+    back = sorted({row.source for row in rows if row.target == spaces[1]})
+    advice = [f"put dst in {_either(onward)}" if onward else "", f"take src from {_either(back)}" if back else "",
+              "go through GM" if {first, second} <= {"UB", "L1", "L0C"} else ""]
+    raise TileError(
+        f"{em.chip.name} has no path from {first} to {second} for {op.name} of an {em.core}", code="T503",
+        location=location_of(op), help=", or ".join(filter(None, advice)),
+        notes=(f"src{_called(source)} is in {first}, dst{_called(target)} in {second}",
+               f"by {pipe} the op goes " + ", ".join(dict.fromkeys(
+                   f"from {SPOKEN[row.source]} to {SPOKEN[row.target]}" for row in rows))))
+
+
+def check_operand(em: Emitter, op: Operation, operand: Operand) -> None:
+    """An operand must be in a memory that its pipe reaches.
+
+    Raises:
+        TileError: T503, it is not.
+    """
+    allowed = _allowed(em, operand)
+    space = _memory(operand.buffer)
+    if allowed is None or space in allowed:
+        return
+    where = f"{operand.name}{_called(operand.buffer)} of {op.name} is in {SPOKEN[space]}"
+    why = "" if space == "gm" or em.chip.memory[space].core == em.core else f"; an {em.core} has no {SPOKEN[space]}"
+    takes = f"{operand.pipe} of {em.chip.name} takes it in {_either(allowed)}" if allowed else "a number belongs there"
+    raise TileError(f"{where}: {takes}", code="T503", location=location_of(op),
+                    help=f"put it in {_either(allowed)}{why}" if allowed else f"give a number{why}")
+
+
+def _allowed(em: Emitter, operand: Operand) -> list[str] | None:
+    """The memories that may hold an operand; None where :func:`path_of` was asked for both ends."""
+    chip, core = em.chip, em.core
+    if operand.into:
+        return [row.source for row in chip.paths_of(operand.pipe, core) if row.target == operand.into]
+    if operand.pipe == "S":
+        return ["gm", *chip.memories(core)]
+    if operand.path is not None:
+        return None
+    unit = next((unit for unit in chip.units if (unit.pipe, unit.core) == (operand.pipe, core)), None)
+    if unit is None:
+        return []
+    return list(unit.operands.get(operand.name, unit.operands.get("", unit.fills if operand.writes else ())))
+
+
+def _memory(buffer: Buffer) -> str:
+    return alternatives(buffer)[0].base.memory
+
+
+def _called(buffer: Buffer) -> str:
+    label = alternatives(buffer)[0].base.label
+    return f" ({label})" if label else ""
+
+
+def _either(spaces: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(SPOKEN[space] for space in spaces))
