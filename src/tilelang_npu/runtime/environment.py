@@ -45,7 +45,7 @@ SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run ke
 NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
 SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
 WITHOUT = Variable("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
-MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before its loop counts as endless")
+MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
 SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 

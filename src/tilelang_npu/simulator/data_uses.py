@@ -54,6 +54,16 @@ class DataUses:
         self.branches = {op: number for number, op in enumerate(function.walk()) if _condition(op) in unknown}
 
 
+def lengths_by_data(function: FuncOp) -> frozenset[Operation]:
+    """The counted loops of a device function of which data decide how often they run."""
+    unknown = _unknown(function)
+    return frozenset(op for op in function.walk() if isinstance(op, scf.ForOp) and _has_open_length(op, unknown))
+
+
+def _has_open_length(op: scf.ForOp, unknown: set[SSAValue]) -> bool:
+    return any(bound in unknown for bound in (op.lb, op.ub, op.step))
+
+
 def _condition(op: Operation) -> SSAValue | None:
     """What decides where a branch or an open loop goes."""
     if isinstance(op, scf.IfOp):
@@ -111,7 +121,7 @@ def _through_regions(op: Operation, found: set[SSAValue]) -> None:
 
     if isinstance(op, scf.ForOp):
         body = op.body.block
-        chosen = any(bound in found for bound in (op.lb, op.ub, op.step))
+        chosen = _has_open_length(op, found)
         if chosen:
             found.add(body.args[0])
         for sources in (op.iter_args, ends(body)):
@@ -133,7 +143,7 @@ def _through_regions(op: Operation, found: set[SSAValue]) -> None:
 def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[Use]:
     for number, op in enumerate(function.walk()):
         name = op_name(op)
-        if isinstance(op, scf.ForOp) and any(bound in unknown for bound in (op.lb, op.ub, op.step)):
+        if isinstance(op, scf.ForOp) and _has_open_length(op, unknown):
             yield Use("trips", location_of(op))
         elif _condition(op) in unknown:
             yield Use("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)

@@ -29,7 +29,6 @@ from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
-from tilelang_npu.simulator.endless import MOST_OPS
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
@@ -188,7 +187,7 @@ class Program:
             stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM, and each that it
                 reads: the core, the pipe, the memory or ``read``, the numbers.
             observer: sees every op that writes before and behind it.
-            most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
+            most_ops: ops that a core may issue in a block; as ``endless`` says where None.
 
         Raises:
             TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
@@ -398,7 +397,7 @@ class _Lane:
 def _limit(functions: Sequence[CompiledFunction], most_ops: int | None) -> None:
     """Set how many ops a core may issue in a block."""
     for function in functions:
-        function.guard.most = MOST_OPS if most_ops is None else most_ops
+        function.guard.limit(most_ops)
 
 
 def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) -> BlockRun:

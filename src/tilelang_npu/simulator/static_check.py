@@ -67,7 +67,7 @@ def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int |
         args: the user's arguments in order; of arrays the shapes count, and the contents only where the kernel reads a single
             number from them.
         blocks: number of blocks.
-        most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
+        most_ops: ops that a core may issue in a block; as ``endless`` says where None.
         made, before: as for ``Launch``: arguments that the call allocated, and its earlier launches.
 
     Raises:

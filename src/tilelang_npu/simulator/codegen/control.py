@@ -108,7 +108,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     em.flush()
     trips = f"range({bounds_text})"
     if not (low.known and high.known and step.known and high.const - low.const <= FEW * step.const):
-        trips = f"guard.counted({trips}, ev, bid, sid)"
+        trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):

@@ -153,6 +153,7 @@ class Emitter:
         self._variant: set[SSAValue] = set()
         self._global_ids: dict[int, str] = {}
         self._who: dict[str, Int] = {}
+        self._by_data: frozenset[Operation] | None = None
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -430,6 +431,14 @@ class Emitter:
     def read(self, name: str, element: str) -> None:
         """Set a variable to the number in an array of one element."""
         self.line(f"{name} = {element}.item()")
+
+    def knows_length(self, loop: Operation) -> bool:
+        """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
+        if self._by_data is None:
+            from tilelang_npu.simulator.data_uses import lengths_by_data  # which asks this module for the ops
+
+            self._by_data = lengths_by_data(self.function)
+        return loop not in self._by_data
 
     def decided(self, op: Operation, condition: str) -> str:
         """The condition of a branch or an open loop, as it is written."""
