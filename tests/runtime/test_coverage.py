@@ -1,36 +1,52 @@
-"""Results that were not written: strips are an error, holes a warning, and only where they mean something."""
+"""Results that were not written, whole or in part, are errors; what data leave out and a strip of the caller's are told."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import TileError, TileWarning
 from tilelang_npu.errors import Location
-from tilelang_npu.runtime.coverage import Effect, check_written
+from tilelang_npu.runtime import launches
+from tilelang_npu.runtime.checking import Checker
+from tilelang_npu.runtime.coverage import LeftOut, described
+from tilelang_npu.runtime.sanitizer import Sanitizer
 
 C: Any = SimpleNamespace(name="C", location=Location("kernel.py", 7))
+COUNT = int(os.environ.get("TILELANG_RANDOM_COVERAGE", "25"))
 
 
-def judge(shape: tuple[int, ...], written: Any, tile: tuple[int, ...] | None, returned: bool = True) -> None:
+def judge(shape: tuple[int, ...], written: Any, tile: tuple[int, ...] | None, allocated: bool = True,
+          **facts: bool) -> LeftOut:
     missing = np.ones(shape, np.bool_)
     missing[written] = False
-    check_written(C, Effect(writes=True, tile=tile), missing, returned, 1)
+    return LeftOut(C, tile, missing, allocated, **facts)
 
 
-def refused(*arguments: Any) -> TileError:
-    with pytest.raises(TileError) as caught:
-        judge(*arguments)
-    assert caught.value.code == "T410"
-    assert caught.value.location == C.location
-    return caught.value
+def refused(*arguments: Any, **facts: bool) -> TileError:
+    error = judge(*arguments, **facts).error()
+    assert error is not None
+    assert error.code == "T410"
+    assert error.location == C.location
+    return error
 
 
 def test_all_written() -> None:
-    judge((8, 8), np.s_[:, :], (4, 4))
+    found = judge((8, 8), np.s_[:, :], (4, 4))
+    assert found.error() is None
+    assert not found.warning()
 
 
 def test_rows_at_the_end() -> None:
@@ -59,33 +75,241 @@ def test_tiles_of_which_each_vector_core_stores_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "tile"),
-    [(np.s_[1:, :], (4, 8)), (np.s_[::2, :], (1, 8)), (np.s_[:4, :], (2, 8)), (np.s_[:6, :], (4, 8)), (np.s_[:7, :], None),
-     (np.s_[0:0, :], (4, 8))],
-    ids=["start", "every second row", "more than a block", "not whole tiles", "tile unknown", "nothing"],
+    ("written", "tile", "said"),
+    [(np.s_[1:, :], (4, 8), "rows 0..0 of C are never written: 8 of 64 elements"),
+     (np.s_[::2, :], (1, 8), "rows 1, 3, 5, 7 of C are never written: 32 of 64 elements"),
+     (np.s_[:4, :], (2, 8), "rows 4..7 of C are never written: 32 of 64 elements"),
+     (np.s_[:6, :5], (4, 8), "rows 6..7 and columns 5..7 of C are never written: 34 of 64 elements"),
+     (np.s_[:7, :], None, "rows 7..7 of C are never written: 8 of 64 elements"),
+     (np.s_[0:0, :], (4, 8), "C is never written: nothing is stored to any of its 64 elements"),
+     ((np.arange(7), 3), (1, 1), "rows 7..7 and columns 0..2, 4..7 of C are never written: 57 of 64 elements"),
+     (np.eye(8) == 0, (1, 1), "8 of 64 elements of C are never written, in rows 0..7 and columns 0..7; the first at [0, 0]")],
+    ids=["start", "every second row", "several tiles", "not whole tiles", "tile unknown", "nothing", "a column", "diagonal"],
 )
-def test_other_holes_in_a_returned_array_warn(written: Any, tile: tuple[int, ...] | None) -> None:
-    with pytest.warns(TileWarning, match=r"of 64 elements of C were never written"):
-        judge((8, 8), written, tile)
+def test_other_holes_in_a_returned_array_are_errors_too(written: Any, tile: tuple[int, ...] | None, said: str) -> None:
+    error = refused((8, 8), written, tile)
+    assert error.message == said
+    assert "out_idx" in error.help
 
 
-@pytest.mark.parametrize("returned", [False, True])
-def test_a_whole_tile_that_is_missing_warns(returned: bool) -> None:
-    """A grid that was rounded down, or a kernel that leaves the last row alone: both look like this."""
-    with pytest.warns(TileWarning, match=r"8 of 64 elements of C were never written"):
-        judge((8, 8), np.s_[:7, :], (1, 8), returned)
+def test_many_runs_are_not_all_named() -> None:
+    missing = np.zeros(40, np.bool_)
+    missing[::4] = True
+    assert described("C", missing) == "elements 0, 4, 8, 12 and 6 more of C are never written"
 
 
-def test_a_strip_of_the_callers_array_warns() -> None:
-    with pytest.warns(TileWarning, match=r"1 of 3 elements of C were never written"):
-        judge((3,), np.s_[:2], (2,), False)
+def test_a_whole_tile_that_is_missing() -> None:
+    """A grid that was rounded down, or a kernel that leaves the last row alone: both return what nothing wrote."""
+    assert refused((8, 8), np.s_[:7, :], (1, 8)).message == "rows 7..7 of C are never written: 8 of 64 elements"
+
+
+def test_what_data_leave_out_is_a_warning() -> None:
+    found = judge((8, 8), np.s_[:3, :], (1, 8), chosen=True)
+    assert found.error() is None
+    assert found.warning() == ("rows 3..7 of C are never written: 40 of 64 elements; what is written depends on data"
+                               f" ({C.location})")
+
+
+def test_what_is_only_added_to_is_told_so() -> None:
+    assert "atomic_add" in refused((8, 8), np.s_[0:0, :], (1, 8), added=True).notes[0]
+
+
+@pytest.mark.parametrize("tile", [(2,), (1,)])
+def test_a_strip_of_the_callers_array_warns(tile: tuple[int, ...]) -> None:
+    found = judge((3,), np.s_[:2], tile, False)
+    assert found.error() is None
+    assert found.warning().startswith("elements 2..2 of C are never written")
 
 
 def test_other_holes_in_the_callers_array_are_the_callers() -> None:
-    judge((8, 8), np.s_[::2, :], (1, 8), False)
+    found = judge((8, 8), np.s_[::2, :], (1, 8), False)
+    assert found.error() is None
+    assert not found.warning()
 
 
-def test_the_warning_points_at_the_caller() -> None:
-    with pytest.warns(TileWarning) as caught:
-        check_written(C, Effect(writes=True), np.ones((2,), np.bool_), True, 1)
+# -- kernels -----------------------------------------------------------------------------------------------------------
+
+TARGETS = [("ascendc", {"tl.ascend_auto_sync": True}), ("npuir", {})]
+
+
+def store_kernel(target: str, what: str) -> Any:
+    """A kernel that does something about its result."""
+    configs = dict(TARGETS)[target]
+
+    @tilelang.jit(out_idx=[-1], target=target, pass_configs=configs)
+    def factory() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((32, 16), "float32"), I: T.Tensor((8,), "int32"), N: T.int32,
+                 C: T.Tensor((32, 16), "float32")):  # the result
+            with T.Kernel(4, is_npu=True) as (block, _):
+                x = T.alloc_ub((8, 16), "float32")
+                T.copy(A[block * 8, 0], x)
+                if what == "half":
+                    T.copy(x[0:4, 0:16], C[block * 8 : block * 8 + 4, 0:16])
+                for _ in T.serial(N if what == "a loop without a turn" else 0):
+                    T.copy(x, C[block * 8, 0])
+                if what == "place from data":
+                    T.copy(x, C[I[block] * 8, 0])
+                for _ in T.serial(I[0] if what == "trips from data" else 0):
+                    T.copy(x, C[block * 8, 0])
+                if what == "floored, places read from data":
+                    y = T.alloc_ub((8, 16), "float32")
+                    T.copy(A[I[block] * 8, 0], y)
+                    if block < 3:
+                        T.copy(y, C[block * 8, 0])
+
+        return main
+
+    return factory()
+
+
+ARGUMENTS = np.ones((32, 16), np.float32), np.zeros(8, np.int32), 0
+
+
+@pytest.mark.parametrize("target", ["ascendc", "npuir"])
+@pytest.mark.parametrize("sanitize", [False, True])
+@pytest.mark.parametrize(
+    ("what", "said"), [("half", r"rows 4\.\.7, 12\.\.15, 20\.\.23, 28\.\.31 of C are never written: 256 of 512"),
+                       ("a loop without a turn", r"C is never written: nothing is stored to any of its 512"),
+                       ("floored, places read from data", r"rows 24\.\.31 of C are never written")])
+def test_a_kernel_that_left_its_result_unwritten_returned_nan(target: str, sanitize: bool, what: str, said: str) -> None:
+    kernel = store_kernel(target, what)
+    kernel.sanitize = sanitize
+    with pytest.raises(TileError, match=said) as caught:
+        kernel(*ARGUMENTS)
+    assert caught.value.code == "T410"
+    assert caught.value.location is not None
+    assert "# the result" in Path(__file__).read_text(encoding="utf-8").splitlines()[caught.value.location.line - 1]
+
+
+@pytest.mark.parametrize("target", ["ascendc", "npuir"])
+def test_a_result_that_no_statement_stores_to(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 16), "float32"), C: T.Tensor((32, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_ub((32, 16), "float32")
+            T.copy(A, x)
+
+    with pytest.raises(TileError, match="C is never written: out_idx names it, and no statement") as caught:
+        tilelang.compile(main, out_idx=[-1], target=target, pass_configs=dict(TARGETS)[target])
+    assert caught.value.code == "T410"
+
+
+@pytest.mark.parametrize("what", ["place from data", "trips from data"])
+def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
+    kernel = store_kernel("npuir", what)
+    with pytest.warns(TileWarning, match="C (is|are) never written.* depends on data") as caught:
+        kernel(*ARGUMENTS)
     assert caught[0].filename == __file__
+    checker = Checker(Sanitizer(), {})
+    with launches.record(checker=checker):
+        kernel(*ARGUMENTS)
+    assert not checker.looks[0].done.errors
+    said = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
+    assert any(note.startswith(said) and "what is written depends on data" in note for note in checker.looks[0].done.notes)
+
+
+def test_a_result_that_is_only_added_to() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 16), "float32"), C: T.Tensor((32, 16), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, _):
+            x = T.alloc_ub((8, 16), "float32")
+            T.copy(A[block * 8, 0], x)
+            T.npuir_atomic_add(C[block * 8, 0], x, [8, 16])
+
+    a = np.ones((32, 16), np.float32)
+    with pytest.raises(TileError, match="C is never written") as caught:
+        tilelang.compile(main, out_idx=[-1], target="npuir")(a)
+    assert "atomic_add" in caught.value.notes[0]
+    c = np.ones((32, 16), np.float32)
+    tilelang.compile(main, target="npuir")(a, c)  # the caller's zeros, or whatever else they are
+    assert (c == 2).all()
+
+
+def test_the_commands_fail_on_a_result_that_is_left_unwritten(tmp_path: Path) -> None:
+    script = tmp_path / "kernel.py"
+    script.write_text(HALF)
+    for command in (["run", str(script)], ["run", "--sanitize", str(script)], ["check", str(script)],
+                    ["check", f"{script}:half"]):
+        done = subprocess.run([sys.executable, "-m", "tilelang_npu", *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 1, command
+        assert "error[T410]: rows 16..31 of C are never written: 256 of 512 elements" in done.stdout + done.stderr
+        line, column = HALF[: HALF.index("C: T.Tensor")].count("\n") + 1, len('def main(A: T.Tensor((32, 16), "float32"), ') + 1
+        assert f"kernel.py:{line}:{column}" in done.stdout + done.stderr
+
+
+HALF = '''
+import numpy as np
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@T.prim_func
+def main(A: T.Tensor((32, 16), "float32"), C: T.Tensor((32, 16), "float32")):
+    with T.Kernel(1, is_npu=True) as (block, half):
+        x = T.alloc_ub((16, 16), "float32")
+        T.copy(A[0, 0], x)
+        T.barrier_all()
+        T.copy(x, C[0, 0])
+
+
+half = tilelang.compile(main, out_idx=[-1], target="ascendc")
+if __name__ == "__main__":
+    half(np.ones((32, 16), np.float32))
+'''
+
+
+# -- the class ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=COUNT, deadline=None)
+@given(target=st.sampled_from(["ascendc", "npuir"]), tile=st.tuples(st.integers(1, 12), st.sampled_from([8, 16, 24])),
+       grid=st.integers(1, 5), turns=st.integers(1, 3), start=st.tuples(st.integers(0, 6), st.sampled_from([0, 0, 8, 16])),
+       step=st.tuples(st.integers(1, 14), st.sampled_from([0, 8, 16, 24])),
+       more=st.tuples(st.integers(-11, 5), st.integers(-7, 5)), reverse=st.booleans())
+def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], grid: int, turns: int, start: tuple[int, int],
+                                         step: tuple[int, int], more: tuple[int, int], reverse: bool) -> None:
+    """Tiles with gaps and overlaps, beyond the ends and short of them: what is missing is counted here with slices."""
+    (height, width), (top, left), (down, right) = tile, start, step
+    last = top + (grid - 1) * down, left + (turns - 1) * right
+    rows, columns = (max(at + 1, at + size + extra) for at, size, extra in zip(last, tile, more, strict=True))
+
+    @T.prim_func
+    def main(A: T.Tensor((height, width), "float32"), C: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(grid, is_npu=True) as (block, _):
+            x = T.alloc_ub((height, width), "float32")
+            T.copy(A[0, 0], x)
+            for turn in T.serial(turns):
+                T.copy(x, C[top + block * down, (last[1] - turn * right) if reverse else (left + turn * right)])
+
+    count = np.zeros((rows, columns), np.int64)
+    for block in range(grid):
+        for turn in range(turns):
+            row, column = top + block * down, left + turn * right
+            count[row : row + height, column : column + width] += 1
+    missing = count == 0
+    kernel = tilelang.compile(main, out_idx=[-1], target=target, pass_configs=dict(TARGETS)[target])
+    a = np.ones((height, width), np.float32)
+    checker = Checker(Sanitizer(), {})
+    with launches.record(checker=checker):
+        kernel(a)
+    told = [error for error in checker.looks[0].done.errors if error.code == "T410"]
+    assert len(told) == int(missing.any())
+    if not told:
+        assert (kernel(a) == 1).all()
+        return
+    with pytest.raises(TileError) as caught:
+        kernel(a)
+    assert (caught.value.code, caught.value.message) == ("T410", told[0].message)
+    if "the grid's tiles cover" in told[0].message:
+        box = np.flatnonzero((count > 0).any(axis=1)).max(), np.flatnonzero((count > 0).any(axis=0)).max()
+        assert (count[: box[0] + 1, : box[1] + 1] > 0).all()
+        assert (f"rows {box[0] + 1}..{rows - 1} of C" in told[0].message) == (box[0] + 1 < rows)
+    else:
+        assert f"{missing.sum()} of {missing.size} elements" in told[0].message
+    mine = np.zeros((rows, columns), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TileWarning)  # strips of the caller's array
+        kernel(a, mine)
+    np.testing.assert_array_equal(mine, ~missing)

@@ -99,6 +99,11 @@ class Checker:
                 parts.append(done.launch)
             known = [part for part in parts if part is not None]
             self._known[key] = kernel, joined(kernel.name, known) if len(known) == len(parts) else None
+            if known and len(known) == len(parts):
+                for left in kernel.left_out(joined(kernel.name, known), call):
+                    error = left.error()
+                    done.errors += [error] if error is not None else []
+                    done.notes += [left.warning()] if error is None and left.warning() else []
         launch = self._known[key][1]
         if launch is not None:
             launches.launched(kernel, launch)

@@ -1,31 +1,39 @@
-"""Results that a run left unwritten.
+"""Results that a call left unwritten.
 
 A grid made with ``//`` where the tile does not divide the size leaves a strip of the result untouched, and nothing else shows
-it: the values there are whatever the memory held. So the part of a result that was never written is looked at after each run.
+it: the values there are whatever the memory held. So what was written of each result is looked at after a run, or a check.
+
+The rule: each element of an array that the call allocates and returns (``out_idx``) is stored to in the call, or it is an
+error, T410. Adding to an element (``T.atomic_add``) is no storing. Where data decide what is stored (the place, a branch or a
+loop around it), only the caller can know what was to be: it is a warning. The caller's own array holds something where the
+kernel stores nothing. It may be meant, but for a strip at the end that is narrower than the tiles: that is a warning.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
-from tilelang_npu.runtime.log import TileWarning
 from tilelang_npu.runtime.tensors import Array
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
     from tilelang_npu.frontend import Parameter
+    from tilelang_npu.runtime.binding import Call
+    from tilelang_npu.simulator import AnyLaunch
 
-__all__ = ["Effect", "check_written", "effects", "has_nan", "is_complete"]
+__all__ = ["OWN", "Effect", "LeftOut", "described", "effects", "has_nan", "is_complete", "left_out"]
 
 Shape = tuple[int, ...]
+RUNS = 4
+"""Runs of indices that a message names."""
 
 
 @dataclass
@@ -100,39 +108,130 @@ def has_nan(array: Array) -> bool:
         return bool(DType(array.dtype).is_float and np.isnan(array).any())
 
 
-def check_written(parameter: Parameter, effect: Effect, missing: Array, returned: bool, depth: int) -> None:
-    """Judge what a run left unwritten of a parameter that the kernel writes and never reads.
+@dataclass(frozen=True)
+class LeftOut:
+    """A parameter of which a call left something unwritten.
+
+    Attributes:
+        parameter: the parameter.
+        tile: largest store of the kernel to it, per axis; None where that is known at run time only.
+        missing: true where nothing was written, in the parameter's shape.
+        allocated: whether the call allocated the array and returns it: nothing is in it before.
+        chosen: whether data decide what is written.
+        added: whether the kernel adds to elements of it, which writes none.
+    """
+
+    parameter: Parameter
+    tile: Shape | None
+    missing: Array
+    allocated: bool
+    chosen: bool = False
+    added: bool = False
+
+    def error(self) -> TileError | None:
+        """T410 where the array is a result, and what is written of it the same for all data."""
+        if not self.missing.any() or not self.allocated or self.chosen:
+            return None
+        if self._is_strip() and any(self.missing.shape[axis] % tile for axis, tile in zip(*self._short(), strict=True)):
+            return _floored(self.parameter, self.missing.shape, _box(self.missing), self._short()[0])
+        notes = ["adding to an element (T.atomic_add) is no storing: what it is added to is nothing"] if self.added else []
+        return TileError(described(self.parameter.name, self.missing), code="T410", location=self.parameter.location,
+                         notes=notes, help=OWN)
+
+    def warning(self) -> str:
+        """What to say where it may be meant: a strip of the caller's array, what data leave out; empty for nothing."""
+        if not self.missing.any() or not (self._is_strip() or (self.allocated and self.chosen)):
+            return ""
+        reason = "; what is written depends on data" if self.chosen else ""
+        return f"{described(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
+
+    def _short(self) -> tuple[list[int], list[int]]:
+        """The axes at whose end something is missing all along, with the tile's sizes there; none without a tile."""
+        box = _box(self.missing)
+        axes = [axis for axis, end in enumerate(box) if end < self.missing.shape[axis]]
+        return (axes, [self.tile[axis] for axis in axes]) if self.tile is not None else ([], [])
+
+    def _is_strip(self) -> bool:
+        """Whether what is missing is what a grid leaves that was rounded down: less than a block at the end of axes."""
+        box = _box(self.missing)
+        axes, tiles = self._short()
+        return bool(axes) and not self.missing[tuple(slice(end) for end in box)].any() and all(
+            _is_remainder(self.missing.shape[axis], box[axis], tile) for axis, tile in zip(axes, tiles, strict=True))
+
+
+def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: Mapping[int, Effect],
+             each: Sequence[Mapping[int, Effect]], launch: AnyLaunch, call: Call) -> Iterator[LeftOut]:
+    """What a call left unwritten of its results, and of other arrays that it writes before it reads them.
 
     Args:
-        parameter: the parameter.
-        effect: what the kernel does to it.
-        missing: true where nothing was written, in the parameter's shape.
-        returned: whether the array is a result that the call allocated.
-        depth: how many frames up the user's is, for the warning.
-
-    Raises:
-        TileError: T410 a strip at the end of an axis of a result, narrower than the tiles, is missing all along. In the
-            caller's own array, which holds something there, it may be meant.
+        parameters, outputs: of the kernel, and the positions that it returns.
+        module, each: what the kernel and each of its launches do to the parameters.
+        launch: what was launched, or traced; nothing is said of a trace that left blocks out.
+        call: the arguments.
     """
-    if not missing.any():
+    from tilelang_npu.simulator.launches import written
+
+    if any(len(part.recorded.blocks) < part.recorded.count for part in launch.parts):
         return
-    box = tuple(_extent(~missing, axis) for axis in range(missing.ndim))
-    whole = not missing[tuple(slice(end) for end in box)].any()
-    short = [axis for axis, end in enumerate(box) if end < missing.shape[axis]]
-    tile = effect.tile
-    strip = whole and tile is not None and all(_is_remainder(missing.shape[a], box[a], tile[a]) for a in short)
-    if returned and strip and tile is not None and any(missing.shape[a] % tile[a] for a in short):
-        raise _floored(parameter, missing.shape, box, short)
-    if returned or strip:  # what is missing may be meant to be
-        text = (f"{missing.sum()} of {missing.size} elements of {parameter.name} were never written, the first at"
-                f" {[int(index[0]) for index in np.nonzero(missing)]} ({parameter.location})")
-        warnings.warn(text, TileWarning, stacklevel=depth + 1)
+    for position in sorted({*outputs, *module}):
+        allocated = position in outputs and position in call.made
+        array, effect = call.values[position], module.get(position, Effect())
+        reader = next((number for number, one in enumerate(each) if position in one and one[position].reads), len(each))
+        if not isinstance(array, np.ndarray) or (allocated and is_complete(array)):
+            continue
+        if not allocated:  # what one launch writes and a later one reads is a result too
+            if effect.reads and reader == len(each):
+                continue  # above the launches
+            if not any(position in one and one[position].writes for one in each[:reader]):
+                continue
+        parts = launch.parts if allocated else launch.parts[:reader]
+        missing = ~written(parts, position)
+        if missing.any():
+            yield LeftOut(parameters[position], effect.tile, missing, allocated,
+                          any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts))
+
+
+OWN = ("what out_idx names is allocated by the call and holds nothing: write all of it, or leave it out of out_idx and pass an "
+       "array, which keeps what it holds where the kernel writes nothing")
+
+
+def described(name: str, missing: Array) -> str:
+    """Which part of a tensor is never written, in words: rows and columns as far as whole ones are missing."""
+    if missing.all():
+        return f"{name} is never written: nothing is stored to any of its {missing.size} elements"
+    whole = [np.flatnonzero(missing.all(axis=_others(missing, axis))) for axis in range(missing.ndim)]
+    rest = missing.copy()
+    for axis, indices in enumerate(whole):
+        rest[(slice(None),) * axis + (indices,)] = False
+    count = f"{missing.sum()} of {missing.size} elements"
+    if not rest.any():
+        parts = [f"{_noun(axis, missing.ndim)} {_ranges(indices)}" for axis, indices in enumerate(whole) if indices.size]
+        return f"{' and '.join(parts)} of {name} are never written" + (f": {count}" if missing.ndim > 1 else "")
+    within = [f"{_noun(axis, missing.ndim)} {_ranges(np.flatnonzero(missing.any(axis=_others(missing, axis))))}"
+              for axis in range(missing.ndim)]
+    first = [int(index[0]) for index in np.nonzero(missing)]
+    return f"{count} of {name} are never written, in {' and '.join(within)}; the first at {first}"
+
+
+def _others(array: Array, axis: int) -> tuple[int, ...]:
+    return tuple(other for other in range(array.ndim) if other != axis)
+
+
+def _ranges(indices: NDArray[np.intp]) -> str:
+    """Indices in order as runs, the first few of them."""
+    runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
+    said = [f"{run[0]}..{run[-1]}" if run.size > 1 or len(runs) == 1 else f"{run[0]}" for run in runs[:RUNS]]
+    return ", ".join(said) + (f" and {sum(run.size for run in runs[RUNS:])} more" if len(runs) > RUNS else "")
+
+
+def _box(missing: Array) -> Shape:
+    """Sizes of the least box at the origin that holds all that was written."""
+    return tuple(_extent(~missing, axis) for axis in range(missing.ndim))
 
 
 def _extent(written: Array, axis: int) -> int:
     """One more than the last index of an axis at which anything was written."""
-    others = tuple(other for other in range(written.ndim) if other != axis)
-    hit = np.flatnonzero(written.any(axis=others))
+    hit = np.flatnonzero(written.any(axis=_others(written, axis)))
     return int(hit[-1]) + 1 if hit.size else 0
 
 

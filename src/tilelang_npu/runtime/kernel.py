@@ -16,7 +16,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import Effect, check_written, effects, has_nan, is_complete
+from tilelang_npu.runtime.coverage import OWN, Effect, LeftOut, effects, has_nan, left_out
 from tilelang_npu.runtime.log import TileWarning, logger, told, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
@@ -157,6 +157,10 @@ class JITKernel:
                     msg = f"out_idx names parameter {position}, {parameter.name}, which the kernel reads and never writes"
                     raise TileError(msg, code="T709", location=find(name, settings.at),
                                     help="name what it writes; what out_idx names holds nothing before the call")
+                idle = effect is None and position not in self._lowering.traced.same
+                if name == "out_idx" and not twice and parameter.shape is not None and idle:
+                    msg = f"{parameter.name} is never written: out_idx names it, and no statement of the kernel stores to it"
+                    raise TileError(msg, code="T410", location=parameter.location, help=OWN)
                 if parameter.shape is None or twice:
                     what = "is in out_idx too" if twice else "is a number and cannot be allocated"
                     msg = f"{name} names parameter {position}, {parameter.name}, which {what}"
@@ -176,7 +180,7 @@ class JITKernel:
 
         Raises:
             TileError: T401 to T407 an argument does not fit (an array may be longer than declared in the npuir dialect),
-                T420 two arrays share a part of their memory, T410 the grid's tiles do not cover a result, and what the machine
+                T420 two arrays share a part of their memory, T410 a part of a result is never written, and what the machine
                 finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
@@ -344,25 +348,19 @@ class JITKernel:
             found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
         return tuple(found)
 
+    def left_out(self, launch: AnyLaunch, call: Call) -> Iterator[LeftOut]:
+        """What a call, or a trace of it, left unwritten of its results."""
+        return left_out(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
+
     def _check_written(self, launch: AnyLaunch, call: Call) -> None:
-        """Look for unwritten results, once for each set of sizes: what the grid leaves out does not depend on the data.
-
-        What one launch writes and a later one reads is a result too.
-        """
-        from tilelang_npu.simulator.launches import written
-
+        """Look for unwritten results, once for each set of sizes that is in order: data decide nothing, or it is but told."""
         sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
-        if sizes in self._covered:
-            return
-        each = self._effects_of_launches
-        for position, effect in self._effects.items():
-            reader = next((number for number, one in enumerate(each) if position in one and one[position].reads), len(each))
-            if effect.reads and reader == len(each):
-                continue  # above the launches
-            if any(position in one and one[position].writes for one in each[:reader]):
-                returned = position in self.out_idx and reader == len(each)
-                if not (returned and is_complete(call.values[position])):
-                    check_written(self.params[position], effect, ~written(launch.parts[:reader], position), returned, depth=4)
+        for found in () if sizes in self._covered else self.left_out(launch, call):
+            error = found.error()
+            if error is not None:
+                raise error
+            if found.warning():
+                warnings.warn(found.warning(), TileWarning, stacklevel=4)
         self._covered.add(sizes)
 
     def _check_stale(self, launch: AnyLaunch, call: Call) -> None:

@@ -13,7 +13,10 @@ from tilelang_npu.simulator.program import Recorded
 
 
 def written(recorded: Recorded, buffer: int, array: NDArray[Any]) -> NDArray[np.bool_]:
-    """A mask in the shape of ``array``, which is the kernel's argument number ``buffer``."""
+    """A mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
+
+    Adding to an element is no writing: what it makes depends on what was there.
+    """
     functions = recorded.program.functions
     writers = [{record.number: _writes(record, buffer) for record in function.records} for function in functions]
     grain = array.itemsize
@@ -40,9 +43,10 @@ def written(recorded: Recorded, buffer: int, array: NDArray[Any]) -> NDArray[np.
 
 
 def _writes(record: OpRecord, buffer: int) -> list[tuple[int, Access]]:
-    """The accesses of an op that write the buffer, each with its place among the op's GM operands."""
+    """The accesses of an op that only write the buffer, each with its place among the op's GM operands."""
     in_gm = (access for access in record.accesses if access.offset is None)
-    return [(place, access) for place, access in enumerate(in_gm) if access.writes and access.buffer == buffer]
+    return [(place, access) for place, access in enumerate(in_gm)
+            if access.writes and not access.reads and access.buffer == buffer]
 
 
 def _in_grains(access: Access, event: Event, grain: int) -> Footprint:

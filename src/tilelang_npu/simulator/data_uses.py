@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.emitter import EFFECT, op_name
@@ -45,6 +46,7 @@ class DataUses:
         uses: what depends on data, in program order, each once.
         compared: constants that numbers from memory meet in arithmetic and comparisons.
         branches: branches and open loops that depend on data, each with its number.
+        places: arguments, by position, of which data decide what parts are written.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -52,6 +54,7 @@ class DataUses:
         self.uses = list(dict.fromkeys(_uses(function, unknown)))
         self.compared = sorted(set(_compared(function, unknown)))
         self.branches = {op: number for number, op in enumerate(function.walk()) if _condition(op) in unknown}
+        self.places = frozenset(_places(function, unknown))
 
 
 def lengths_by_data(function: FuncOp) -> frozenset[Operation]:
@@ -101,13 +104,32 @@ def _unknown(function: FuncOp) -> set[SSAValue]:
     return found
 
 
-def _inside_unknown(op: Operation, found: set[SSAValue]) -> bool:
+def _inside_unknown(op: Operation, found: set[SSAValue], *, loops: bool = False) -> bool:
+    """Whether data decide if an op runs; with ``loops`` also, how often a counted loop around it does."""
     parent = op.parent_op()
     while parent is not None:
-        if _condition(parent) in found:
+        if _condition(parent) in found or (loops and isinstance(parent, scf.ForOp) and _has_open_length(parent, found)):
             return True
         parent = parent.parent_op()
     return False
+
+
+def _places(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
+    """Arguments that are written where data say."""
+    for op in function.walk():
+        for access in accesses(op):
+            if not access.writes:
+                continue
+            chosen = _inside_unknown(op, unknown, loops=True) or (
+                isinstance(op, memref.StoreOp) and any(index in unknown for index in op.indices))
+            pending = [access.value]
+            while pending:  # views, and choices between them
+                value = pending.pop()
+                if isinstance(value.owner, Operation):
+                    pending += [operand for operand in value.owner.operands if isinstance(operand.type, MemRefType)]
+                    chosen |= any(operand in unknown for operand in value.owner.operands)
+                elif chosen and isinstance(value, BlockArgument) and value.owner is function.body.block:
+                    yield value.index
 
 
 def _through_regions(op: Operation, found: set[SSAValue]) -> None:

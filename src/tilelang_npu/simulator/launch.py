@@ -419,13 +419,23 @@ class Launch:
         return np.concatenate(parts, axis=1)
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
-        """Which elements of a GM argument were written, in its shape.
+        """Which elements of a GM argument were written, in its shape; what was but added to is not.
 
         Args:
             argument: position among the user's arguments.
         """
         bound = self.recorded.bound
         return written(self.recorded, bound.users[argument], bound.given[argument])
+
+    def chooses(self, argument: int) -> bool:
+        """Whether data decide which elements of a GM argument are written."""
+        return self.recorded.bound.users[argument] in self.recorded.program.places
+
+    def adds(self, argument: int) -> bool:
+        """Whether an op adds to elements of a GM argument."""
+        buffer = self.recorded.bound.users[argument]
+        return any(access.memory == "gm" and access.buffer == buffer and access.reads and access.writes
+                   for function in self.recorded.program.functions for record in function.records for access in record.accesses)
 
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""

@@ -29,6 +29,7 @@ from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
+from tilelang_npu.simulator.data_uses import DataUses
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
@@ -154,6 +155,11 @@ class Program:
     def data_free(self) -> bool:
         """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
         return not any(function.data.uses for function in self.traced)
+
+    @cached_property
+    def places(self) -> frozenset[int]:
+        """The arguments of which data decide what parts are written."""
+        return frozenset[int]().union(*(DataUses(function.function).places for function in self.functions))
 
     def _in_form(self, form: Form) -> tuple[CompiledFunction, ...]:
         return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel, form=form)
