@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.binding import Call
     from tilelang_npu.simulator import AnyLaunch
 
-__all__ = ["OWN", "Effect", "LeftOut", "described", "effects", "has_nan", "is_complete", "left_out"]
+__all__ = ["Effect", "LeftOut", "described", "effects", "has_nan", "is_complete", "left_out"]
 
 Shape = tuple[int, ...]
 RUNS = 4
@@ -136,7 +136,7 @@ class LeftOut:
             return _floored(self.parameter, self.missing.shape, _box(self.missing), self._short()[0])
         notes = ["adding to an element (T.atomic_add) is no storing: what it is added to is nothing"] if self.added else []
         return TileError(described(self.parameter.name, self.missing), code="T410", location=self.parameter.location,
-                         notes=notes, help=OWN)
+                         notes=notes, help=_OWN)
 
     def warning(self) -> str:
         """What to say where it may be meant: a strip of the caller's array, what data leave out; empty for nothing."""
@@ -191,8 +191,8 @@ def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: 
                           any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts))
 
 
-OWN = ("what out_idx names is allocated by the call and holds nothing: write all of it, or leave it out of out_idx and pass an "
-       "array, which keeps what it holds where the kernel writes nothing")
+_OWN = ("what out_idx names is allocated by the call and holds nothing: write all of it, or leave it out of out_idx and pass"
+        " an array, which keeps what it holds where the kernel writes nothing")
 
 
 def described(name: str, missing: Array) -> str:

@@ -16,7 +16,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import OWN, Effect, LeftOut, effects, has_nan, left_out
+from tilelang_npu.runtime.coverage import Effect, LeftOut, effects, has_nan, left_out
 from tilelang_npu.runtime.log import TileWarning, logger, told, warn_at
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
@@ -157,10 +157,6 @@ class JITKernel:
                     msg = f"out_idx names parameter {position}, {parameter.name}, which the kernel reads and never writes"
                     raise TileError(msg, code="T709", location=find(name, settings.at),
                                     help="name what it writes; what out_idx names holds nothing before the call")
-                idle = effect is None and position not in self._lowering.traced.same
-                if name == "out_idx" and not twice and parameter.shape is not None and idle:
-                    msg = f"{parameter.name} is never written: out_idx names it, and no statement of the kernel stores to it"
-                    raise TileError(msg, code="T410", location=parameter.location, help=OWN)
                 if parameter.shape is None or twice:
                     what = "is in out_idx too" if twice else "is a number and cannot be allocated"
                     msg = f"{name} names parameter {position}, {parameter.name}, which {what}"

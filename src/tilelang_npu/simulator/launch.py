@@ -121,8 +121,12 @@ class Launch:
     @property
     def time_us(self) -> float:
         """Microseconds that a profiler would show as the task's duration: the cycles and the launch."""
-        around = self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
-        return self.chip.microseconds(self.cycles) + around
+        return self.chip.microseconds(self.cycles) + self.launch_us
+
+    @property
+    def launch_us(self) -> float:
+        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel."""
+        return self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
 
     @cached_property
     def _core_cycles(self) -> list[float]:

@@ -33,6 +33,11 @@ class Launches:
         return sum(part.time_us for part in self.parts)
 
     @property
+    def launch_us(self) -> float:
+        """Microseconds of ``time_us`` in which no block runs."""
+        return sum(part.launch_us for part in self.parts)
+
+    @property
     def cycles(self) -> float:
         """Cycles of all of them, without the launches themselves."""
         return sum(part.cycles for part in self.parts)
@@ -64,7 +69,8 @@ class Launches:
         """The timelines, one behind the other; see ``Launch.trace``."""
         facts = [part.trace()["otherData"] for part in self.parts]
         return {"traceEvents": list(in_a_row((part, f"{part.name} ") for part in self.parts)), "displayTimeUnit": "ns",
-                "otherData": {**facts[0], "kernel": self.name, "blocks": self.blocks, "time_us": self.time_us,
+                "otherData": {**facts[0], "kernel": self.name, "blocks": self.blocks,
+                              "time_us": self.time_us, "launch_us": self.launch_us,
                               "left_out": sum(fact["left_out"] for fact in facts)}}
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
@@ -90,7 +96,8 @@ class Launches:
 
     def summary(self, name: str | None = None) -> str:
         """Each launch in five lines, and their time together."""
-        total = f"{name or self.name}: {len(self.parts)} launches one behind the other, {self.time_us:.1f} us"
+        time = f"{self.time_us:.1f} us (launch {self.launch_us:.1f})"
+        total = f"{name or self.name}: {len(self.parts)} launches one behind the other, {time}"
         return "\n\n".join([*(part.summary() for part in self.parts), total])
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.events import number_of
+from tilelang_npu.simulator.products import products
 from tilelang_npu.simulator.steps import PIPE, PIPES, RUN, Expansion
 from tilelang_npu.simulator.work import Mmad
 from tilelang_npu.target import SPOKEN
@@ -44,40 +46,50 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
     return use
 
 
-def flops(launch: Launch) -> float:
-    """Operations of the Cube cores: two per multiplication, without padding."""
-    program = launch.recorded.program
-    total = 0.0
-    for group in launch.groups:
-        for stream, (index, _) in zip(group.run.streams, program.lanes, strict=True):
-            expansion = launch.expansions[index]
-            for event in stream:
-                total += group.count * sum(step[4].nbytes for step in expansion.of(event)
-                                           if step[0] == RUN and step[1] == PIPE["M"])
-    return total
+def _rate(launch: Launch) -> str:
+    """What the Cube cores made of the whole time, with the launch; empty where they multiplied nothing.
+
+    Only multiplications of what was loaded count: the rate with those of padding stands beside it where it differs.
+    """
+    work = products(launch)
+    if not work:
+        return ""
+    seconds = launch.time_us * 1e-6
+    said = []
+    for unit, kinds in (("TFLOP/s", [kind for kind in work if not dtype(_element(kind)).is_integer]),
+                        ("TOP/s", [kind for kind in work if dtype(_element(kind)).is_integer])):
+        done, useful = (sum(getattr(work[kind], which) for kind in kinds) / seconds / 1e12 for which in ("done", "useful"))
+        if kinds:
+            padded = f" ({done:.1f} with padding)" if f"{done:.1f}" != f"{useful:.1f}" else ""
+            said.append(f"{useful:.1f} {unit}{padded}")
+    share = sum(work[kind].useful / launch.chip.peak_flops(kind) for kind in work) / seconds
+    kinds = [kind if kind == "hf32" else dtype(kind) for kind in work]
+    return f"   {' and '.join(said)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
+
+
+def _element(kind: str) -> str:
+    return "f32" if kind == "hf32" else kind
 
 
 def summary(launch: Launch, name: str) -> str:
-    """The launch in a few aligned lines."""
+    """The launch in a few aligned lines: pipes in shares of the time between the start of the first block and the end of the
+    last, the rate of the Cube cores in that of the whole."""
     chip = launch.chip
     plural = "s" if launch.blocks != 1 else ""
     cores = min(launch.cores, launch.blocks)
     waves = f" ({launch.waves} waves)" if launch.waves > 1 else ""
     head = f"{name}  {launch.blocks} block{plural} on {cores} core{'s' if cores != 1 else ''}{waves}"
     lines = [f"{head:<48}  {chip.name}, modelled"]
-    work = flops(launch)
-    rate = ""
-    if work:
-        speed = work / (launch.time_us * 1e-6)
-        rate = f"   {speed / 1e12:.1f} TFLOP/s, {100 * speed / chip.peak_flops('f16'):.0f} % of Cube peak"
-    microseconds, (timed, kinds) = launch.time_us, launch.sample
+    timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
-    lines.append(f"  time      {microseconds:.1f} us{sample}{rate}; bound by {launch.bound_by}")
+    lines.append(f"  time      {launch.time_us:.1f} us (launch {launch.launch_us:.1f}){sample}{_rate(launch)}"
+                 f"; bound by {launch.bound_by}")
+    running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
     for core in ("AIC", "AIV"):
         row = launch.pipes.get(core)
         if row:
             shares = "   ".join(f"{pipe} {100 * row[pipe]:.0f} %" for pipe in _SHOWN[core] if pipe in row)
-            lines.append(f"  {core:<9} {shares}")
+            lines.append(f"  {core:<9} {shares}{running}")
     parts: list[str] = []
     for core in ("AIC", "AIV"):
         for memory in _MEMORIES[core]:
@@ -112,4 +124,4 @@ def _kib(size: int) -> str:
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
 
-__all__ = ["PIPES", "flops", "memory_use", "summary"]
+__all__ = ["PIPES", "memory_use", "summary"]

@@ -40,7 +40,7 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
         _draw(launch, traced[id(group)], place - group.run.block, start, events, named)
     return {"traceEvents": events, "displayTimeUnit": "ns",
             "otherData": {"kernel": launch.name, "chip": launch.chip.name, "blocks": launch.blocks, "left_out": left_out,
-                          "time_us": launch.time_us}}
+                          "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
 def _draw(launch: Launch, traced: Any, shift: int, start: float, events: list[dict[str, Any]],

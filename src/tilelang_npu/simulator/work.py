@@ -21,10 +21,12 @@ class ScalarAccess:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A data movement; ``path`` is a row of the chip's moves, access 0 the source and 1 the destination."""
+    """A data movement; ``path`` is a row of the chip's moves, access 0 the source and 1 the destination; ``turned`` says that
+    rows of the one are columns of the other."""
 
     path: str
     unit_flag: bool = False
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Mmad:
         phase: iteration number that picks the half of L0, -1 outside of loops.
         halves: events from M to MTE1 that guard the halves of L0; -1 where the macro guards itself.
         unit_flag: whether M and FIX hand over L0C block by block.
+        bias: whether a bias is added.
+        turned: whether A and B lie in L1 with rows and columns exchanged.
     """
 
     element: str
@@ -84,6 +88,7 @@ class Mmad:
     halves: tuple[Slot, Slot]
     unit_flag: bool
     bias: bool
+    turned: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
     def work(slot: Callable[[Int], Slot]) -> Mmad:
         sync = [slot(value) for value in given]
         return Mmad(a.element.mlir, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
-                    (sync[5], sync[6]), unit_flag, bias is not None)
+                    (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
     em.record(op, "MTE1", operands, work)
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
@@ -137,8 +137,9 @@ def _load_l0(em: Emitter, op: Any) -> None:
     """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
     ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
-    transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), source, target)
-    if op.symbol.endswith("_transposed"):
+    turned = op.symbol.endswith("_transposed")
+    transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), source, target, turned=turned)
+    if turned:
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:
         em.line(f"{em.array(target)}[...] = {em.array(source)}")

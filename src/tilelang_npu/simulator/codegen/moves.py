@@ -32,12 +32,12 @@ def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) ->
 
 
 def transfer(em: Emitter, op: Any, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
-             unit_flag: bool = False) -> None:
-    """Record a move along a path; one that ``adds`` reads what is there."""
+             unit_flag: bool = False, turned: bool = False) -> None:
+    """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns."""
     operands = pair(source, target, path.pipe, path)
     if adds:
         operands[1] = operands[1]._replace(reads=True)
-    em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag))
+    em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned))
 
 
 def _move(em: Emitter, op: Any, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
