@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import InternalError, SanitizerError, TileError
+from tilelang_npu.errors import door as _door
 
 if TYPE_CHECKING:
     from tilelang_npu import language, math
@@ -98,12 +100,14 @@ __all__ = [
 ]
 
 
+@_door
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         found: object = import_module(f"{__name__}.{_MODULES[name]}")
     elif name in _NAMES:
         home, attribute = _NAMES[name]
         found = getattr(import_module(f"{__name__}.{home}"), attribute)
+        found = _door(found) if isinstance(found, FunctionType) else found
     elif f"{__name__}.compat.alias" in sys.modules and sys.modules[f"{__name__}.compat.alias"].gathers(name):
         return import_module(f"tilelang.{name}")  # a module that only scripts for TileLang-Ascend know
     else:

@@ -1,15 +1,26 @@
 """The one family of errors, and how they are shown.
 
 A :class:`TileError` says what is wrong, at which line of the user's kernel, with the sizes and names, and what to do.
-Nothing below the user's line is shown. An :class:`InternalError` is a fault of this package and keeps its traceback.
+Nothing below the user's line is shown: the functions and classes that a user calls are under :func:`door`, which takes the
+frames of this package out of a traceback that leaves it. An :class:`InternalError` is a fault of this package and keeps its
+traceback, as does every exception that is raised here and is not meant for the user.
 """
 
 from __future__ import annotations
 
+import functools
 import linecache
+import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, TypeVar
+
+TRACEBACK = "TILELANG_NPU_TRACEBACK"
+"""The environment variable that leaves tracebacks as they are: ``full``."""
 
 
 @dataclass(frozen=True)
@@ -110,3 +121,120 @@ def render(error: TileError) -> str:
     if error.help:
         lines.append(f"   = help: {error.help}")
     return "\n".join(lines)
+
+
+# -- doors -------------------------------------------------------------------------------------------------------------
+
+PublicT = TypeVar("PublicT", bound=Callable[..., Any])
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_BELOW = {*sys.stdlib_module_names, "ml_dtypes", "numpy", "torch", "xdsl"}
+"""What this package is built on: its frames are this package's where this package has called it."""
+_PLAIN = {"__new__", "__repr__", "__str__", "__hash__", "__eq__", "__ne__", "__setattr__", "__getattribute__",
+          "__init_subclass__", "__set_name__", "__reduce__", "__getstate__", "__setstate__"}
+"""Methods that a user does not call, or that have nothing to say."""
+
+
+def door(public: PublicT) -> PublicT:
+    """Make a function, or the methods and properties of a class, one that users call: an error that leaves it shows the user's
+    frames and none of this package's, unless ``TILELANG_NPU_TRACEBACK=full``."""
+    if not isinstance(public, type):
+        closed: PublicT = _closed(public)
+        return closed
+    for name, value in list(vars(public).items()):
+        if name in _PLAIN or (name.startswith("_") and not name.startswith("__")):
+            continue
+        if isinstance(value, FunctionType):
+            setattr(public, name, _closed(value))
+        elif isinstance(value, (classmethod, staticmethod)):
+            setattr(public, name, type(value)(_closed(value.__func__)))
+        elif isinstance(value, property) and value.fget is not None:
+            setattr(public, name, value.getter(_closed(value.fget)))
+        elif isinstance(value, functools.cached_property):
+            value.func = _closed(value.func)
+    return public
+
+
+def doors(names: dict[str, Any]) -> None:
+    """Make every public function and class of a module a door, in its namespace."""
+    for name, value in list(names.items()):
+        if isinstance(value, (FunctionType, type)) and not name.startswith("_") and value.__module__ == names["__name__"]:
+            names[name] = door(value)
+
+
+def caller() -> FrameType | None:
+    """The frame that has called the function that asks, past its door."""
+    frame = sys._getframe(2)
+    return frame.f_back if frame.f_code.co_filename == __file__ else frame
+
+
+def _closed(function: Any) -> Any:
+    if hasattr(function, "__tilelang_npu_door__"):
+        return function
+
+    @functools.wraps(function)
+    def doorway(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if os.environ.get(TRACEBACK, "").strip().lower() in ("", "0", "false", "off", "no"):
+                noted = error.__traceback__
+                _strip(error)
+                if sys.version_info < (3, 11) and noted is not None and noted is not error.__traceback__:
+                    noted.tb_next = error.__traceback__  # that Python raises again what it had noted: one line stays
+            raise  # which, unlike `raise error`, adds no line for this function
+
+    doorway.__tilelang_npu_door__ = True  # type: ignore[attr-defined]
+    return doorway
+
+
+def _strip(error: BaseException) -> None:
+    """Take out of an exception what a user has no use for. What is not for users, raised in this package, stays as it is."""
+    places = list(_places(error.__traceback__))
+    shown = [place for place, is_shown in zip(places, _shown(places), strict=True) if is_shown]
+    if not isinstance(error, TileError) and (not shown or places[-1] is not shown[-1]) and not _is_for_the_user(error, places):
+        return
+    traceback: TracebackType | None = None
+    for place in reversed(shown):
+        traceback = TracebackType(traceback, place.tb_frame, place.tb_lasti, place.tb_lineno)
+    error.__traceback__ = traceback
+    if not isinstance(error, TileError):
+        return
+    if error.__cause__ is not None and _is_ours(error.__cause__):
+        error.__cause__ = None  # which suppresses the context too
+    elif not error.__suppress_context__ and error.__context__ is not None and _is_ours(error.__context__):
+        error.__suppress_context__ = True
+    for linked in (error.__cause__, None if error.__suppress_context__ else error.__context__):
+        if linked is not None:
+            _strip(linked)
+
+
+def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> bool:
+    """Whether Python's own words for arguments that do not fit a door, or for a name that is not there."""
+    is_wrong_call = isinstance(error, TypeError) and len(places) == 1
+    return is_wrong_call or (isinstance(error, AttributeError) and bool(places)
+                             and places[-1].tb_frame.f_code.co_name == "__getattr__")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an exception was raised in this package or below it, and never reached a user's line."""
+    places = list(_places(error.__traceback__))
+    return bool(places) and not list(_shown(places))[-1]
+
+
+def _places(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _shown(places: Sequence[TracebackType]) -> Iterator[bool]:
+    """Of each place, outermost first, whether it is a user's, or in what a user has called."""
+    is_below = False
+    for place in places:
+        if place.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            is_below = True
+        elif is_below:
+            name = str(place.tb_frame.f_globals.get("__name__", "builtins"))
+            is_below = name.partition(".")[0] in _BELOW
+        yield not is_below

@@ -9,10 +9,14 @@ says so where it is used.
 from __future__ import annotations
 
 import difflib
+import inspect
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.language import tracing
+from tilelang_npu.errors import door as _door
+from tilelang_npu.errors import doors as _doors
+from tilelang_npu.language import eager, functions, launch, missing, scalar, symbols, tracing, types
 from tilelang_npu.language.eager import const, empty
 from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
 from tilelang_npu.language.launch import (
@@ -138,6 +142,11 @@ if TYPE_CHECKING:
     uint32: ScalarType
     uint64: ScalarType
 
+for _module in (eager, functions, launch, missing, scalar, symbols, types):
+    _doors(vars(_module))
+    globals().update((name, value) for name, value in vars(_module).items()
+                     if isinstance(value, FunctionType) and globals().get(name) is inspect.unwrap(value))
+
 Buffer = FragmentBuffer = SharedBuffer = LocalBuffer = Tensor
 globals().update(TOKENS)
 dtype = ScalarType
@@ -176,16 +185,18 @@ _TILE: dict[str, str] = {
 def _find(name: str) -> Any:
     """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
     if name in _HOMES:
-        module, attribute = _HOMES[name]
-        return getattr(import_module(f"{__name__}.{module}"), attribute)
+        home, attribute = _HOMES[name]
+        module = import_module(f"{__name__}.{home}")
+        _doors(vars(module))
+        return getattr(module, attribute)
     if name.startswith("tile.") and name.removeprefix("tile.") in _TILE:
-        return getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")])
+        return _door(getattr(import_module(f"{__name__}.vector"), _TILE[name.removeprefix("tile.")]))
     if name in _vector_names():
-        return import_module(f"{__name__}.vector").function(name)
+        return _door(import_module(f"{__name__}.vector").function(name))
     if name in _repeat_names():
-        return import_module(f"{__name__}.repeats").function(name)
+        return _door(import_module(f"{__name__}.repeats").function(name))
     if name in _structured_names():
-        return import_module(f"{__name__}.structured").function(name)
+        return _door(import_module(f"{__name__}.structured").function(name))
     return Unsupported(name) if name in NAMES or name in _unsupported_entries() else None
 
 
@@ -241,6 +252,7 @@ def _unknown(name: str, known: list[str]) -> UnknownName:
                        help=f"did you mean {prefix}{close[0]}?" if close else "dir(T) lists what there is")
 
 
+@_door
 class _TileNamespace:
     """``T.tile``: vector operations with the destination first."""
 
@@ -260,6 +272,7 @@ class _TileNamespace:
 tile = _TileNamespace()
 
 
+@_door
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         msg = f"module {__name__!r} has no attribute {name!r}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, overload
 
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import Location, TileError, caller, door
 from tilelang_npu.language import tracing
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ def prim_func(function: Callable[..., Any] | None = None, *, private: bool = Fal
     """
     options = {"private": private, "check_well_formed": check_well_formed}
     if function is None:
-        return lambda wrapped: PrimFunc(_plain(wrapped, "T.prim_func"), _annotations(wrapped, sys._getframe(1)), options)
-    return PrimFunc(_plain(function, "T.prim_func"), _annotations(function, sys._getframe(1)), options)
+        return door(lambda wrapped: PrimFunc(_plain(wrapped, "T.prim_func"), _annotations(wrapped, caller()), options))
+    return PrimFunc(_plain(function, "T.prim_func"), _annotations(function, caller()), options)
 
 
 @overload
@@ -93,7 +92,7 @@ def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[
 def macro(function: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
     """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments."""
     if function is None:
-        return lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic)
+        return door(lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic))
     return Macro(_plain(function, "T.macro"), hygienic)
 
 
@@ -111,9 +110,10 @@ class Unresolved:
     name: str
 
 
-def _annotations(function: Any, frame: FrameType) -> dict[str, Any]:
+def _annotations(function: Any, frame: FrameType | None) -> dict[str, Any]:
     """The annotations as objects. Under ``from __future__ import annotations`` they are text, and the names in it may be
     locals of the factory that only its frame has; so they are evaluated here, at the decoration."""
+    assert frame is not None
     found = dict(getattr(function, "__annotations__", {}))
     for name, value in found.items():
         if isinstance(value, str) and name != "return":

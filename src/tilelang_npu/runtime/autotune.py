@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.factory import Factory, jit
@@ -504,3 +504,6 @@ def autotune(
         return Tuned(factory, configs, profile, run)
 
     return decorate if func is None else decorate(func)
+
+
+doors(globals())

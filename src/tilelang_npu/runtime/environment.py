@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from tilelang_npu import errors
 from tilelang_npu.errors import TileError
 
 __all__ = [
     "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE",
-    "SURVEY", "SURVEY_ROOT", "VARIABLES", "WITHOUT", "Variable", "cache_directory", "check", "most_ops",
+    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "Variable", "cache_directory", "check", "most_ops",
 ]
 
 
@@ -46,10 +47,12 @@ NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and 
 SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
 WITHOUT = Variable("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
 MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
+TRACEBACK = Variable(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
 SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
-VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT, MAX_OPS)
+VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT, MAX_OPS,
+             TRACEBACK)
 
 _PREFIX = "TILELANG_NPU_"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from typing_extensions import ParamSpec
 
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
@@ -174,14 +174,19 @@ class Factory(Generic[P]):
                             help="give it, or call compile to get the kernel alone")
         return [given[name] for name in self.eager.declared]
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name, with defaults."""
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
+        """The arguments by name, with defaults.
+
+        Raises:
+            TileError: T401, they do not fit the function, or, if it is to be the ``whole`` of them, some are missing.
+        """
         function: Callable[..., object] = self.function
+        signature = inspect.signature(function)
         try:
-            bound = inspect.signature(function).bind_partial(*args, **kwargs)
+            bound = (signature.bind if whole else signature.bind_partial)(*args, **kwargs)
         except TypeError as problem:
             raise TileError(f"{self.__name__}: {problem}", code="T401", location=user_location(),
-                            help=f"its parameters are {', '.join(inspect.signature(function).parameters)}") from None
+                            help=f"its parameters are {', '.join(signature.parameters)}") from None
         bound.apply_defaults()
         return dict(bound.arguments)
 
@@ -207,6 +212,7 @@ class Factory(Generic[P]):
 
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JITKernel:
         function: Callable[..., object] = self.function
+        self._bound(args, kwargs, whole=True)
         made = function(*args, **kwargs)
         if not isinstance(made, PrimFunc):
             code = getattr(function, "__code__", None)
@@ -324,3 +330,6 @@ def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
     kernel = JITKernel(func, settings)
     launches.compiled(kernel)
     return kernel
+
+
+doors(globals())

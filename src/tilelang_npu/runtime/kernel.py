@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu import frontend
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
@@ -356,7 +356,8 @@ class JITKernel:
             if error is not None:
                 raise error
             if found.warning():
-                warnings.warn(found.warning(), TileWarning, stacklevel=4)
+                called = user_location() or found.parameter.location
+                warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
         self._covered.add(sizes)
 
     def _check_stale(self, launch: AnyLaunch, call: Call) -> None:
@@ -539,3 +540,6 @@ class JITKernel:
     def __repr__(self) -> str:
         names = ", ".join(parameter.name for parameter in self.params)
         return f"<tilelang_npu kernel {self.name}({names}) for {self.chip.name}>"
+
+
+doors(globals())

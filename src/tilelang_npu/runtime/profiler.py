@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
@@ -264,3 +264,6 @@ def _compare(number: int, result: Array, wanted: Array, atol: float, rtol: float
         worst = np.nanmax(np.abs(result - wanted))
         msg = f"result {number}: {wrong.sum()} of {wrong.size} elements differ, by at most {worst:.6g}"
         raise AssertionError(msg)
+
+
+doors(globals())

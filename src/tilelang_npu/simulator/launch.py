@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelang_npu.errors import door
 from tilelang_npu.simulator import plot, report, trace
 from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
 from tilelang_npu.simulator.blank import find_blank, reads
@@ -65,6 +66,7 @@ class Group:
     timing: BlockTiming
 
 
+@door
 class Launch:
     """What a launch took and did.
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, door
 from tilelang_npu.simulator.finding import Hazard
 from tilelang_npu.simulator.launch import Launch
 from tilelang_npu.simulator.numbers import NumberFinding
 
 
+@door
 @dataclass(frozen=True)
 class Launches:
     """What the launches of one call took and did: one begins when all blocks of the one before have ended.
