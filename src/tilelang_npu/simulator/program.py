@@ -241,21 +241,20 @@ class Program:
         _limit(self.traced, most_ops)
         for function in self.traced:
             function.witness.value = value
-        lanes = [_Lane(self, index, sub, bound, blocks, self.traced, poison=0) for index, sub in self.lanes]
-        for lane in lanes:
-            lane.start()
-        interned: dict[Stream, Stream] = {}
-        runs: list[BlockRun] = []
-        chosen = list(range(blocks))
+        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, functions=self.traced, count=blocks,
+                      poison=0)
         with np.errstate(all="ignore"):
-            while chosen:
-                block = chosen.pop(0)
-                for lane in lanes:
-                    lane.events, lane.gm = [], []
-                    lane.tell(block)
-                runs.append(_finish(block, lanes, interned))
-                if most is not None and len(runs) == 1:
-                    chosen = _sample(blocks, most // max(1, sum(map(len, runs[0].streams))))
+            if most is None or blocks == 1:
+                return Recorded(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
+            if not self.global_sync:
+                first = run([0])
+                runs = [*first, *run(_behind_first(first, blocks, most))]
+            else:
+                try:
+                    chosen = [0, *_behind_first(run([0]), blocks, most)]
+                except TileError:  # of a block that the others should be beside
+                    chosen = list(range(blocks))
+                runs = run(chosen)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
 
     def _check_blocks(self, blocks: int) -> None:
@@ -269,8 +268,11 @@ class Program:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
                             "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
-    def _one_by_one(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction]) -> list[BlockRun]:
-        lanes = [_Lane(self, index, sub, bound, len(sequence), functions) for index, sub in self.lanes]
+    def _one_by_one(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction], *,
+                    count: int | None = None, poison: int = POISON) -> list[BlockRun]:
+        """Blocks one behind the other; of ``count`` in the launch, where they are not all."""
+        blocks = len(sequence) if count is None else count
+        lanes = [_Lane(self, index, sub, bound, blocks, functions, poison=poison) for index, sub in self.lanes]
         runs = []
         interned: dict[Stream, Stream] = {}
         for block in sequence:
@@ -281,8 +283,11 @@ class Program:
             runs.append(_finish(block, lanes, interned))
         return runs
 
-    def _all_at_once(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction]) -> list[BlockRun]:
-        table = {block: [_Lane(self, index, sub, bound, len(sequence), functions) for index, sub in self.lanes]
+    def _all_at_once(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction], *,
+                     count: int | None = None, poison: int = POISON) -> list[BlockRun]:
+        """Blocks side by side; of ``count`` in the launch, where they are not all."""
+        blocks = len(sequence) if count is None else count
+        table = {block: [_Lane(self, index, sub, bound, blocks, functions, poison=poison) for index, sub in self.lanes]
                  for block in sequence}
         _together([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
@@ -423,6 +428,11 @@ def _part(array: NDArray[Any], spans: Mapping[int, tuple[int, int]] | None, numb
     first, end = spans.get(number, (0, 0))
     made[first:end] = array[first:end]
     return made
+
+
+def _behind_first(first: Sequence[BlockRun], blocks: int, most: int) -> list[int]:
+    """The blocks behind the first one to trace, so that all are about so many ops."""
+    return _sample(blocks, most // max(1, sum(map(len, first[0].streams))))
 
 
 def _sample(blocks: int, most: int) -> list[int]:

@@ -95,7 +95,11 @@ class TracingEmitter(Emitter):
         self._inside = False
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
-        """Nobody waits: the order of the cores is found from what they tell."""
+        """Flags are set and waited for as in a run: what is behind a wait that never ends is not reached."""
+        self._inside = False
+        super().leave_flag(flag, group, op)
 
     def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
         """See ``leave_flag``."""
+        self._inside = False
+        super().take_flag(record, flag, op)
