@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from xdsl.dialects.builtin import ShapedType, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, ShapedType, UnitAttr, i32
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrConstraint,
@@ -41,6 +41,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 Rule = Callable[[Any], None]
+Count = Callable[[int], tuple[int, ...]]
 OpT = TypeVar("OpT", bound="DialectOp")
 
 
@@ -52,6 +53,8 @@ class DialectOp(IRDLOperation, ABC):
     RULES: ClassVar[tuple[Rule, ...]] = ()
     BODY_FOLLOWS: ClassVar[bool] = False
     """Whether MLIR's generic form has a body that follows from the op's name; it is read, and left out."""
+    COUNTED: ClassVar[staticmethod[[int], tuple[int, ...]] | None] = None
+    """How many operands each group has, from their number, where MLIR's generic form does not state it."""
     OLDER_UNITS: ClassVar[Mapping[str, tuple[str, Attribute]]] = {}
     """Unit attributes of older text, each with the property and value it stands for; always read, written for v1.0.0."""
 
@@ -133,7 +136,7 @@ def writes_older_text(printer: Printer) -> bool:
 
 
 def _compile(cls: type[DialectOp], op_def: OpDef, text: str) -> FormatProgram:
-    segments = {"operandSegmentSizes", "resultSegmentSizes"}
+    segments = {SEGMENTS, "resultSegmentSizes"}
     statements = []
     for statement in FormatProgram.from_str(text, op_def).stmts:
         if isinstance(statement, AttrDictDirective):
@@ -160,6 +163,9 @@ def _install_format(cls: type[DialectOp], op_def: OpDef, text: str) -> None:
 
     def parse(cls: type[DialectOp], parser: Parser) -> DialectOp:
         op: DialectOp = program().parse(parser, cls)
+        stated = op.attributes.pop(SEGMENTS, None)
+        if stated is not None and stated != op.properties.get(SEGMENTS):
+            parser.raise_error(f"{SEGMENTS} is {op.properties.get(SEGMENTS)} by what is written, not {stated}")
         op.fill_in()
         return op
 
@@ -174,14 +180,33 @@ def _define(cls: type[DialectOp], **members: Any) -> None:
         setattr(cls, name, member)
 
 
-def operation(*, pipes: Sequence[str] = (), core: str = "either",
-              rules: Sequence[Rule] = ()) -> Callable[[type[OpT]], type[OpT]]:
+SEGMENTS = "operandSegmentSizes"
+"""The property that says how many operands each group has."""
+
+
+def counted_segments(op_type: type[Operation], operands: int) -> Attribute | None:
+    """The sizes of the groups that the number of operands tells; None where the text states them."""
+    count = op_type.COUNTED if issubclass(op_type, DialectOp) else None
+    return None if count is None else DenseArrayBase.from_list(i32, count(operands))
+
+
+def _counts(op: DialectOp) -> None:
+    sizes = counted_segments(type(op), len(op.operands))
+    if sizes is not None and op.properties.get(SEGMENTS) != sizes:
+        assert isinstance(sizes, DenseArrayBase)
+        msg = f"its {len(op.operands)} operands do not come in groups of {', '.join(map(str, sizes.get_values()))}"
+        raise VerifyException(msg)
+
+
+def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (),
+              counted: Count | None = None) -> Callable[[type[OpT]], type[OpT]]:
     """Class decorator: define the op that the class body declares.
 
     Args:
         pipes: short names of the pipes that execute it, in the order data takes them.
         core: the core that executes it: ``AIC``, ``AIV`` or ``either``.
         rules: checks that run after the types of operands and attributes were verified; they raise VerifyException.
+        counted: how many operands each group has, where MLIR counts them and its generic form does not state it.
     """
 
     def define(cls: type[OpT]) -> type[OpT]:
@@ -194,8 +219,9 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either",
         op_def.assembly_format = text
         cls.PIPES = tuple(pipes)
         cls.CORE = core
+        cls.COUNTED = staticmethod(counted) if counted is not None else None
         cls.RULES = (*own_verify, *rules)
-        checks: tuple[Rule, ...] = (op_def.verify, *cls.RULES)
+        checks: tuple[Rule, ...] = (_counts, op_def.verify, *cls.RULES)
 
         def verify_(self: Operation) -> None:
             for check in checks:

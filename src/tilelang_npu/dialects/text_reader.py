@@ -38,6 +38,7 @@ from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
 
+from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
 from tilelang_npu.dialects.upstream import format_of
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
@@ -274,6 +275,8 @@ class TextParser(Parser):
             op_type = self._get_op_by_name(self.expect(self.parse_optional_str_literal, "operation name expected"))
             state.dialect_stack.append(op_type.dialect_name())
             op = self._parse_generic_operation(op_type)
+            if (counted := counted_segments(op_type, len(op.operands))) is not None:
+                op.properties.setdefault(SEGMENTS, counted)
             if getattr(op_type, "BODY_FOLLOWS", False):
                 for region in list(op.regions):
                     op.detach_region(region).drop_all_references()

@@ -17,6 +17,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
+from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
 from tilelang_npu.dialects.upstream import format_of
 
 
@@ -114,6 +115,14 @@ class TextPrinter(Printer):
         note = self.notes.get(op)
         if note:
             self._parts.append(f"  // {note}")
+
+    def print_op_with_default_format(self, op: Operation) -> None:
+        counted = counted_segments(type(op), len(op.operands)) is not None
+        stated = op.properties
+        if counted:
+            op.properties = {name: value for name, value in stated.items() if name != SEGMENTS}
+        super().print_op_with_default_format(op)
+        op.properties = stated
 
     def print_operation_type(self, op: Operation) -> None:
         """The type of an op; its location stands behind it only in the generic form."""

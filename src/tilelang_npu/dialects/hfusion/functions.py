@@ -11,6 +11,7 @@ from xdsl.irdl import (
     base,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     var_operand_def,
@@ -20,33 +21,41 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.declaration import Count, DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import CacheModifierAttr, EvictionPolicyAttr
 from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS, same_size
 from tilelang_npu.dialects.hivm.structured import fail
 
+_SOURCES = "$src attr-dict `:` type($src)"
 
-def _function(name: str, doc: str, *, clauses: str = "", ins: bool = False, **attributes: Any) -> type[DialectOp]:
-    """The class of a function of tensors with one result or several."""
-    sources = "`ins` `(` $src `:` type($src) `)`" if ins else "$src attr-dict `:` type($src)"
+
+def _function(name: str, doc: str, *, text: str | None = f"{_SOURCES} `->` type($result)",
+              **attributes: Any) -> type[DialectOp]:
+    """The class of a function of tensors with one result or several; without ``text`` it has the generic form alone."""
     fields: dict[str, Any] = {
         "name": f"hfusion.{name}", "__doc__": doc, "__module__": __name__, "src": var_operand_def(), "result": var_result_def(),
-        **attributes, "assembly_format": f"{sources}{clauses}{' attr-dict' if ins else ''} `->` type($result)"}
+        **attributes, "assembly_format": text}
     return operation()(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
 
 
-_ALONG = " `cum_dims` `=` $cum_dims `reverse` `=` $reverse"
-FlipOp = _function("flip", "An axis reversed.", clauses=" `flip_axis` `=` $flip_axis", flip_axis=prop_def(NUMBER))
+_ALONG = f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)"
+_SCAN: dict[str, Any] = {"cum_dims": prop_def(NUMBERS), "reverse": prop_def(BOOL)}
+_EXTREME = {**_SCAN, "propagate_nan": opt_prop_def(BOOL)}
+FlipOp = _function("flip", "An axis reversed.", text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
+                   flip_axis=prop_def(NUMBER))
 InterleaveOp = _function("interleave", "The elements of two tensors in turn.")
-SCANS = tuple(_function(name, doc, clauses=_ALONG, cum_dims=prop_def(NUMBERS), reverse=prop_def(BOOL)) for name, doc in (
-    ("cumsum", "Sums so far."), ("cumprod", "Products so far."), ("cummax", "Largest so far."), ("cummin", "Smallest so far.")))
-SortOp = _function("sort", "An axis sorted.", clauses=" `descending` `=` $descending `sort_axis` `=` $sort_axis", ins=True,
-                   descending=prop_def(BOOL), sort_axis=prop_def(NUMBER))
+SCANS = tuple(_function(name, doc, text=_ALONG, **attributes) for name, doc, attributes in (
+    ("cumsum", "Sums so far.", _SCAN), ("cumprod", "Products so far.", _SCAN),
+    ("cummax", "Largest so far.", _EXTREME), ("cummin", "Smallest so far.", _EXTREME)))
+SortOp = _function(
+    "sort", "An axis sorted.", descending=prop_def(BOOL), sort_axis=prop_def(NUMBER),
+    text="attr-dict `ins` `(` $src `:` type($src) `)` `descending` `=` $descending `sort_axis` `=` $sort_axis"
+         " (`->` type($result)^)?")
 _PLAIN = tuple(_function(name, doc) for name, doc in (
     ("isinf", "Whether each element is infinite."), ("isnan", "Whether each element is a NaN."),
     ("isfinite", "Whether each element is finite."), ("erfinv", "The inverse of erf."), ("hypot", "The hypotenuse."),
-    ("nextafter", "The next float towards another."), ("cyl_bessel_i0", "The modified Bessel function of order 0."),
-    ("signbit", "Whether each element has its sign set.")))
+    ("nextafter", "The next float towards another."), ("cyl_bessel_i0", "The modified Bessel function of order 0.")))
+SignBitOp = _function("signbit", "Whether each element has its sign set.", text=None)
 
 
 def _has_axes(op: Any) -> None:
@@ -71,7 +80,7 @@ class DeinterleaveOp(DialectOp):
 
     name = "hfusion.deinterleave"
     src = operand_def(TensorType)
-    channel_index = prop_def(NUMBER)
+    channelIndex = prop_def(NUMBER)
     result = var_result_def(TensorType)
 
     @classmethod
@@ -87,11 +96,11 @@ class DeinterleaveOp(DialectOp):
         parser.parse_punctuation("->")
         results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         return cls.build(operands=[parser.resolve_operand(src, type_)], result_types=[results],
-                         properties={"channel_index": IntegerAttr(index, i64)}, attributes=attributes)
+                         properties={"channelIndex": IntegerAttr(index, i64)}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Write the same."""
-        index = self.channel_index.value.data
+        index = self.channelIndex.value.data
         printer.print_string(" ")
         printer.print_ssa_value(self.src)
         printer.print_string(f" channel<{'all' if index < 0 else index}>")
@@ -201,28 +210,36 @@ _ENUMS = {"cache": OptPropertyDef(base(CacheModifierAttr)), "evict": OptProperty
 """The properties whose words are this dialect's own."""
 
 
-def _as_in_hivm(name: str, cls: type[DialectOp]) -> type[DialectOp]:
-    """An op that has the operands, rules and text of the one of HIVM, and no pipe."""
+def _as_in_hivm(name: str, cls: type[DialectOp], *rules: Rule,
+                counted: Count | None = None) -> type[DialectOp]:
+    """An op that has the operands, rules and text of the one of HIVM, and rules of its own, and no pipe."""
     theirs = cls.get_irdl_definition()
     definition = replace(theirs, name=f"hfusion.{name}",
                          properties={key: _ENUMS.get(key, value) for key, value in theirs.properties.items()})
 
     def verify_(self: DialectOp) -> None:
-        for check in (definition.verify, *cls.RULES):
+        for check in (definition.verify, *cls.RULES, *rules):
             check(self)
 
     made = type(cls.__name__, (cls,), {
         "name": definition.name, "__doc__": cls.__doc__, "__module__": __name__, "PIPES": (), "verify_": verify_,
+        "COUNTED": staticmethod(counted) if counted is not None else None,
         "get_irdl_definition": classmethod(lambda cls: definition)})
     assert issubclass(made, DialectOp)
     return made
 
 
-_MIRRORED = tuple(_as_in_hivm(name, cls) for name, cls in (
-    ("gather_load", hivm.GatherLoadOp), ("scatter_store", hivm.ScatterStoreOp), ("indirect_load", hivm.IndirectLoadOp),
-    ("indirect_store", hivm.IndirectStoreOp), ("stride_load", hivm.StrideLoadOp), ("stride_store", hivm.StrideStoreOp),
-    ("embedding_gather", hivm.EmbeddingGatherOp), ("gatherT", hivm.GatherTOp), ("index_put", hivm.IndexPutOp),
-    ("scatterT", hivm.ScatterTOp)))
+def _masked(op: Any) -> None:
+    if op.mask is None or op.other is None:
+        fail("needs a mask and what stands where it is not set")
+
+
+_MIRRORED = (_as_in_hivm("indirect_load", hivm.IndirectLoadOp, _masked, counted=lambda operands: (1,) * operands), *(
+    _as_in_hivm(name, cls) for name, cls in (
+        ("gather_load", hivm.GatherLoadOp), ("scatter_store", hivm.ScatterStoreOp), ("indirect_store", hivm.IndirectStoreOp),
+        ("stride_load", hivm.StrideLoadOp), ("stride_store", hivm.StrideStoreOp),
+        ("embedding_gather", hivm.EmbeddingGatherOp), ("gatherT", hivm.GatherTOp), ("index_put", hivm.IndexPutOp),
+        ("scatterT", hivm.ScatterTOp))))
 FUNCTIONS: tuple[type[DialectOp], ...] = (
-    FlipOp, InterleaveOp, *SCANS, SortOp, *_PLAIN, DeinterleaveOp, MulExtOp, MulExtUIOp, HistogramOp, PrintOp, AssertOp,
-    BarrierOp, SymbolicDimOp, *_MIRRORED)
+    FlipOp, InterleaveOp, *SCANS, SortOp, *_PLAIN, SignBitOp, DeinterleaveOp, MulExtOp, MulExtUIOp, HistogramOp, PrintOp,
+    AssertOp, BarrierOp, SymbolicDimOp, *_MIRRORED)

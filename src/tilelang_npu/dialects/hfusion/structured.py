@@ -21,7 +21,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import DialectOp, Rule, operation
+from tilelang_npu.dialects.declaration import Count, DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import (
     AtomicKindAttr,
     BinaryFnAttr,
@@ -62,7 +62,7 @@ class NamedOp(StructuredOp):
 
 
 def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = RESULT, rules: Sequence[Rule] = (),
-          **attributes: Any) -> type[NamedOp]:
+          counted: Count | None = None, **attributes: Any) -> type[NamedOp]:
     """The class of a named op.
 
     Args:
@@ -71,6 +71,7 @@ def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = 
         head, tail: what its text has in front of ``ins`` and behind ``outs``.
         result: how its text ends.
         rules: what is checked behind its types.
+        counted: how many operands it reads and writes, where upstream counts them and does not state it.
         attributes: definitions of its properties; those that the toolchain has a default for may be left out.
     """
     fields: dict[str, Any] = {
@@ -78,7 +79,23 @@ def named(name: str, doc: str, *, head: str = "", tail: str = "", result: str = 
         "src": var_operand_def(), "dst": var_operand_def(), "result": var_result_def(),
         "irdl_options": (AttrSizedOperandSegments(as_property=True),), **attributes,
         "assembly_format": f"attr-dict {head} {INS_OUTS}{tail}{result}"}
-    return operation(rules=rules)(type(name.rpartition(".")[2].title().replace("_", "") + "Op", (NamedOp,), fields))
+    made = type(name.rpartition(".")[2].title().replace("_", "") + "Op", (NamedOp,), fields)
+    return operation(rules=rules, counted=counted)(made)
+
+
+def _one_out(operands: int) -> tuple[int, int]:
+    """All are read but the last."""
+    return operands - 1, 1
+
+
+def _two_in(operands: int) -> tuple[int, int]:
+    """All are written but the first two."""
+    return 2, operands - 2
+
+
+def _exchange(operands: int) -> tuple[int, int, int]:
+    """One is read, one written, and what follows is the mask."""
+    return 1, 1, operands - 2
 
 
 def _one_axis_of_many(op: Any) -> None:
@@ -129,9 +146,9 @@ LoadOp = named("hfusion.load", "A copy from global memory.")
 StoreOp = named("hfusion.store", "A copy to global memory.", atomic_kind=opt_prop_def(AtomicKindAttr))
 GroupMatmulOp = named("hfusion.group_matmul", "A product per expert, of as many rows as a table says.")
 GatherOp = named("hfusion.gather", "The elements that indices name along an axis.", tail=" `axis` `=` $axis",
-                 axis=prop_def(NUMBER))
+                 counted=_one_out, axis=prop_def(NUMBER))
 GatherMaskOp = named("hfusion.gather_mask", "The elements where a mask is set, and how many they are.",
-                     result=" (`->` `(` type($result)^ `)`)?")
+                     result=" (`->` `(` type($result)^ `)`)?", counted=_two_in)
 ReduceWithIndexOp = named(
     "hfusion.reduce_with_index", "The extreme along an axis, and where it stands.", head="$reduce_kind",
     tail=" `dimensions` `=` $dimensions", rules=[_one_axis_of_many],
@@ -140,15 +157,17 @@ ReduceWithIndexOp = named(
 _PER_AXIS = IntegerAttr.constr(i32) | base(ArrayAttr)
 _CONV: dict[str, Any] = {key: opt_prop_def(_PER_AXIS) for key in ("stride", "padding", "dilation")}
 _CONV["groups"] = opt_prop_def(IntegerAttr.constr(i32))
-CONVOLUTIONS = tuple(named(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", **_CONV) for axes in (1, 2, 3))
-MatmulMxOp = named("hfusion.matmul_mx", "A product of scaled small floats.", rules=[_product],
+CONVOLUTIONS = tuple(named(f"hfusion.conv{axes}d", f"A convolution over {axes} axes.", counted=_one_out, **_CONV)
+                     for axes in (1, 2, 3))
+MatmulMxOp = named("hfusion.matmul_mx", "A product of scaled small floats.", rules=[_product], counted=_one_out,
+                   result=" `->` type($result)",
                    lhsFormat=opt_prop_def(IntegerAttr), rhsFormat=opt_prop_def(IntegerAttr))
-AtomicCasOp = named("hfusion.atomic_cas", "Replace what is there where it is what is expected.")
+AtomicCasOp = named("hfusion.atomic_cas", "Replace what is there where it is what is expected.", counted=_one_out)
 AtomicRmwOp = named("hfusion.atomic_rmw", "Combine what is there with new values.", tail=" `atomic_kind` `=` $atomic_kind",
-                    atomic_kind=prop_def(AtomicKindAttr))
+                    counted=_one_out, atomic_kind=prop_def(AtomicKindAttr))
 
 
-@operation()
+@operation(counted=_exchange)
 class AtomicXchgOp(StructuredOp):
     """Exchange what is there with new values, where a mask is set."""
 
@@ -172,7 +191,7 @@ class ArangeOp(StructuredOp):
     result = var_result_def()
     INS: ClassVar[tuple[str, ...]] = ("offset", "strides")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = ("attr-dict (`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` `outs` `(` $dst `:` type($dst) `)`"
+    assembly_format = ("(`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` attr-dict `outs` `(` $dst `:` type($dst) `)`"
                        + RESULT)
 
 
