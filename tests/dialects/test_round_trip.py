@@ -369,24 +369,27 @@ def _reads_back(module: Operation) -> None:
     assert print_module(again) == text
 
 
-@pytest.mark.parametrize("entry", list(elementwise()), ids=lambda entry: entry.hivm)
-def test_every_elementwise_op_from_its_entry(k: Kernel, entry: Any) -> None:
+def of_entry(entry: Any) -> Make:
+    """How the op of an entry is made, on tiles in UB."""
     element = entry.dtypes[0].mlir
     if entry.hivm == "vcast":
         sources, target = ["f32"], "f16"
     else:
         sources = ["i1" if entry.condition and place == 0 else element for place in range(entry.inputs)]
         target = "i1" if entry.result == "bool" else element
-    inputs = [k(f"4x8x{source} ub") for source in sources]
-    outputs = [k(f"4x8x{target} ub") for _ in range(entry.outputs)]
-    op = hivm.elementwise_op(entry.hivm)(inputs, outputs)
+    return lambda k: hivm.elementwise_op(entry.hivm)([k(f"4x8x{source} ub") for source in sources],
+                                                     [k(f"4x8x{target} ub") for _ in range(entry.outputs)])
+
+
+@pytest.mark.parametrize("entry", list(elementwise()), ids=lambda entry: entry.hivm)
+def test_every_elementwise_op_from_its_entry(k: Kernel, entry: Any) -> None:
+    op = of_entry(entry)(k)
     assert op.name == f"hivm.hir.{entry.hivm}"
     assert op.pipes() == ("V",)
     assert op.core() == "AIV"
     module = k.module(op)
-    ins = ", ".join(f"memref<4x8x{source}, {UB}>" for source in sources)
-    outs = ", ".join(f"memref<4x8x{target}, {UB}>" for _ in outputs)
-    first, second = (", ".join(f"%{value.name_hint}" for value in values) for values in (inputs, outputs))
+    ins, outs = (", ".join(str(value.type) for value in values) for values in (op.ins(), op.outs()))
+    first, second = (", ".join(f"%{value.name_hint}" for value in values) for values in (op.ins(), op.outs()))
     assert body(module) == f"hivm.hir.{entry.hivm} ins({first} : {ins}) outs({second} : {outs})"
     verify_module(module)
     _reads_back(module)

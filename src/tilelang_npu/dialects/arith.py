@@ -149,7 +149,13 @@ def _comparison(kind: Any, words: Sequence[str]) -> Any:
         printer.print_string(" : ")
         printer.print_attribute(op.lhs.type)
 
-    return widened(kind, _compares, result=container_of(i1), parse=classmethod(parse), print=print_)
+    def check(op: Any) -> None:
+        _compares(op)
+        if op.predicate.type != i64 or not 0 <= op.predicate.value.data < len(words):
+            msg = f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64"
+            raise VerifyException(msg)
+
+    return widened(kind, check, result=container_of(i1), parse=classmethod(parse), print=print_)
 
 
 @operation()

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Dialect
 
 _DIALECTS = {
-    "func": "xdsl.dialects.func:Func",
+    "func": "tilelang_npu.dialects.func:Func",
     "arith": "tilelang_npu.dialects.arith:Arith",
     "scf": "tilelang_npu.dialects.scf:Scf",
     "memref": "tilelang_npu.dialects.memref:MemRef",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import Linalg as _Upstream
+from xdsl.dialects.linalg.abstract_ops import NamedOperation
 from xdsl.dialects.linalg.ops import BroadcastOp as _Broadcast
 from xdsl.dialects.linalg.ops import GenericOp as _Generic
 from xdsl.dialects.linalg.ops import TransposeOp as _Transpose
@@ -254,6 +255,13 @@ class TransposeOp(_WithAttributes, _Transpose):
     """The axes of a tensor in another order."""
 
 
+def _with_attributes_in_front(base: type[NamedOperation]) -> type[NamedOperation]:
+    """An op of xDSL in the spelling of MLIR, where the attributes stand in front."""
+    return type(base.__name__, (base,), {"__doc__": base.__doc__, "__module__": __name__, "PRINT_ATTRS_IN_FRONT": True})
+
+
 _OURS: tuple[type[Operation], ...] = (
     UnaryOp, BinaryOp, *PRODUCTS, *ELEMENTWISE, ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
-Linalg = replacing(_Upstream, *_OURS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])
+_THEIRS = tuple(_with_attributes_in_front(op) for op in _Upstream.operations
+                if issubclass(op, NamedOperation) and op.name not in {own.name for own in _OURS})
+Linalg = replacing(_Upstream, *_OURS, *_THEIRS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

@@ -271,7 +271,8 @@ class ReduceOp(scf.ReduceOp):
         for number, region in enumerate(self.reductions):
             printer.print_string(", " if number else " ")
             printer.print_region(region)
-        printer.print_op_attributes(self.attributes)
+        if self.reductions:  # attributes alone would be read as a body
+            printer.print_op_attributes(self.attributes)
 
 
 class IfOp(scf.IfOp):

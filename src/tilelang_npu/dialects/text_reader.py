@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import Any
 
 from xdsl.context import Context
@@ -34,11 +35,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
 
-from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
+from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
 from tilelang_npu.dialects.upstream import format_of
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
@@ -152,6 +154,7 @@ class TextParser(Parser):
         self._types: dict[str, TypeAttribute] = {}
         self._op_start = 0
         self._dictionary: dict[str, Attribute] | None = None
+        self._dictionaries: dict[str, Attribute] = {}
         if "\n#loc" in text:
             self._read_location_aliases()
 
@@ -244,7 +247,9 @@ class TextParser(Parser):
 
     def parse_optional_attr_dict(self) -> dict[str, Attribute]:
         named, self._dictionary = self._dictionary, None
-        return super().parse_optional_attr_dict() if named is None else named
+        read = super().parse_optional_attr_dict() if named is None else named
+        self._dictionaries.update(read)
+        return read
 
     def parse_affine_map(self) -> AffineMap:
         return _AffineParser(self._parser_state).parse_affine_map()
@@ -260,6 +265,7 @@ class TextParser(Parser):
         bound = self._parse_op_result_list()
         token = state.current_token
         self._op_start = token.start
+        outer, self._dictionaries = self._dictionaries, {}
         if token.kind is MLIRTokenKind.BARE_IDENT:
             self._consume_token()
             op_type = self._get_op_by_name(token.text)
@@ -267,6 +273,8 @@ class TextParser(Parser):
             upstream = format_of(op_type)
             # xDSL bounds the class by an op that is declared; one that is not registered is parsed as well
             op: Operation = op_type.parse(self) if upstream is None else upstream.parse(self, op_type)  # type: ignore[type-var]
+            if self._dictionaries:
+                _keep(op, self._dictionaries)
             state.dialect_stack.pop()
             location = self.parse_optional_location()
             if location is not None:
@@ -281,6 +289,7 @@ class TextParser(Parser):
                 for region in list(op.regions):
                     op.detach_region(region).drop_all_references()
             state.dialect_stack.pop()
+        self._dictionaries = outer
         if isinstance(op.location, UnknownLoc):
             op.location = self._location(start)
         if bound:
@@ -320,3 +329,13 @@ class TextParser(Parser):
     def _location(self, position: int) -> LocationAttr:
         line, column = self.place(position)
         return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+
+
+def _keep(op: Operation, read: Mapping[str, Attribute]) -> None:
+    """Give an op what stands in the dictionaries of its text; some of xDSL's hand-written parsers take a part of it."""
+    if isinstance(op, DialectOp) or not isinstance(op, IRDLOperation):
+        return  # these say themselves what they make of it
+    properties = op.get_irdl_definition().properties
+    for name, attribute in read.items():
+        if name not in op.attributes and name not in op.properties and name != SEGMENTS:
+            (op.properties if name in properties else op.attributes)[name] = attribute

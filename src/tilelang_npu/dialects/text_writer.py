@@ -1,7 +1,8 @@
 """A printer of MLIR text in the spelling of MLIR itself, the same from run to run.
 
 xDSL's printer, except that: ops of the dialect that their parent implies lose its name (``module``, ``return``); dictionaries
-are sorted by key; i64 elements of an array leave out their type; text is collected in memory; a type is spelled once.
+are sorted by key; i64 elements of an array leave out their type; text is collected in memory; a type is spelled once; an
+op whose custom form would leave an attribute out is written in the generic form.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from io import StringIO
 from math import isfinite
+from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, ModuleOp, UnregisteredOp, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.ir import Attribute, Operation, Region, TypeAttribute
 from xdsl.irdl import IRDLOperation
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
 from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
-from tilelang_npu.dialects.upstream import format_of
+from tilelang_npu.dialects.func import print_declaration, says_more
+from tilelang_npu.dialects.upstream import format_of, has_custom_form
 
 
 class TextPrinter(Printer):
@@ -36,6 +39,8 @@ class TextPrinter(Printer):
         self.notes = notes or {}
         self._parts: list[str] = []
         self._spelled: dict[int, tuple[Attribute, str]] = {}
+        self._shown: set[str] = set()
+        self._in_generic_form: Operation | None = None
 
     def text(self) -> str:
         """What was printed so far."""
@@ -86,6 +91,12 @@ class TextPrinter(Printer):
         else:
             self.print_attribute(attribute)
 
+    def print_region(self, region: Region, print_entry_block_args: bool = True, print_empty_block: bool = True,
+                     print_block_terminators: bool = True) -> None:
+        # a terminator that follows from the op stands there if it says more
+        says_more = any(block.last_op is not None and block.last_op.attributes for block in region.blocks)
+        super().print_region(region, print_entry_block_args, print_empty_block, print_block_terminators or says_more)
+
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         super().print_attr_dict({name: attr_dict[name] for name in sorted(attr_dict)})
 
@@ -97,37 +108,66 @@ class TextPrinter(Printer):
         self._print_results(op)
         if isolated:
             self.enter_scope()
-        upstream = None if self.print_generic_format else format_of(type(op))
-        if upstream is None and (self.print_generic_format or Operation.print is type(op).print):
+        if self.print_generic_format or not self._print_custom(op):
             self._parts.append(f'"{op.name}"')
             self.print_op_with_default_format(op)
-        else:
-            self._parts.append(self._short_name(op))
-            if upstream is not None and isinstance(op, IRDLOperation):
-                upstream.print(self, op)
-            else:
-                op.print(self)
-            if self.print_debuginfo:
-                self._parts.append(" ")
-                self.print_attribute(op.location)
         if isolated:
             self.exit_scope()
         note = self.notes.get(op)
         if note:
             self._parts.append(f"  // {note}")
 
+    def _print_custom(self, op: Operation) -> bool:
+        """Write an op in its custom form; nothing is written where it has none, or where that leaves an attribute out."""
+        upstream = format_of(type(op))
+        if not has_custom_form(type(op)):
+            return False
+        outer, self._shown = self._shown, set()
+        start = len(self._parts)
+        before = (dict(self._ssa_values), dict(self._blocks)) if op.attributes and op.regions else None
+        if before is not None:
+            self.enter_scope()
+        self._parts.append(self._short_name(op))
+        if upstream is not None and isinstance(op, IRDLOperation):
+            upstream.print(self, op)
+        elif says_more(op):
+            assert isinstance(op, FuncOp)
+            print_declaration(self, op)
+        else:
+            op.print(self)
+        complete = op.attributes.keys() <= self._shown
+        self._shown = outer
+        if before is not None:
+            self._leave(keep=complete)
+            if not complete:
+                self._ssa_values, self._blocks = before
+        if not complete:
+            del self._parts[start:]
+        elif self.print_debuginfo:
+            self._parts.append(" ")
+            self.print_attribute(op.location)
+        return complete
+
+    def _leave(self, *, keep: bool) -> None:
+        """Leave a scope of names, which the outer one takes over or forgets."""
+        scopes: tuple[list[Any], ...] = (
+            self._next_valid_name_id, self._next_valid_block_id, self._ssa_names, self._block_names)
+        for scope in scopes:
+            del scope[-2 if keep else -1]
+
     def print_op_with_default_format(self, op: Operation) -> None:
         counted = counted_segments(type(op), len(op.operands)) is not None
         stated = op.properties
+        outer, self._in_generic_form = self._in_generic_form, op
         if counted:
             op.properties = {name: value for name, value in stated.items() if name != SEGMENTS}
         super().print_op_with_default_format(op)
         op.properties = stated
+        self._in_generic_form = outer
 
     def print_operation_type(self, op: Operation) -> None:
         """The type of an op; its location stands behind it only in the generic form."""
-        generic = self.print_generic_format or Operation.print is type(op).print
-        locations, self.print_debuginfo = self.print_debuginfo, self.print_debuginfo and generic
+        locations, self.print_debuginfo = self.print_debuginfo, self.print_debuginfo and op is self._in_generic_form
         super().print_operation_type(op)
         self.print_debuginfo = locations
 
@@ -143,8 +183,15 @@ class TextPrinter(Printer):
 
     def print_op_attributes(self, attributes: Mapping[str, Attribute], *, reserved_attr_names: Iterable[str] = (),
                             print_keyword: bool = False) -> bool:
-        return bool(attributes) and super().print_op_attributes(
-            attributes, reserved_attr_names=reserved_attr_names, print_keyword=print_keyword)
+        if not attributes:
+            return False
+        reserved = {reserved_attr_names} if isinstance(reserved_attr_names, str) else set(reserved_attr_names)
+        self.shown(*(name for name in attributes if name not in reserved))
+        return super().print_op_attributes(attributes, reserved_attr_names=reserved, print_keyword=print_keyword)
+
+    def shown(self, *names: str) -> None:
+        """Tell that attributes of the op stand in its text, where they do so outside its dictionary."""
+        self._shown.update(names)
 
 
 def _short_space(type_: TypeAttribute, text: str) -> str:

@@ -37,6 +37,11 @@ FORMATS = {
 }
 """Assembly formats of ops that xDSL writes in generic form, by op name."""
 
+GENERIC = frozenset({"llvm.func", "llvm.mlir.global"} | {f"llvm.{name}" for name in (
+    "add", "alloca", "and", "ashr", "call", "extractvalue", "fcmp", "getelementptr", "icmp", "inline_asm", "insertvalue",
+    "load", "lshr", "mlir.constant", "mul", "sdiv", "sext", "shl", "srem", "store", "sub", "trunc", "udiv", "urem", "xor")})
+"""Ops that are written in the generic form, as the text that xDSL writes by hand leaves out some of what they say."""
+
 MEMREF = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
 TENSOR = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 
@@ -48,6 +53,12 @@ def format_of(op_type: type[Operation]) -> FormatProgram | None:
     if text is None or not issubclass(op_type, IRDLOperation):
         return None
     return FormatProgram.from_str(text, op_type.get_irdl_definition())
+
+
+@cache
+def has_custom_form(op_type: type[Operation]) -> bool:
+    """Whether an op is written in a form of its own."""
+    return format_of(op_type) is not None or (op_type.print is not Operation.print and op_type.name not in GENERIC)
 
 
 def _tensor_of(memref: Attribute) -> Attribute:

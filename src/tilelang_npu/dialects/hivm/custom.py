@@ -28,6 +28,7 @@ from tilelang_npu.dialects.declaration import operation
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for
+from tilelang_npu.dialects.text_writer import TextPrinter
 
 Operand = SSAValue | Operation
 
@@ -101,6 +102,8 @@ class _CustomOp(StructuredOp):
         if "no_side_effect" in self.properties:
             shown["no_side_effect"] = UnitAttr()
         printer.print_op_attributes(shown, reserved_attr_names=("arg_attrs",) if inline is not None else ())
+        if inline is not None and isinstance(printer, TextPrinter):
+            printer.shown("arg_attrs")
         printer.print_string(" ")
         printer.print_string_literal(self.function)
         for keyword, field in (("ins", "inputs"), ("outs", "outputs"), ("tmps", "temp_buffers")):
