@@ -162,6 +162,14 @@ def test_a_function_of_one_core_by_its_name_and_of_the_other_by_its_attribute() 
     assert "k_mix_aiv is a function of the AIV by its name" in message
 
 
+def test_an_argument_on_chip_is_refused_and_was_taken_for_one_in_gm() -> None:
+    kind = f"memref<64xf32, {texts.UB}>"
+    body = f"    hivm.hir.vadd ins(%x, %x : {kind}, {kind}) outs(%x : {kind})"
+    error = _refused(texts.module(texts.kernel("AIV", [f"%x: {kind}"], body)))
+    assert error is not None
+    assert (error.code, error.message) == ("T503", "argument x of k is in UB: what a caller passes is in GM")
+
+
 def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> None:
     """On the 950 L0C is connected with UB, which here each Vector core has for itself."""
     text = _module("AIC", "fixpipe", ("cc", "ub")).replace("Ascend910B2", "Ascend910_9589")

@@ -15,7 +15,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.simulator.codegen.reach import checked, part
-from tilelang_npu.simulator.codegen.reachable import check_operand, check_pipe
+from tilelang_npu.simulator.codegen.reachable import check_argument, check_operand, check_pipe
 from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
 from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
 from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
@@ -323,6 +323,7 @@ class Emitter:
         name = f"a{index}_{hint}"
         if isa(kind, MemRefType):
             element = element_of(kind)
+            check_argument(self, kind, hint)
             self.launch.line(f"{name} = arrays[{index}]")
             shape = kind.get_shape()
             sizes = []

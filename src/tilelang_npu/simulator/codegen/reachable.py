@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
+from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.views import Buffer, alternatives
@@ -34,6 +35,19 @@ def check_pipe(em: Emitter, op: Operation, pipe: str, does: str = "names") -> st
         help_ += f"; an {other} has {pipe}: put the op in a function of hivm.func_core_type<{other}>"
     raise TileError(f"{op.name} {does} pipe {pipe}, which an {em.core} does not have", code="T504",
                     location=location_of(op), help=help_)
+
+
+def check_argument(em: Emitter, kind: Attribute, name: str) -> None:
+    """A tensor that a caller passes is in GM.
+
+    Raises:
+        TileError: T503, its type says that it is on chip.
+    """
+    space = space_of(kind)
+    if space is not None and space in em.chip.memory:
+        raise TileError(f"argument {name} of {em.function.sym_name.data} is in {SPOKEN[space]}: what a caller passes is in GM",
+                        code="T503", location=location_of(em.function),
+                        help=f"give it #hivm.address_space<gm>, and load it into a buffer in {SPOKEN[space]}")
 
 
 def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
