@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tilelang_npu.language as T
+from tilelang_npu import TileError
 
 
 def test_a_loop_variable_is_restored_behind_an_inner_loop_of_its_name(traced: Any) -> None:
@@ -39,32 +40,36 @@ def test_a_block_id_is_restored_behind_a_loop_of_its_name(traced: Any) -> None:
     assert kernel.ops("memref.store")[1].indices[0] is kernel.only("tile.launch").body.block.args[0]
 
 
-def test_rebinding_in_an_inner_block_does_not_reach_out(traced: Any) -> None:
+def test_a_name_has_the_value_of_the_block_that_binds_it_anew(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), n: T.int32):
         with T.Kernel(1, is_npu=True) as (cid, vid):
             a = T.alloc_ub((64,), "int32")
             x = 10
+            a[x] = 0
             for i in T.serial(8):
                 x = i + 1
                 a[x] = 1
+            x = 15
             a[x] = 2
             if n > 3:
-                x = 20
+                x = x + 5
                 a[x] = 3
-            a[x] = 4
+            elif n > 2:
+                a[x] = 4
+            x = 11
             with T.Scope("V"):
                 x = 30
                 a[x] = 5
-            a[x] = 6
+            x = 12
             if True:
                 x = 40
-                a[x] = 7
-            a[x] = 8
+                a[x] = 6
+            a[x] = 7
 
     kernel = traced(main)
-    kernel.has("store %c1_i32, %a[%x]", "store %c2_i32, %a[%c10]", "store %c3_i32_1, %a[%c20]", "store %c4_i32, %a[%c10]",
-               "store %c5_i32, %a[%c30]", "store %c6_i32, %a[%c10]", "store %c7_i32, %a[%c40]", "store %c8_i32, %a[%c10]")
+    kernel.has("store %c0_i32, %a[%c10]", "store %c1_i32, %a[%x]", "store %c2_i32, %a[%c15]", "store %c3_i32_1, %a[%c20]",
+               "store %c4_i32, %a[%c15", "store %c5_i32, %a[%c30]", "store %c6_i32, %a[%c40]", "store %c7_i32, %a[%c40]")
 
 
 def test_a_rebinding_from_its_own_value_in_a_loop_starts_anew_and_is_remarked(traced: Any) -> None:
@@ -83,7 +88,22 @@ def test_a_rebinding_from_its_own_value_in_a_loop_starts_anew_and_is_remarked(tr
     assert "the next iteration reads the value bound at" in remark.message
 
 
-def test_an_alloc_inside_a_loop_shadows(traced: Any) -> None:
+def test_an_alloc_inside_a_loop_is_the_loops(traced: Any) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32")):
+        with T.Kernel(4, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((64,), "int32")
+            T.fill(a, 2)
+            for _ in range(2):
+                a = T.alloc_ub((32,), "int32")
+                T.fill(a, 1)
+
+    kernel = traced(main)
+    first, second = kernel.ops("tile.fill")
+    assert [tuple(fill.target.type.get_shape()) for fill in (first, second)] == [(64,), (32,)]
+
+
+def test_a_buffer_that_a_loop_replaced_is_not_read_behind_it(traced: Any) -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32")):
         with T.Kernel(4, is_npu=True) as (cid, vid):
@@ -93,9 +113,8 @@ def test_an_alloc_inside_a_loop_shadows(traced: Any) -> None:
                 T.fill(a, 1)
             T.fill(a, 2)
 
-    kernel = traced(main)
-    first, second = kernel.ops("tile.fill")
-    assert [tuple(fill.target.type.get_shape()) for fill in (first, second)] == [(32,), (64,)]
+    with pytest.raises(TileError, match=r"T142.*'a' is out of scope: it was bound in the `for` loop"):
+        traced(main)
 
 
 def test_a_load_is_read_where_it_gets_its_name(traced: Any) -> None:

@@ -134,7 +134,7 @@ class Loops(Calls, ABC):
             turn = builder.scalar(block.args[0], INDEX, None, (0, -(-total // wave) - 1))
             linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
             condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
-            with builder.at(inner), self.scopes.frame(FOR, isolates=True), self._inside(jumps_here):
+            with builder.at(inner), self.scopes.frame(FOR, repeats=True), self._inside(jumps_here):
                 rest = linear
                 places: list[Expr] = []
                 for size in (group, *domain[-2::-1]):
@@ -182,7 +182,7 @@ class Loops(Calls, ABC):
         builder.epoch += 1
         if builder.in_parallel:
             loop.refusal = _IN_PARALLEL
-        with builder.at(block), self.scopes.frame(FOR, isolates=True), self._inside(loop):
+        with builder.at(block), self.scopes.frame(FOR, repeats=True), self._inside(loop):
             for name, argument, known in zip(names, block.args, bounds, strict=True):
                 assert isinstance(name, ast.Name)
                 argument.name_hint = name.id if name.id != "_" else None
@@ -206,7 +206,7 @@ class Loops(Calls, ABC):
         with builder.at(before):
             builder.emit(scf.ConditionOp(goes_on.place.load().ssa(builder)))
         builder.epoch += 1
-        with builder.at(after), self.scopes.frame(WHILE, isolates=True), self._inside(loop):
+        with builder.at(after), self.scopes.frame(WHILE, repeats=True), self._inside(loop):
             self.body(node.body)
         if isinstance(test, bool) and loop.left is None:
             raise TileError(f"`while {ast.unparse(node.test)}` never ends: its condition is known before the kernel runs",

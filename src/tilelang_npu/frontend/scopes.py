@@ -11,14 +11,26 @@ from types import FunctionType
 from typing import Any
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend.buffers import Element
+from tilelang_npu.frontend.scalars import Expr
 
 
 @dataclass
 class Binding:
-    """A name's value and where it got it."""
+    """A name's value and where it got it.
+
+    Attributes:
+        value: what it is.
+        location: where it was bound.
+        assigned: whether by an assignment or a call, as Python knows them (not as a loop's variable or a block's id).
+        superseded: the assignment of the name in an inner block that is closed, and in what: for Python the name has that
+            value since, so nothing may read this one.
+    """
 
     value: Any
     location: Location
+    assigned: bool = False
+    superseded: tuple[Binding, str] | None = None
 
 
 @dataclass
@@ -27,15 +39,17 @@ class Frame:
 
     Attributes:
         kind: text for messages: ``for`` loop, ``if`` body, ``with`` body, kernel, macro.
-        isolates: whether a name bound here loses an update that the author may have meant for outside (loops, branches).
+        repeats: whether it is a loop's, whose body runs again with what it bound.
         names: bindings of the block.
-        departed: names that were bound in an inner block that is closed: where, and in what.
+        departed: names that were bound in an inner block that is closed: the binding, and in what.
+        read: names from outside of the block that were read in it.
     """
 
     kind: str
-    isolates: bool = False
+    repeats: bool = False
     names: dict[str, Binding] = field(default_factory=dict)
-    departed: dict[str, tuple[Location, str]] = field(default_factory=dict)
+    departed: dict[str, tuple[Binding, str]] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
 
 
 class Scopes:
@@ -49,20 +63,20 @@ class Scopes:
     def __init__(self, function: FunctionType, kind: str, caller: Scopes | None = None) -> None:
         self.frames = [Frame(kind)]
         self._caller = caller
+        self._superseding: list[tuple[str, Binding, str]] = []
+        self._alternatives = 0
         self._closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
 
     @contextmanager
-    def frame(self, kind: str, *, isolates: bool = False, decided: bool = False) -> Iterator[Frame]:
+    def frame(self, kind: str, *, repeats: bool = False) -> Iterator[Frame]:
         """A block: names bound in it leave scope with it.
 
         Args:
             kind: text for messages.
-            isolates: see :class:`Frame`.
-            decided: whether it surely runs, once, as the branch that the factory's own values choose: a name that means
-                nothing outside stays.
+            repeats: see :class:`Frame`.
         """
-        frame = Frame(kind, isolates)
+        frame = Frame(kind, repeats)
         self.frames.append(frame)
         try:
             yield frame
@@ -71,18 +85,33 @@ class Scopes:
             outer = self.frames[-1]
             outer.departed.update(frame.departed)
             for name, binding in frame.names.items():
-                if decided and not self._means_something(name):
-                    outer.names[name] = binding
-                else:
-                    outer.departed[name] = binding.location, kind
+                outer.departed[name] = binding, kind
+                if binding.assigned:
+                    self._superseding.append((name, binding, kind))
+            if not self._alternatives:
+                self._supersede()
 
-    def _means_something(self, name: str) -> bool:
-        return (self.binding(name) is not None or (self._caller is not None and self._caller.binding(name) is not None)
-                or name in self._closure or name in self._globals or hasattr(builtins, name))
+    @contextmanager
+    def alternatives(self) -> Iterator[None]:
+        """Blocks of which one runs: what one of them assigns is nothing to the next."""
+        self._alternatives += 1
+        try:
+            yield
+        finally:
+            self._alternatives -= 1
+            if not self._alternatives:
+                self._supersede()
 
-    def bind(self, name: str, value: Any, location: Location) -> None:
-        """Bind a name in the innermost frame."""
-        self.frames[-1].names[name] = Binding(value, location)
+    def _supersede(self) -> None:
+        for name, binding, kind in self._superseding:
+            outer = self.binding(name)
+            if outer is not None and outer.value is not binding.value:
+                outer.superseded = binding, kind
+        self._superseding.clear()
+
+    def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
+        """Bind a name in the innermost frame; ``assigned``: see :class:`Binding`."""
+        self.frames[-1].names[name] = Binding(value, location, assigned)
 
     def binding(self, name: str) -> Binding | None:
         """The visible binding that a frame holds, or None for names from outside the function."""
@@ -92,13 +121,24 @@ class Scopes:
                 return found
         return None
 
-    def isolated(self, name: str, kinds: tuple[str, ...]) -> Frame | None:
-        """The outermost loop or branch (of ``kinds``) between here and the frame that binds ``name``."""
+    def carried(self, name: str) -> Frame | None:
+        """The outermost loop around the innermost frame, inside of the one that binds ``name``, in which the name was read: were
+        it bound here, the next iteration would have to read that."""
         found = None
         for frame in reversed(self.frames):
             if name in frame.names:
                 return found
-            if frame.isolates and frame.kind in kinds:
+            if frame.repeats and name in frame.read:
+                found = frame
+        return found
+
+    def encloses(self, name: str, kinds: tuple[str, ...]) -> Frame | None:
+        """The outermost block of ``kinds`` between here and the frame that binds ``name``; None where that is this one."""
+        found = None
+        for frame in reversed(self.frames):
+            if name in frame.names:
+                return found
+            if frame.kind in kinds:
                 found = frame
         return None
 
@@ -108,13 +148,17 @@ class Scopes:
         Raises:
             TileError: T142, its binding has left scope; T140, it has none.
         """
-        found = self.binding(name)
-        if found is not None:
-            return found.value
-        if self._caller is not None:
-            binding = self._caller.binding(name)
-            if binding is not None:
+        for scopes in (self, self._caller):
+            binding = scopes.binding(name) if scopes is not None else None
+            if scopes is not None and binding is not None:
+                scopes._note_read(name)
+                if binding.superseded is not None:
+                    raise self._lost(name, *binding.superseded)
                 return binding.value
+        self._note_read(name)
+        departed = self._departed(name)
+        if departed is not None and departed[0].assigned:
+            raise self._lost(name, *departed)
         cell = self._closure.get(name)
         if cell is not None:
             try:
@@ -128,15 +172,38 @@ class Scopes:
             return getattr(builtins, name)
         raise self._missing(name)
 
-    def _missing(self, name: str) -> TileError:
+    def _note_read(self, name: str) -> None:
+        """The frames inside of the one that binds the name read it from outside."""
         for frame in reversed(self.frames):
-            if name in frame.departed:
-                location, kind = frame.departed[name]
-                return TileError(f"{name!r} is out of scope: it was bound in the {kind} at {location} and left with it",
-                                 code="T142", help=f"bind {name!r} before that block; a T.alloc_var scalar can change in it")
+            if name in frame.names:
+                return
+            frame.read.add(name)
+
+    def _departed(self, name: str) -> tuple[Binding, str] | None:
+        return next((frame.departed[name] for frame in reversed(self.frames) if name in frame.departed), None)
+
+    def _lost(self, name: str, binding: Binding, kind: str) -> TileError:
+        """A name that an inner block, now closed, has bound."""
+        return TileError(f"{name!r} is out of scope: it was bound in the {kind} at {binding.location} and left with it",
+                         code="T142", help=lasting(name, binding.value))
+
+    def _missing(self, name: str) -> TileError:
+        departed = self._departed(name)
+        if departed is not None:
+            return self._lost(name, *departed)
         known = {key for frame in self.frames for key in frame.names} | set(self._closure) | set(self._globals)
         close = difflib.get_close_matches(name, [key for key in known if not key.startswith("__")], n=1)
-        advice = ("Python makes every name that the kernel assigns local to it: a name of the factory that is also assigned "
-                  "here must be bound here before it is read")
         return TileError(f"name {name!r} is not defined", code="T140",
-                         help=f"did you mean {close[0]!r}?" if close else advice)
+                         help=f"did you mean {close[0]!r}?" if close else
+                         "bind it above this line, import it, or make it a parameter of the factory")
+
+
+def lasting(name: str, value: Any) -> str:
+    """What makes a name keep ``value`` beyond the block that binds it."""
+    if isinstance(value, (Expr, Element)):
+        element = str(value.dtype)
+    elif isinstance(value, (bool, int, float)):
+        element = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+    else:
+        return f"bind {name!r} before that block, to what it is for all of it; a buffer for each iteration is a row of one buffer"
+    return f'bind it before that block, as a scalar that the kernel changes: {name} = T.alloc_var("{element}", init=...)'

@@ -20,7 +20,7 @@ from tilelang_npu.frontend.builder import region_of
 from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
 from tilelang_npu.frontend.loops import FOR, WHILE, Loops
 from tilelang_npu.frontend.scalars import Expr
-from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.frontend.scopes import Scopes, lasting
 from tilelang_npu.language import launch
 from tilelang_npu.language.functions import Macro
 
@@ -173,11 +173,32 @@ class Statements(Loops):
                                 help="give it a number or a computed scalar; another name holds the buffer")
             binding.value.place.store(value)
             return
-        if isinstance(node, ast.Assign) and binding is not None:
-            self._remark_lost_update(target.id, node, binding.location)
-        self.bind(target.id, self._read(value), self.where(target))
+        self._assign_anew(target, self._read(value), node)
 
-    def bind(self, name: str, value: Any, location: Location) -> None:
+    def _assign_anew(self, target: ast.Name, value: Any, node: ast.stmt) -> None:
+        """Bind a name that is no variable of the machine.
+
+        A loop's variable and a block's id have their value in each iteration, whatever their names meant in the one before:
+        that is remarked.
+
+        Raises:
+            TileError: T142, it would have to outlast the block.
+        """
+        name, binding = target.id, self.scopes.binding(target.id)
+        block = self.scopes.carried(name)
+        if isinstance(node, ast.AugAssign) and block is None:
+            block = self.scopes.encloses(name, (FOR, WHILE, IF))
+        if block is not None and (binding is None or binding.value is not value):
+            bound = f"bound at {binding.location}" if binding is not None else "a name"
+            if binding is None or binding.assigned or isinstance(node, ast.AugAssign):
+                raise TileError(f"{name!r} is {bound}, outside this {block.kind}; its update would be lost at the block's end",
+                                code="T142", location=self.where(node), help=lasting(name, value))
+            self.builder.remarks.append(TileError(
+                f"{name!r} is bound anew in the {block.kind}; the next iteration reads the value {bound}", code="T142",
+                location=self.where(node), help=lasting(name, value)))
+        self.bind(name, value, self.where(target), assigned=True)
+
+    def bind(self, name: str, value: Any, location: Location, *, assigned: bool = False) -> None:
         """Bind a name; a buffer without one and a value of the IR take it over."""
         if isinstance(value, Buffer) and value.unnamed:
             value.rename(name, location)
@@ -187,7 +208,7 @@ class Statements(Loops):
                     item.rename(f"{name}_{position}", location)
         elif isinstance(value, Expr):
             value.suggest_name(name)
-        self.scopes.bind(name, value, location)
+        self.scopes.bind(name, value, location, assigned=assigned)
 
     def _read(self, value: Any) -> Any:
         """An element that gets a name is read now; the name still says where it came from."""
@@ -198,14 +219,6 @@ class Statements(Loops):
         if type(value) in (tuple, list) and any(isinstance(item, Element) for item in value):
             return type(value)(self._read(item) for item in value)
         return value
-
-    def _remark_lost_update(self, name: str, node: ast.Assign, bound: Location) -> None:
-        loop = self.scopes.isolated(name, (FOR, WHILE))
-        if loop is None or not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.value)):
-            return
-        self.builder.remarks.append(TileError(
-            f"{name!r} is bound anew in the {loop.kind}; the next iteration reads the value bound at {bound}", code="T142",
-            location=self.where(node), help=f"make {name!r} with T.alloc_var if it should carry a value to the next iteration"))
 
     def _place(self, target: ast.Subscript) -> Element:
         """The element that a subscript on the left of an assignment names."""
@@ -238,32 +251,26 @@ class Statements(Loops):
         if isinstance(current, Variable):
             current.place.store(self.combine(name, current.place, value, node))
             return
-        block = self.scopes.isolated(target, (FOR, WHILE, IF))
-        if block is not None:
-            binding = self.scopes.binding(target)
-            assert binding is not None
-            raise TileError(f"{target!r} is bound at {binding.location}, outside this {block.kind}; its update would be lost at"
-                            " the block's end", code="T142", help=f"make it with {target} = T.alloc_var(dtype, init=...)")
-        self.bind(target, self._read(self.combine(name, current, value, node)), self.where(node.target))
+        self._assign_anew(node.target, self._read(self.combine(name, current, value, node)), node)
 
     # --- branches and frames ---------------------------------------------------------------------------------------------
 
     def _if(self, node: ast.If) -> None:
         test = self.truth(self.evaluate(node.test))
-        if isinstance(test, bool):
-            with self.scopes.frame(IF, isolates=True, decided=True):
-                self.body(node.body if test else node.orelse)
+        if isinstance(test, bool):  # it surely runs, once: its names are the block's around it
+            self.body(node.body if test else node.orelse)
             return
         builder, location = self.builder, self.builder.location
         condition = traced_truth(builder, test).ssa(builder)
-        chosen = self._branch(node.body, location)
-        other = self._branch(node.orelse, location) if node.orelse else None
+        with self.scopes.alternatives():
+            chosen = self._branch(node.body, location)
+            other = self._branch(node.orelse, location) if node.orelse else None
         builder.emit(scf.IfOp(condition, [], chosen, other), location)
 
     def _branch(self, statements: Sequence[ast.stmt], location: Location) -> Region:
         block = Block()
         with self.builder.at(block):
-            with self.scopes.frame(IF, isolates=True):
+            with self.scopes.frame(IF):
                 self.body(statements)
             self.builder.emit(scf.YieldOp(), location)
         return region_of(block)
@@ -312,11 +319,12 @@ class Statements(Loops):
         opened = _Branches(self.truth(frame.condition))
         outer, self._open_if = self._open_if, opened
         try:
-            if items:
-                self._enter(node, items)
-            else:
-                for statement in node.body:
-                    self.statement(statement)
+            with self.scopes.alternatives():
+                if items:
+                    self._enter(node, items)
+                else:
+                    for statement in node.body:
+                        self.statement(statement)
         finally:
             self._open_if = outer
         if launch.Then not in opened.regions:
@@ -341,12 +349,11 @@ class Statements(Loops):
         try:
             if isinstance(opened.test, bool):
                 if opened.test is (kind is launch.Then):
-                    with self.scopes.frame(IF, isolates=True, decided=True):
-                        self._enter(node, items)
+                    self._enter(node, items)
             else:
                 block = Block()
                 with self.builder.at(block):
-                    with self.scopes.frame(IF, isolates=True):
+                    with self.scopes.frame(IF):
                         self._enter(node, items)
                     self.builder.emit(scf.YieldOp(), location)
                 region = region_of(block)
@@ -381,7 +388,7 @@ class Statements(Loops):
         walker.depth, walker.is_macro = self.depth + 1, True
         for parameter, value in bound.arguments.items():
             passed = value.buffer if isinstance(value, Element) and isinstance(value.buffer, Variable) else value
-            walker.bind(parameter, passed, called)
+            walker.bind(parameter, passed, called, assigned=True)
         outer, self.builder.inline = self.builder.inline, walker.inline
         try:
             return walker.function_body(found.node.body)

@@ -265,7 +265,7 @@ def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], s
             bound = builder.scalar(value, parameter.dtype)
             if parameter.dtype.is_integer:
                 bound.symbol = Sym(parameter.name)
-        scopes.bind(parameter.name, bound, parameter.location)
+        scopes.bind(parameter.name, bound, parameter.location, assigned=True)
 
 
 class _OwnTensors:
