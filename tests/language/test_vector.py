@@ -167,7 +167,7 @@ def test_clauses(kernel: Any, statement: str, clauses: dict[str, object]) -> Non
     ("T.tile.broadcast(a, col, axis=0)", "T111", "does not repeat", "."),
     ("T.vbrc(line, stack)", "T111", "does not repeat", "."),
     ("T.tile.cast(h, a, 'CAST_NONE', 0)", "T111", "count is 0", "."),
-    ("T.fill(i, float('nan'))", "T110", "nan is no value of int32", "."),
+    ("T.fill(i, float('nan'))", "T110", "the value is nan, which is no value of int32", "."),
     ("T.fill(3, a)", "T110", "the destination must be a buffer, not 3", "."),
     ("T.exp(a)", "T141", r"a \[8, 128\] float32 is not a scalar", "tile operation"),
 ])

@@ -230,7 +230,9 @@ def compare(builder: Builder, name: str, left: Any, right: Any) -> Expr:
 
 def truth(builder: Builder, value: Any) -> Expr:
     """The scalar as a truth value: itself, or whether it differs from zero."""
-    return convert(builder, number(builder, value), BOOL)
+    found = number(builder, value)
+    known = found.constant if isinstance(found, Expr) else found
+    return convert(builder, found, BOOL) if known is None else builder.literal(bool(known), BOOL)
 
 
 def invert(builder: Builder, value: Any) -> Expr:
@@ -239,7 +241,7 @@ def invert(builder: Builder, value: Any) -> Expr:
     if not isinstance(a, Expr) or a.kind.is_float:
         raise TileError(f"operator ~ does not take {a.kind if isinstance(a, Expr) else a}", code="T110",
                         help="convert to an integer first (T.cast)")
-    return binary(builder, "xor", a, True if a.kind.is_bool else convert(builder, -1, a.kind))
+    return binary(builder, "xor", a, True if a.kind.is_bool else builder.literal(-1, a.kind))
 
 
 def logical_not(builder: Builder, value: Any) -> Expr:

@@ -250,7 +250,7 @@ class Element(tracing.TracedValue, ScalarOperators):
         current = tracing.builder("an element store")
         current.require_kernel(f"a store to {self.name}")
         kind = self.buffer.element
-        stored = convert(current, number(current, value), kind).ssa(current)
+        stored = convert(current, number(current, value), kind, f"what is stored to {self.name}").ssa(current)
         if kind.is_integer and not kind.is_signed:
             stored = current.discardable(UnrealizedConversionCastOp.get([stored], [current.element_type(kind)])).results[0]
         indices = [_position(current, index).ssa(current) for index in self.indices]

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import arithmetic, conversions
+from tilelang_npu.frontend import arithmetic, conversions, numbers
 from tilelang_npu.frontend.forms import Atoms, Form, Interval
 from tilelang_npu.frontend.locations import location_attribute
 from tilelang_npu.frontend.scalars import INDEX, Expr, Kind
@@ -116,6 +116,11 @@ class Builder:
         self._constants: dict[Block, dict[tuple[str, Any], Operation]] = {}
         self._discardable: list[Operation] = []
 
+    def remark(self, remark: TileError) -> None:
+        """Note what the author should know; what is said of a line once is not said again."""
+        if all((known.message, known.location) != (remark.message, remark.location) for known in self.remarks):
+            self.remarks.append(remark)
+
     # --- ops -------------------------------------------------------------------------------------------------------------
 
     def emit(self, op: Operation, location: Location | None = None) -> Operation:
@@ -203,8 +208,8 @@ class Builder:
     # --- constants and symbols -------------------------------------------------------------------------------------------
 
     def literal(self, value: int | float | bool, kind: Kind) -> Expr:
-        """A scalar whose value is known."""
-        known = conversions.literal_value(value, kind)
+        """A scalar whose value is known, rounded or wrapped to its type."""
+        known = numbers.rounded(value, kind) if isinstance(kind, DType) else int(value)
         if kind.is_float:
             return Expr(kind, None, constant=known)
         return Expr(kind, None, constant=known, form=Form(int(known)), bounds=(int(known), int(known)), symbol=int(known))
@@ -255,7 +260,7 @@ class Builder:
 
     def cast(self, value: Any, kind: DType) -> Expr:
         """A scalar as another element type, typed also where it is a plain number."""
-        return conversions.convert(self, value, kind)
+        return conversions.cast(self, value, kind)
 
     # --- blocks ----------------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 Element stores and casts convert alike: a float becomes an integer by dropping its fraction (in a ``T.Parallel`` of the npuir
 dialect by rounding to nearest even, as its vector casts do), a narrower float by rounding to nearest even, a narrower integer
-by wrapping; a truth value counts as 0 or 1.
+by wrapping; a truth value counts as 0 or 1. A number that is known when the kernel is compiled must be a value of the type
+(:mod:`~tilelang_npu.frontend.numbers`); only a cast that the author writes drops its fraction, and wraps a typed integer.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.forms import bounds_of, wrap
+from tilelang_npu.frontend import numbers
+from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.ops import DType
@@ -55,37 +56,62 @@ def scalar(builder: Builder, value: Any) -> Expr:
     if isinstance(found, bool):
         return builder.literal(found, BOOL)
     if isinstance(found, float):
-        return builder.literal(found, FLOAT32)
+        return constant(builder, found, FLOAT32)
     low, high = bounds_of(INT32)
-    return builder.literal(found, INT32 if low <= found <= high else INT64)
+    return constant(builder, found, INT32 if low <= found <= high else INT64)
 
 
-def convert(builder: Builder, value: Any, kind: Kind) -> Expr:
-    """``value`` as a scalar of type ``kind``.
+def convert(builder: Builder, value: Any, kind: Kind, role: str = "the number") -> Expr:
+    """``value`` as a scalar of type ``kind``; ``role`` says what it is, for messages.
 
     Raises:
-        TileError: T110, a Python number that has no value there (infinity as an integer).
+        TileError: T110, a number that is known, and is no value of the type.
     """
     found = value if isinstance(value, Expr) else number(builder, value)
-    if not isinstance(found, Expr):
-        return builder.literal(literal_value(found, kind), kind)
-    if found.kind == kind:
+    if isinstance(found, Expr) and found.kind == kind:
         return found
-    if found.constant is not None:
-        return builder.literal(literal_value(found.constant, kind), kind)
+    known = found.constant if isinstance(found, Expr) else found
+    if known is not None:
+        return constant(builder, known, kind, role)
+    assert isinstance(found, Expr)
     return _emit(builder, found, kind)
 
 
-def literal_value(value: int | float | bool, kind: Kind) -> int | float | bool:
-    """A Python number as the value that it has in type ``kind``."""
-    if kind.is_float:
-        assert isinstance(kind, DType)
-        with np.errstate(over="ignore"):
-            return float(np.asarray(value, dtype=np.float64).astype(kind.numpy))
-    if isinstance(value, float) and not math.isfinite(value):
-        raise TileError(f"{value} has no value of type {kind}", code="T110",
-                        help="use the largest or smallest value of the type")
-    return int(value) if not isinstance(kind, DType) else (bool(value) if kind.is_bool else wrap(int(value), kind))
+def cast(builder: Builder, value: Any, kind: DType) -> Expr:
+    """``value`` as the author casts it: drops a fraction, wraps typed integers, asks of anything whether it is 0 for ``bool``.
+
+    Raises:
+        TileError: T110, a number that is known, and is no value of the type even so.
+    """
+    found = number(builder, value)
+    known = found.constant if isinstance(found, Expr) else found
+    if known is None:
+        return convert(builder, found, kind)
+    if kind.is_bool:
+        return builder.literal(bool(known), kind)
+    if isinstance(found, Expr) and isinstance(found.kind, DType) and not found.kind.is_float and not kind.is_float:
+        return builder.literal(known, kind)
+    return constant(builder, numbers.whole(known) if not kind.is_float else known, kind)
+
+
+def constant(builder: Builder, value: int | float | bool, kind: Kind, role: str = "the number") -> Expr:
+    """A number that the source gives as a scalar of type ``kind``.
+
+    Raises:
+        TileError: T110, it is no value of the type.
+    """
+    if not isinstance(kind, DType):
+        if isinstance(value, float) and not value.is_integer():
+            raise TileError(f"{role} is {value!r}, and an index is an integer", code="T110",
+                            help="write a whole number, or T.cast the index to float32")
+        return builder.literal(value, kind)
+    wrong = numbers.refusal(value, kind, role)
+    if wrong is not None:
+        raise wrong
+    if numbers.vanishes(value, kind):
+        builder.remark(TileError(f"{role} is {value!r}, which {kind} rounds to 0", code="T110", location=builder.location,
+                                 help="compute in float32, which has smaller numbers"))
+    return builder.literal(value, kind)
 
 
 def _emit(builder: Builder, value: Expr, kind: Kind) -> Expr:

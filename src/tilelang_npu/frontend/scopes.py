@@ -122,8 +122,8 @@ class Scopes:
         return None
 
     def carried(self, name: str) -> Frame | None:
-        """The outermost loop around the innermost frame, inside of the one that binds ``name``, in which the name was read: were
-        it bound here, the next iteration would have to read that."""
+        """The outermost loop inside of the frame that binds ``name`` in which the name was read: were it bound here, the next
+        iteration would have to read that."""
         found = None
         for frame in reversed(self.frames):
             if name in frame.names:
@@ -205,5 +205,5 @@ def lasting(name: str, value: Any) -> str:
     elif isinstance(value, (bool, int, float)):
         element = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
     else:
-        return f"bind {name!r} before that block, to what it is for all of it; a buffer for each iteration is a row of one buffer"
+        return f"bind {name!r} before that block to what it is in all of it; a buffer for each iteration is a row of one buffer"
     return f'bind it before that block, as a scalar that the kernel changes: {name} = T.alloc_var("{element}", init=...)'

@@ -193,7 +193,7 @@ class Statements(Loops):
             if binding is None or binding.assigned or isinstance(node, ast.AugAssign):
                 raise TileError(f"{name!r} is {bound}, outside this {block.kind}; its update would be lost at the block's end",
                                 code="T142", location=self.where(node), help=lasting(name, value))
-            self.builder.remarks.append(TileError(
+            self.builder.remark(TileError(
                 f"{name!r} is bound anew in the {block.kind}; the next iteration reads the value {bound}", code="T142",
                 location=self.where(node), help=lasting(name, value)))
         self.bind(name, value, self.where(target), assigned=True)

@@ -14,7 +14,6 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, Variable, extent, same_extent
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.ops import DType
 
@@ -67,22 +66,10 @@ def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: 
             raise
         raise TileError(f"{what}: {role} must be a buffer or a scalar, not {value!r}", code="T110",
                         help="a scalar is a number, an element of a buffer or a computed value") from None
-    constant = given.constant if isinstance(given, Expr) else given
-    if constant is not None and not element.is_float and not _has(element, constant):
-        raise TileError(f"{what}: {role} is {constant!r}, which is no value of {element}", code="T110",
-                        help=f"the buffers beside it have elements of {element}")
-    found = convert(builder, given, element).ssa(builder)
+    found = convert(builder, given, element, f"{what}: {role}").ssa(builder)
     if element.is_integer and not element.is_signed:
         found = builder.discardable(UnrealizedConversionCastOp.get([found], [builder.element_type(element)])).results[0]
     return found
-
-
-def _has(element: DType, value: int | float) -> bool:
-    """Whether a number is a value of an integer type or of bool."""
-    if not math.isfinite(value) or value != int(value):
-        return False
-    low, high = bounds_of(element)
-    return low <= value <= high
 
 
 def is_scalar(value: Any) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.frontend import numbers
 from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym, larger, smaller
@@ -380,7 +381,7 @@ def cast(value: Any, dtype: object) -> Any:
     current = tracing.active()
     if current is not None:
         return current.cast(value, kind)
-    return kind.numpy.type(value).item() if kind.is_float or kind.is_bool else int(value)
+    return numbers.cast(value, kind)
 
 
 def Cast(dtype: object, value: Any) -> Any:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.frontend import numbers
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.ops import DType
@@ -35,7 +36,7 @@ class ScalarType(DType):
             return current.cast(value, DType(str(self)))
         if isinstance(value, Sym):
             return value.astype(self)
-        return self.numpy.type(value).item() if self.is_bool or self.is_float else int(value)
+        return numbers.cast(value, DType(str(self)))
 
     def as_torch(self) -> Any:
         """torch's type of the same name."""

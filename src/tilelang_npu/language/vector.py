@@ -6,7 +6,6 @@ The prefix of a name fixes the order of operands: ``T.tile.add(dst, src0, src1)`
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -18,7 +17,6 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import Element, Extent, Memory, Variable, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.language import tracing
 from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.flat import leading
@@ -401,11 +399,7 @@ def _fill(what: str, buffer: Any, value: Any) -> None:
         buffer.store(value)
         return
     target = as_memory(what, "the destination", buffer)
-    if isinstance(value, float) and math.isnan(value) and not target.dtype.is_float:
-        raise TileError(f"{what}: nan is no value of {target.dtype}", code="T110",
-                        help="floating-point buffers have nan")
-    stored = convert(builder, number(builder, value), target.dtype)
-    scalar = scalar_operand(builder, what, "the value", stored, target.dtype)
+    scalar = scalar_operand(builder, what, "the value", value, target.dtype)
     builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.frontend import numbers
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.log import warn_at
@@ -314,15 +315,13 @@ def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any
     if dtype.is_float:
         wanted = (int, float, np.integer, np.floating)
     fits = isinstance(argument, wanted) and (dtype.is_bool or not isinstance(argument, (bool, np.bool_)))
-    if fits and dtype.is_integer:
-        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-        fits = low <= int(argument) < low + (1 << dtype.bits)
-    if not fits:
+    wrong = numbers.refusal(argument.item() if isinstance(argument, np.generic) else argument, dtype, "it") if fits else None
+    if not fits or wrong is not None:
         msg = f"{parameter.name} is a number of type {dtype}; got {_kind(argument)}"
         kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
-        raise TileError(msg, code="T405", location=parameter.location, notes=_called(called), help=f"pass {kind}")
-    with np.errstate(over="ignore"):
-        return dtype.numpy.type(argument)
+        raise TileError(msg, code="T405", location=parameter.location, notes=_called(called),
+                        help=wrong.help if wrong is not None and dtype.is_float else f"pass {kind}")
+    return dtype.numpy.type(argument)
 
 
 def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None, *, flat: bool) -> Array:
