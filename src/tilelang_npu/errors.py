@@ -46,6 +46,14 @@ class Location:
         """The line's text without its end, or an empty string where the file cannot be read."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
+    def names(self, operation: str) -> str:
+        """What an operation is called in the file: itself in text of the IR, ``T.copy`` where a kernel calls that."""
+        line = self.source()
+        if operation in line or not line:
+            return operation
+        call = re.match(r"[A-Za-z_][\w.]*(?=\()", line[max(self.column - 1, 0):])
+        return call[0] if call else "this statement"
+
 
 class TileError(Exception):
     """A kernel, a call or an input file is wrong.

@@ -79,7 +79,7 @@ def test_access_beyond_the_tensor_names_the_line() -> None:
     text = texts.add_tiles()
     error = fault(text, [*arrays(64), 100])
     assert error.code == "T502"
-    assert error.message == "hivm.hir.load touches bytes 0..399 of A, which has 256 in block 0"
+    assert error.message == "hivm.hir.load touches bytes 0..399 of A, which has 256 bytes in block 0"
     assert error.location is not None
     assert "hivm.hir.load" in text.splitlines()[error.location.line - 1]
 

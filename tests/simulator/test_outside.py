@@ -80,7 +80,7 @@ def test_a_part_of_a_buffer(op: str) -> None:
     body = "\n".join([texts.view("%row", "%x", "%i, 0", "1, 16", UB, ROW),
                       texts.view("%g", "%A", "0, 0", "1, 16", GM, f"memref<1x16xf32, strided<[16, 1]>, {texts.GM}>"), op])
     run(body, 3)
-    assert "touches bytes 256..319 of x, which has 256 in block 0" in refused(body, 4).message
+    assert "touches bytes 256..319 of x, which has 256 bytes in block 0" in refused(body, 4).message
 
 
 def test_a_part_that_is_known() -> None:
@@ -90,8 +90,8 @@ def test_a_part_that_is_known() -> None:
     assert refused(body, 0).message == "bytes 256..319 do not lie in x, which has 256 bytes"
 
 
-@pytest.mark.parametrize(("given", "wrong"), [(1024, ""), (1000, "2048..3071 of workspace, which has 3000 in block 2"),
-                                             (512, "1024..2047 of workspace, which has 1536 in block 1")])
+@pytest.mark.parametrize(("given", "wrong"), [(1024, ""), (1000, "2048..3071 of workspace, which has 3000 bytes in block 2"),
+                                             (512, "1024..2047 of workspace, which has 1536 bytes in block 1")])
 def test_a_workspace_that_is_too_small(given: int, wrong: str) -> None:
     blocks = 3
 

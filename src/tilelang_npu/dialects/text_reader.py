@@ -38,7 +38,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AffineParser, Parser, ParserState
 from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
 from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
 from tilelang_npu.dialects.upstream import format_of
@@ -119,7 +119,17 @@ class _Lexer(MLIRLexer):
 
     def _slow(self) -> _Token:
         token = super().lex()
-        return _Token(token.kind, token.text, token.span.start, token.span.end, self.input)
+        text = token.kind is MLIRTokenKind.BYTES_LIT and _is_text(StringLiteral.from_span(token.span).bytes_contents)
+        kind = MLIRTokenKind.STRING_LIT if text else token.kind
+        return _Token(kind, token.text, token.span.start, token.span.end, self.input)
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether bytes are UTF-8 that can be read; MLIR has one kind of string for those and for others."""
+    try:
+        return content.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
 
 
 _SEMI_AFFINE = {"*": AffineBinaryOpKind.Mul, "floordiv": AffineBinaryOpKind.FloorDiv, "ceildiv": AffineBinaryOpKind.CeilDiv,

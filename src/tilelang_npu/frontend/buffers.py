@@ -10,6 +10,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCastOp
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.frontend.scalars import INDEX, Expr, ScalarOperators
@@ -142,7 +143,7 @@ class Buffer(Memory):
         owner = self.value.owner
         if isinstance(owner, tile.AllocOp):
             owner.properties["label"] = StringAttr(label)
-        self.value.name_hint = label
+        self.value.name_hint = written(label)
 
     @property
     def shape(self) -> tuple[Any, ...]:

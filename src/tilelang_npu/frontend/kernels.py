@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.buffers import extent
 from tilelang_npu.frontend.builder import Builder, region_of
@@ -95,7 +96,7 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     highs = [count - 1 if isinstance(count, int) else None for count in counts] + [sub_blocks - 1] * explicit
     for position, (argument, high) in enumerate(zip(block.args, highs, strict=True)):
         if names is not None and position < len(names) and names[position].strip("_"):
-            argument.name_hint = names[position]
+            argument.name_hint = written(names[position])
         values.append(builder.scalar(argument, INDEX, None, (0, high)))
     builder.emit(opened)
     builder.launches.append(opened)

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend import jumps
 from tilelang_npu.frontend.arithmetic import binary, compare
@@ -22,6 +23,7 @@ from tilelang_npu.frontend.buffers import Variable, extent
 from tilelang_npu.frontend.builder import region_of
 from tilelang_npu.frontend.calls import Calls
 from tilelang_npu.frontend.jumps import Jumps
+from tilelang_npu.frontend.races import refuse_races
 from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
@@ -173,6 +175,8 @@ class Loops(Calls, ABC):
             self._loop_body(lambda: self.body(node.body), block, names, bounds, Jumps(builder.block, _IN_PARALLEL))
         finally:
             builder.in_parallel = False
+        refuse_races(block, [name.id for name in names if isinstance(name, ast.Name)],
+                     [size if isinstance(size, int) else None for size in extents])
         take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
         builder.emit(tile.ParallelOp(values, region_of(block)), location)
 
@@ -185,7 +189,7 @@ class Loops(Calls, ABC):
         with builder.at(block), self.scopes.frame(FOR, repeats=True), self._inside(loop):
             for name, argument, known in zip(names, block.args, bounds, strict=True):
                 assert isinstance(name, ast.Name)
-                argument.name_hint = name.id if name.id != "_" else None
+                argument.name_hint = written(name.id) if name.id != "_" else None
                 self.scopes.bind(name.id, builder.scalar(argument, INDEX, None, known), self.where(name))
             walk()
 

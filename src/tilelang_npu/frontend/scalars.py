@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tilelang_npu.dialects.names import spoken, written
 from tilelang_npu.frontend.forms import Form, Interval
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym
@@ -205,12 +206,12 @@ class Expr(tracing.TracedValue, ScalarOperators):
     def suggest_name(self, name: str) -> None:
         """Show the name in the IR, unless the value has one."""
         if self._value is not None and self._value.name_hint is None and name.strip("_"):
-            self._value.name_hint = name
+            self._value.name_hint = written(name)
 
     def __str__(self) -> str:
         if self.constant is not None:
             return f"{self.constant} : {self.kind}"
-        name = self._value.name_hint if self._value is not None else None
+        name = spoken(self._value) if self._value is not None else None
         return f"{name} : {self.kind}" if name else str(self.kind)
 
     __repr__ = __str__

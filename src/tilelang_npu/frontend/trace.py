@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, Inde
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels, source
 from tilelang_npu.frontend.buffers import Buffer
@@ -82,6 +83,11 @@ class Traced:
     def launches(self) -> list[tile.LaunchOp]:
         """The launch of each ``T.Kernel``, in order."""
         return [op for op in self._function.body.block.ops if isinstance(op, tile.LaunchOp)]
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's name in the module."""
+        return self._function.sym_name.data
 
     @property
     def _function(self) -> func.FuncOp:
@@ -246,7 +252,7 @@ def _argument_type(parameter: Parameter) -> Attribute:
 def _entry(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> Block:
     entry = Block(arg_types=[*(_argument_type(parameter) for parameter in parameters), *(IndexType() for _ in symbols)])
     for argument, name in zip(entry.args, [*(parameter.name for parameter in parameters), *symbols], strict=True):
-        argument.name_hint = name
+        argument.name_hint = written(name)
     return entry
 
 
@@ -300,7 +306,7 @@ class _OwnTensors:
     def parameters(self) -> Iterator[Parameter]:
         """What the call makes."""
         for argument, tensor in zip(self._arguments, self.made, strict=True):
-            argument.name_hint = tensor.label
+            argument.name_hint = written(tensor.label)
             assert tensor.location is not None
             yield Parameter(tensor.label, "tensor", tensor.element, tensor.dimensions, tensor.location)
 
@@ -311,11 +317,11 @@ def _in_shape(builder: Builder, parameter: Parameter, flat: SSAValue) -> SSAValu
     builder.location = parameter.location
     sizes = [size if isinstance(size, int) else builder.lift(size).ssa(builder) for size in parameter.shape]
     made = builder.discardable(tile.TensorOp(flat, sizes)).results[0]
-    made.name_hint = parameter.name
+    made.name_hint = written(parameter.name)
     return made
 
 
 def _module(name: str, entry: Block, dialect: str, location: Location) -> ModuleOp:
-    made = func.FuncOp(name, ([argument.type for argument in entry.args], []), Region([entry]))
+    made = func.FuncOp(written(name) or "kernel", ([argument.type for argument in entry.args], []), Region([entry]))
     made.attributes[tile.DIALECT] = StringAttr(dialect)
     return ModuleOp([_located(made, location)])

@@ -29,8 +29,8 @@ def flattened(builder: Builder, what: str, memory: Memory, count: Extent) -> Mem
     total = _total(what, memory)
     start = _start(builder, memory)
     if isinstance(start, int) and isinstance(count, int) and start + count > total:
-        raise TileError(f"{what}: {count} elements from element {start} of {memory.buffer.describe()}, which has {total}",
-                        code="T111", help="work on fewer elements, or make the buffer larger")
+        raise TileError(f"{what}: {count} elements from element {start} of {memory.buffer.describe()}, which has {total} "
+                        "elements", code="T111", help="work on fewer elements, or make the buffer larger")
     root = memory.buffer
     if root.ndim == 1:
         return Region(root, (start,), (count,), (0,))

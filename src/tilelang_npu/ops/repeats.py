@@ -75,7 +75,7 @@ def _places(repeats: int, repeat_stride: int, block_stride: int, element: np.dty
 def _inside(what: str, places: Any, array: Any) -> Any:
     if places.size and (places.min() < 0 or places.max() >= array.size):
         reached = places.max() if places.min() >= 0 else places.min()
-        msg = f"repeats and strides reach element {reached} of {what}, which has {array.size}"
+        msg = f"repeats and strides reach element {reached} of {what}, which has {array.size} elements"
         raise IndexError(msg)
     return places
 

@@ -11,6 +11,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
@@ -128,7 +129,7 @@ def _hand_overs(decisions: list[Decision]) -> Iterator[str]:
     for one in decisions:
         if "." in one.source and one.hazard.kind == "RAW":
             first, second = (location_of(touch.op) for touch in (one.hazard.first, one.hazard.second))
-            name = one.hazard.first.place.root.name_hint or "a tensor"
+            name = spoken(one.hazard.first.place.root, "a tensor")
             yield f"{one.source} -> {one.target}  {name}, from {_line(first)} to {_line(second)}"
 
 

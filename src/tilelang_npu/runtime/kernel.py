@@ -13,6 +13,7 @@ import numpy as np
 
 from tilelang_npu import frontend
 from tilelang_npu.errors import TileError, doors
+from tilelang_npu.frontend.locations import place_of
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
@@ -127,7 +128,7 @@ class JITKernel:
         """The kernel as the simulator runs it: what a call launches, in order, one for each ``T.Kernel``."""
         from tilelang_npu.simulator import Program
 
-        names = names_of(self.name, len(self._lowering.traced.grids))
+        names = names_of(self._lowering.traced.symbol, len(self._lowering.traced.grids))
         return tuple(Program(self._lowering.final, self.chip, entry=name) for name in names)
 
     @cached_property
@@ -265,15 +266,27 @@ class JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
         key = tuple(lengths.items())
         if key not in self._longer:
+            self._longer[key] = self._longer_kernel(lengths)
             for parameter in self.params:
                 if parameter.name in lengths:
                     rows = lengths[parameter.name]
                     warn_at(TileError(
                         f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the"
                         " kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
-            self._longer[key] = JITKernel(self.prim_func, self._settings, lengths)
         self._longer[key].sanitize = self.sanitize
         return self._longer[key]
+
+    def _longer_kernel(self, lengths: Mapping[str, int]) -> JITKernel:
+        try:
+            return JITKernel(self.prim_func, self._settings, lengths)
+        except TileError as error:
+            parameter = next(one for one in self.params if one.name in lengths)
+            called = user_location()
+            raise TileError(
+                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, and "
+                "the kernel cannot take them all", code="T403", location=parameter.location,
+                notes=(*([f"in the call at {called}"] if called else ()), f"at {error.location}: {error.message}"),
+                help="pass an array of this shape, or make the kernel for that one") from None
 
     def _same_arrays(self, call: Call) -> dict[int, int]:
         """See ``same_arrays``; nothing where the author orders all that goes on."""
@@ -320,18 +333,27 @@ class JITKernel:
         """How many blocks a run launches, for each ``T.Kernel``.
 
         Raises:
-            TileError: T406 there are none, because a size or a number among the arguments makes the grid empty.
+            TileError: T406 there are none, because a size or a number among the arguments makes the grid empty, or too many.
         """
+        from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
+
         numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True)
                    if p.shape is None and not p.dtype.is_float}
         found = []
-        for program, points, per_point in zip(self.programs, self._lowering.traced.grids, self._blocks_per_point, strict=True):
+        traced = self._lowering.traced
+        for launch, points, per_point in zip(traced.launches, traced.grids, self._blocks_per_point, strict=True):
             grid = [size_of(size, {**numbers, **call.symbols}) for size in points]
             if min(grid) <= 0:
-                msg = f"the grid of {program.name} is {' x '.join(map(str, grid))}: there is no block to run"
+                msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
                 raise TileError(msg, code="T406", location=user_location(),
                                 help="skip the call where there is nothing to compute")
             found.append(math.prod(grid) * per_point)
+            if found[-1] > MAX_BLOCKS:
+                called = user_location()
+                raise TileError(f"the grid of {self.name} is {' x '.join(map(str, grid))}: {found[-1]} blocks, and a launch "
+                                f"has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
+                                notes=(f"in the call at {called}",) if called else (),
+                                help="take larger tiles, or let each block loop over several of them (T.Persistent)")
         return tuple(found)
 
     @cached_property

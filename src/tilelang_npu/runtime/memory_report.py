@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.transforms.buffers import NAMES
@@ -158,7 +159,7 @@ def _memory(layout: Layout) -> MemoryUse:
     alive = max(sum(one.nbytes * len(one.addresses) for one in buffers if one.span[0] <= at <= one.span[1])
                 for at in {one.span[0] for one in buffers})
     core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
-    return MemoryUse(NAMES[layout.space], core, kernel_of(layout.function), layout.room, used, alive, tuple(buffers))
+    return MemoryUse(NAMES[layout.space], core, spoken(kernel_of(layout.function)), layout.room, used, alive, tuple(buffers))
 
 
 def _turn(buffer: BufferUse, slot: int) -> str:

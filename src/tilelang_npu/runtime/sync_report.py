@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.events import Fact, OpRecord
@@ -145,7 +146,7 @@ def _made(record: OpRecord, core: str, what: str, numbers: str, found: Decision 
 
 def _reason(decision: Decision) -> str:
     first, second = decision.hazard.first, decision.hazard.second
-    names = [touch.place.root.name_hint or "scratch" for touch in (first, second)]
+    names = [spoken(touch.place.root, "scratch") for touch in (first, second)]
     name = names[1] if names[0] == names[1] else f"{names[1]} in the bytes of {names[0]}"
     size = min(touch.place.high - touch.place.low for touch in (first, second))
     later = {0: "", 1: " of the next iteration"}.get(decision.distance, f" {decision.distance} iterations on")

@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.hacc import ArgTypeAttr
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
@@ -68,10 +69,10 @@ def parameters(function: FuncOp) -> list[Parameter]:
         role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
         shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
         if isinstance(argument.type, UnrankedMemRefType):
-            raise TileError(f"argument {argument.name_hint or index} is a buffer without a rank: {argument.type}", code="T501",
+            raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
                             location=location_of(function), help="declare it with open sizes: memref<?xf16>")
         element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
-        made.append(Parameter(index, argument.name_hint or f"arg{index}", role, shape, element))
+        made.append(Parameter(index, spoken(argument, f"arg{index}"), role, shape, element))
     return made
 
 

@@ -113,6 +113,7 @@ class CompiledFunction:
         if isinstance(error, TileError):
             return error.at(location)
         name = op_name(op) if op is not None else self.name
+        name = location.names(name) if location is not None else name
         where = f"in block {block}"
         if isinstance(error, ZeroDivisionError):
             return TileError(f"{name} divides by zero {where}", code="T509", location=location)
@@ -157,7 +158,7 @@ def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
                 "clamp the size of the last tile to zero, or let the block do nothing", "")
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + element - 1
-    return (f"touches bytes {offset}..{last} of {name}, which has {memory.size}",
+    return (f"touches bytes {offset}..{last} of {name}, which has {memory.size} bytes",
             "check the offset and the size against the shape", name)
 
 

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.accumulators import folds, restarted
 from tilelang_npu.transforms.buffers import NAMES, Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
@@ -109,7 +110,7 @@ def _add(spaces: list[str], space: str) -> None:
 
 def _described(buffer: SSAValue) -> str:
     """Name, shape and element type of a buffer or a tensor of the signature."""
-    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else buffer.name_hint or "the tensor"
+    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "the tensor")
     kind = buffer.type
     assert isinstance(kind, MemRefType)
     return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype(str(kind.element_type))}"

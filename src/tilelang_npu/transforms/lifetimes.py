@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.names import spoken
 
 MULTI_BUFFER = "hivm.multi_buffer"
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
@@ -48,7 +49,7 @@ class Life:
 
     @property
     def label(self) -> str:
-        return self.op.memref.name_hint or "scratch"
+        return spoken(self.op.memref, "scratch")
 
     def overlaps(self, other: Life) -> bool:
         """Whether both are alive at some position."""

@@ -35,6 +35,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
+from tilelang_npu.dialects.names import written
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.blocks import BLOCK, is_paddable, places_of, units_differ
 from tilelang_npu.transforms.buffers import SCRATCH, root_of, space_of, uses_of
@@ -147,7 +148,7 @@ class Lowering:
         kind = dtype(str(element))
         if space == "gm":
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
-            ring.results[0].name_hint = label if label.isidentifier() else None
+            ring.results[0].name_hint = written(label)
             return Buffer(ring.results[0], space, tuple(shape), label)
         if space in ("cbuf", "cc", "ca", "cb") and len(shape) >= 2:
             physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
@@ -158,9 +159,9 @@ class Lowering:
             physical_nd = [*shape[:-1], pitch] if wide else shape
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
             if wide:
-                made.memref.name_hint = label if label.isidentifier() else None
+                made.memref.name_hint = written(label)
                 return Buffer(self._narrow(made, shape, element, memory), space, tuple(shape), label)
-        made.results[0].name_hint = label if label.isidentifier() else None
+        made.results[0].name_hint = written(label)
         return Buffer(made.results[0], space, tuple(shape), label)
 
     def _narrow(self, made: memref.AllocOp, shape: list[int], element: Attribute, memory: Attribute) -> SSAValue:

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.channels import PURE, Channels, is_scratch, stays, uses_below
 from tilelang_npu.transforms.locations import line_of, refuse
@@ -85,7 +86,7 @@ def _check(first: scf.ForOp, second: scf.ForOp, between: list[Operation], channe
     shared = _conflict(first, second) - {root for root in channels.found if space_of(root) != "gm" or is_scratch(root) or (
         stays(root, first) and stays(root, second))}
     if shared:
-        names = ", ".join(sorted(root.name_hint or "a buffer" for root in shared))
+        names = ", ".join(sorted(spoken(root, "a buffer") for root in shared))
         raise refuse(first, f"this loop and {other} pass values to each other, and also share {names}", "T205",
                      help="give each core its own, or write both cores' work into one loop")
     for op in between:

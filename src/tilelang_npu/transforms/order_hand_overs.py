@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.transforms.buffers import root_of
 from tilelang_npu.transforms.channels import Channels, is_scratch, stays, uses_below
 from tilelang_npu.transforms.locations import refuse
@@ -86,7 +87,7 @@ def _reorder(body: Block, certain: set[SSAValue], likely: set[SSAValue], channel
 
 
 def _name(buffer: SSAValue) -> str:
-    return buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else buffer.name_hint or "a tensor"
+    return buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "a tensor")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from tilelang_npu.dialects.names import written
+
 
 class Scope(StrEnum):
     """A memory that the user left open."""
@@ -92,7 +94,7 @@ class AllocOp(IRDLOperation):
         if address is not None:
             properties["address"] = IntegerAttr(address, i64)
         super().__init__(properties=properties, result_types=[result_type])
-        self.result.name_hint = label if label.isidentifier() else None
+        self.result.name_hint = written(label)
 
     def verify_(self) -> None:
         shape = shape_of(self.result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
@@ -320,7 +322,7 @@ class Emitter:
         index = ssa.index
         kind = ssa.type
         hint = ssa.name_hint or f"arg{index}"
-        name = f"a{index}_{hint}"
+        name = f"a{index}_{re.sub(r'[^A-Za-z0-9]', '_', hint)}"
         if isa(kind, MemRefType):
             element = element_of(kind)
             check_argument(self, kind, hint)
@@ -334,7 +336,7 @@ class Emitter:
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
                     sizes.append(self.atom(f"{name}_{axis}", self.launch, 0, WORD))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
-            return View(Base("gm", index, name, known, ssa.name_hint or ""), element, Int(0), Int(0), tuple(sizes),
+            return View(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
         if isinstance(kind, (IndexType, IntegerType)):
             self.launch.line(f"{name} = scalars[{index}]")

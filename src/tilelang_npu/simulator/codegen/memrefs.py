@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.hivm import space_of
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
@@ -190,7 +191,7 @@ def _pointer_cast(em: Emitter, op: Any) -> Value:
         raise unsupported(op, f"its memory is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
-    base = em.on_chip(memory, op.results[0].name_hint or "")
+    base = em.on_chip(memory, spoken(op.results[0]))
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.const for size in sizes) if all(size.known for size in sizes) else None

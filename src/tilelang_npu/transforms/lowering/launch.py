@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.transforms.buffers import root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import line_of, refuse
@@ -255,7 +256,7 @@ def _bind_arguments(lowering: Lowering, emit: Emitter, block: Block, arguments: 
         elif isinstance(argument.type, MemRefType):
             shape = argument.type.get_shape()
             lowering.views[argument] = whole(
-                Buffer(given[argument], "gm", tuple(shape), argument.name_hint or f"argument {position}"))
+                Buffer(given[argument], "gm", tuple(shape), spoken(argument, f"argument {position}")))
         else:
             lowering.values[argument] = given[argument]
 

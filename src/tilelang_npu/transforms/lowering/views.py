@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc, tile
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -276,7 +277,7 @@ def _ends(offset: Value, size: int, extent: int) -> bool:
 
 
 def _shown(value: Value) -> str:
-    return str(value) if isinstance(value, int) else value.name_hint or "?"
+    return str(value) if isinstance(value, int) else spoken(value, "?")
 
 
 def _divisible(emit: Emitter, value: Value, unit: int) -> bool:

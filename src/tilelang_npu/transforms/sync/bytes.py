@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, Stride
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.lifetimes import slots_of
@@ -87,7 +88,7 @@ class Place:
     @cached_property
     def text(self) -> str:
         """For reports: ``x_ub, bytes 0..8191``."""
-        return f"{self.root.name_hint or self.space}, bytes {self.low}..{self.high - 1}"
+        return f"{spoken(self.root, self.space)}, bytes {self.low}..{self.high - 1}"
 
 
 def place_of(value: SSAValue) -> Place:
