@@ -105,6 +105,25 @@ class InternalError(Exception):
     """This package broke one of its own rules; please report it with the kernel that shows it."""
 
 
+def shown(value: Any) -> str:
+    """A value of the author in a message: a buffer with its shape, an array without its elements, others as Python has them."""
+    if hasattr(value, "describe"):
+        return str(value.describe())
+    if is_array(value):
+        kind = "NumPy array" if type(value).__module__ == "numpy" else f"{type(value).__module__.partition('.')[0]} tensor"
+        return f"a {kind} of shape {list(value.shape)} and type {str(value.dtype).removeprefix('torch.')}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 80
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array or a tensor of the host, not a single number of one."""
+    return type(value).__module__.startswith(("numpy", "torch")) and hasattr(value, "dtype") and bool(value.shape)
+
+
 def render(error: TileError) -> str:
     """The error as text: header, place, the user's line with a caret, notes and help."""
     if isinstance(error, SanitizerError):  # each report has its own header and lines

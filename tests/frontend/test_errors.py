@@ -17,7 +17,7 @@ MISTAKES = [
     ("T.tile.exp(i32, i32)", "T110", "T.tile.exp(i32, i32)", "exp does not work on int32"),
     ("T.tile.exp(b, a)", "T110", "T.tile.exp(b, a)", "destination has elements of float32, not float16"),
     ("T.tile.add(i32, i32, 0.5)", "T110", "T.tile.add(i32, i32, 0.5)", r"input 1 is 0\.5, which is no value of int32"),
-    ("T.fill(i32, T.infinity('float32'))", "T110", "T.fill(i32, T.infinity('float32'))", "the value is inf, which is no value of int32"),
+    ("T.fill(i32, T.infinity('float32'))", "T110", "T.fill(i32, T.infinity('float32'))", "is inf, which is no value of int32"),
     ("T.tile.add(b, 1.0, b)", "T110", "T.tile.add(b, 1.0, b)", "input 0 must be a buffer, not 1.0"),
     ("x = b[0.5, 0]", "T110", "b[0.5, 0]", "an index or a size is an integer, not 0.5"),
     ("x = b[cid / 2, 0]", "T110", "b[cid / 2, 0]", "an index or a size is an integer, not float32"),

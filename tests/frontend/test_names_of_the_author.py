@@ -1,6 +1,6 @@
-"""Names outside of ASCII: kernels run, texts are ASCII and are read back, and what is said to the author has the author's names."""
+"""Names outside of ASCII: kernels run, texts are ASCII and are read back, and reports and errors have the author's names."""
 
-# ruff: noqa: PLC2401, RUF001, RUF003
+# ruff: noqa: RUF001
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number that an element type does not have is refused wherever the two meet; what the type has is taken as NumPy takes it."""
+"""A number that an element type does not have is refused wherever the two meet; what it has is taken as NumPy does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points of T.Parallel that store different values to one element are refused; where the value is one, or one is chosen, not."""
+"""Points of T.Parallel that store different values to one element are refused; one value, or one chosen point, is not."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def main(A: T.Tensor((8, 64), "float32"), M: T.Tensor((8,), "int32"), n: T.int32
 """
 RACING = [
     "for i, j in T.Parallel(8, 64):\n    a[0, j] = b[i, j]",
-    "for i, j in T.Parallel(8, 64):\n    a[0, j] += b[i, j]",
-    "for i, j in T.Parallel(8, 64):\n    a[0, j] = a[0, j] + 1.0",
     "for i, j in T.Parallel(8, 64):\n    a[n, j] = b[i, j]",
     "for i, j in T.Parallel(8, 64):\n    if i < 3:\n        a[0, j] = b[i, j]",
-    "for i, j in T.Parallel(8, 64):\n    v = v + b[i, j]",
     "for i in T.Parallel(8):\n    for k in T.serial(64):\n        a[k, 0] = b[i, k]",
     "for i, j in T.Parallel(8, 64):\n    a[0, j] = T.if_then_else(i > 3, 1.0, 2.0)",
     "for i, j in T.Parallel(8, 64):\n    a[0, 0] = b[i, j]",
 ]
 HARMLESS = [
+    "for i, j in T.Parallel(8, 64):\n    a[0, j] += b[i, j]",
+    "for i, j in T.Parallel(8, 64):\n    a[0, j] = a[0, j] + 1.0",
+    "for i, j in T.Parallel(8, 64):\n    v = v + b[i, j]",
     "for i, j in T.Parallel(8, 64):\n    a[0, j] = b[0, j]",
     "for i, j in T.Parallel(1, 64):\n    a[0, j] = b[i, j]",
     "for i, j in T.Parallel(8, 64):\n    a[j % 8, i] = b[i, j]",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import linecache
 from typing import Any
 
 import pytest
@@ -256,3 +258,66 @@ def test_the_decorators_take_arguments() -> None:
     assert main.__name__ == "main"
     with pytest.raises(TileError, match="decorates a Python function, not int"):
         T.prim_func(3)
+
+
+def test_an_async_kernel_is_no_changed_file() -> None:
+    @T.prim_func
+    async def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            T.copy(A, T.alloc_ub((64,), "float32"))
+
+    with pytest.raises(TileError, match="'main' is an `async def`") as caught:
+        trace(main)
+    assert caught.value.code == "T141"
+    assert caught.value.location is not None
+    assert caught.value.help == "write def"
+
+
+def test_a_decorator_between_prim_func_and_the_kernel_is_named() -> None:
+    def logged(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*arguments: Any) -> Any:
+            return function(*arguments)
+
+        return wrapper
+
+    @T.prim_func
+    @logged
+    def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            T.copy(A, T.alloc_ub((64,), "float32"))
+
+    with pytest.raises(TileError, match="a decorator has put 'wrapper' around 'main'") as caught:
+        trace(main)
+    assert caught.value.code == "T141"
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+TEXT = """\
+@T.prim_func
+def main(A: T.Tensor((64,), "float32")):
+    with T.Kernel(1, is_npu=True) as (cid, vid):
+        a = T.alloc_ub((64,), "float32")
+        T.copy(A, a)
+"""
+
+
+def test_a_kernel_compiled_from_a_text_says_so_and_the_advice_works() -> None:
+    names: dict[str, Any] = {"T": T}
+    exec(compile(TEXT, "<string>", "exec"), names)
+    with pytest.raises(TileError, match="no source for 'main'") as caught:
+        trace(names["main"])
+    assert caught.value.location is not None  # of who asked
+    assert "linecache.cache[name] = (len(text), None, text.splitlines(True), name)" in caught.value.help
+    text, name = TEXT, "<a kernel of the test>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), names)
+    trace(names["main"]).module.verify()
+
+
+def test_a_kernel_compiled_under_the_name_of_another_file() -> None:
+    names: dict[str, Any] = {"T": T}
+    exec(compile(TEXT, __file__, "exec"), names)
+    with pytest.raises(TileError, match="was changed since it was imported, or the kernel was compiled from a text"):
+        trace(names["main"])

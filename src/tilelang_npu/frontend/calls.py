@@ -9,13 +9,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilelang_npu.errors import InternalError, TileError
+from tilelang_npu.errors import InternalError, TileError, shown
 from tilelang_npu.frontend import arithmetic
 from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
 from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
-from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INT32
+from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INT32, Expr
 from tilelang_npu.language import launch, scalar
 from tilelang_npu.language.functions import Macro, PrimFunc
+from tilelang_npu.language.tracing import TracedValue
 from tilelang_npu.language.types import ScalarType, Tensor
 
 
@@ -65,11 +66,50 @@ class Calls(Expressions):
             return stand_in(self, *arguments)
         try:
             return function(*arguments, **keywords)
-        except TileError:
-            raise
-        except Exception as problem:  # noqa: BLE001  (whatever the user's helper raises is shown at its call)
+        except Exception as problem:
+            library = _library(function)
+            if library and any(isinstance(value, TracedValue) for value in (*arguments, *keywords.values())):
+                raise self._of_the_host(function, library, arguments, text) from None
+            if isinstance(problem, TileError):
+                raise
             failed = _failed_call(function, arguments, keywords, text, problem)
             raise failed from (problem if isinstance(failed, InternalError) else None)
+
+
+    def _of_the_host(self, function: Any, library: str, arguments: Sequence[Any], text: str) -> TileError:
+        """A function of Python's or of a library for arrays, called with what only the device has."""
+        from tilelang_npu import language
+
+        value = next((value for value in arguments if isinstance(value, TracedValue)), arguments[0] if arguments else None)
+        name = str(getattr(function, "__name__", ""))
+        name = _ALSO_CALLED.get(name, name)
+        whole = isinstance(value, Memory)
+        if whole and name in ("max", "min", "sum"):
+            advice = f"use T.reduce_{name}(source, destination, dim=-1)"
+        elif whole and self.builder.dialect == "ascendc" and hasattr(language.tile, name):
+            advice = f"use T.tile.{name}(destination, source)"
+        elif whole and self.builder.dialect != "ascendc" and hasattr(language, f"v{name}"):
+            advice = f"use T.v{name}(source, destination)"
+        elif hasattr(language, name):
+            advice = f"use T.{name}" + (", for each element in T.Parallel" if whole else "")
+        else:
+            advice = "compute it in the factory, of sizes and numbers that are known there, or with the operations of T"
+        given = _shown(value) if value is not None else "this"
+        return TileError(f"{text} is a function of {library}, which runs while the kernel is compiled; {given} has no value "
+                         "there", code="T144", help=advice)
+
+
+_ALSO_CALLED = {"maximum": "max", "minimum": "min", "amax": "max", "amin": "min", "fabs": "abs", "absolute": "abs",
+                "where": "if_then_else", "power": "pow", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "dot": "gemm",
+                "matmul": "gemm", "rint": "round"}
+
+
+def _library(function: Any) -> str:
+    """The library of a function that computes with numbers or arrays of the host; "" for others."""
+    root = str(getattr(function, "__module__", None) or "").partition(".")[0]
+    if root == "builtins":
+        return "Python" if function in (builtins.sum, builtins.round, builtins.sorted, builtins.divmod) else ""
+    return root if root in ("math", "cmath", "numpy", "torch", "scipy") else ""
 
 
 def _kind_of(value: Any) -> str:
@@ -110,7 +150,7 @@ _OF_A_WRONG_KIND = (TypeError, AttributeError, ValueError, ArithmeticError, Stop
 
 
 def _shown(value: Any) -> str:
-    return value.describe() if isinstance(value, (Memory, Element)) else str(value) if is_traced(value) else repr(value)
+    return str(value) if isinstance(value, Expr) else shown(value)
 
 
 def _plain(signature: inspect.Signature) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, is_array, shown
 from tilelang_npu.frontend import numbers
 from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
@@ -44,8 +44,10 @@ def number(builder: Builder, value: Any) -> Expr | int | float | bool:
     if isinstance(value, Memory):
         raise TileError(f"{value.describe()} is not a scalar", code="T141",
                         help="loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd")
-    raise TileError(f"{value!r} ({type(value).__name__}) is not a scalar", code="T141",
-                    help="a scalar is a number, an element of a buffer or a computed value")
+    kind = "" if is_array(value) else f" ({type(value).__name__})"
+    raise TileError(f"{shown(value)}{kind} is not a scalar", code="T141",
+                    help="an array of the host is an argument of the kernel, whose parameter it indexes" if is_array(value) else
+                    "a scalar is a number, an element of a buffer or a computed value")
 
 
 def scalar(builder: Builder, value: Any) -> Expr:

@@ -1,9 +1,9 @@
 """Points of a ``T.Parallel`` that store different values to one element.
 
 The points have no order, so whose value stays is nobody's choice. A store names one element for several points where an index
-of the loop does not appear in its place; that is well only if the value does not depend on that index, or if a condition on it
-lets one point through (``if i == k``, ``if mask[i]``). Not judged are places that are computed (``a[i // 2]``, ``a[where[i]]``)
-and ``T.alloc_var`` scalars that a point writes before it reads them.
+of the loop does not appear in its place; that is well only if the value does not depend on that index, if a condition on it
+lets one point through (``if i == k``, ``if mask[i]``), or if the value is made from what the element held, as in a sum: that is
+computed point by point. Not judged are places that are computed (``a[i // 2]``, ``a[where[i]]``) and ``T.alloc_var`` scalars.
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
     body = _Body(block)
     several = {axis for axis, extent in enumerate(extents) if extent != 1}
     for store in body.stores:
-        missing = several - body.axes_of_place(store)
-        differs = body.axes(store.value) | ({*missing} if body.reads_itself(store) else set())
-        axes = sorted((missing & differs) - body.chosen(store))
-        if not axes or (_is_scalar(store.memref) and not body.reads_itself(store)):
+        axes = sorted(((several - body.axes_of_place(store)) & body.axes(store.value)) - body.chosen(store))
+        if not axes or _is_scalar(store.memref) or body.reads_itself(store):
             continue
         said = " and ".join(repr(names[axis]) for axis in axes)
         label = spoken(store.memref, "the buffer")
@@ -47,8 +45,8 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
         raise TileError(f"the points of T.Parallel that differ in {said} store different values to one element of {label}: "
                         f"{said} {'is' if len(axes) == 1 else 'are'} not in its place, and the points have no order",
                         code="T149", location=place_of(store.location),
-                        help=f"loop over {said} with T.serial{around}, where the last value stays; T.reduce_sum and "
-                        "T.reduce_max make the sums and the largest values of a buffer")
+                        help=f"loop over {said} with T.serial{around}, where the last value stays, or make the largest or the "
+                        "sum of them with T.reduce_max or T.reduce_sum")
 
 
 class _Body:
@@ -101,26 +99,9 @@ class _Body:
         return self._of(store.indices)
 
     def reads_itself(self, store: memref.StoreOp) -> bool:
-        """Whether the value is made from what the place held before, as in a sum."""
+        """Whether the value is made from what the buffer held before, as in a sum."""
         return any(isinstance(value.owner, memref.LoadOp) and value.owner.memref is store.memref
-                   and not self._written_before(value.owner) for value in self._sources(store.value))
-
-    def _written_before(self, load: memref.LoadOp) -> bool:
-        """Whether the same point has surely written the element in front of a load of it."""
-        blocks = list(self._blocks_around(load))
-        return any(store.memref is load.memref and store.parent in blocks and _precedes(store, load)
-                   and tuple(store.indices) == tuple(load.indices) for store in self.stores)
-
-    def _blocks_around(self, op: Operation) -> list[Block]:
-        found = []
-        here = op.parent
-        while here is not None:
-            found.append(here)
-            if here is self.block:
-                break
-            above = here.parent_op()
-            here = above.parent if above is not None else None
-        return found
+                   for value in self._sources(store.value))
 
     def chosen(self, store: memref.StoreOp) -> frozenset[int]:
         """The indices on which a condition around the store depends otherwise than by where they lie."""
@@ -151,13 +132,6 @@ class _Body:
                 seen.add(value)
                 todo.extend(operand for op in owner.walk() for operand in op.operands)
         return seen
-
-
-def _precedes(store: Operation, load: Operation) -> bool:
-    here: Operation | None = load
-    while here is not None and here.parent is not store.parent:
-        here = here.parent_op()
-    return here is not None and store.is_before_in_block(here)
 
 
 def _is_scalar(value: SSAValue) -> bool:

@@ -67,6 +67,7 @@ class Scopes:
         self._alternatives = 0
         self._closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
+        self._local = frozenset(function.__code__.co_varnames)
 
     @contextmanager
     def frame(self, kind: str, *, repeats: bool = False) -> Iterator[Frame]:
@@ -191,11 +192,23 @@ class Scopes:
         departed = self._departed(name)
         if departed is not None:
             return self._lost(name, *departed)
-        known = {key for frame in self.frames for key in frame.names} | set(self._closure) | set(self._globals)
+        if name in self._local:
+            return TileError(f"name {name!r} is read before it is bound", code="T140",
+                             help="Python makes every name that the kernel assigns its own: bind it above this line, or "
+                             "give what is assigned another name where one of the factory is meant here")
+        if _is_offered(name):
+            return TileError(f"name {name!r} is not defined", code="T140", help=f"did you mean T.{name}?")
+        known = {key for frame in self.frames for key in frame.names}.union(self._closure, self._globals, dir(builtins))
         close = difflib.get_close_matches(name, [key for key in known if not key.startswith("__")], n=1)
         return TileError(f"name {name!r} is not defined", code="T140",
                          help=f"did you mean {close[0]!r}?" if close else
                          "bind it above this line, import it, or make it a parameter of the factory")
+
+
+def _is_offered(name: str) -> bool:
+    from tilelang_npu import language
+
+    return hasattr(language, name)
 
 
 def lasting(name: str, value: Any) -> str:

@@ -7,11 +7,13 @@ Notebook cells come through :mod:`linecache`.
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from dataclasses import dataclass
 from types import FunctionType
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.language.tracing import user_location
 
 
 @dataclass(frozen=True)
@@ -43,21 +45,45 @@ def find(function: FunctionType) -> Source:
 
     Raises:
         TileError: T143, there is none (``exec`` of a string, an interactive prompt), or the file was changed since it was
-            imported and the function is no longer where it was.
+            imported and the function is no longer where it was; T141, it is no plain ``def``.
     """
     code = function.__code__
     file, line = code.co_filename, code.co_firstlineno
+    _require_plain(function)
     linecache.checkcache(file)
     # a string has no source: what linecache may hold under that name is somebody else's
     lines = [] if file in ("<string>", "<stdin>") else linecache.getlines(file, function.__globals__)
     if not lines:
         raise TileError(f"no source for {function.__name__!r} (from {file}); a kernel is compiled from its source", code="T143",
-                        help="write the kernel in a file or a notebook cell")
-    node = _parse(file, "".join(lines)).functions.get((function.__name__, line))
+                        location=user_location(), help=f"write the kernel in a file or a notebook cell; {_FROM_TEXT}")
+    node = _parse(file, "".join(lines)).functions.get((code.co_name, line))
     if node is None:
-        raise TileError(f"{function.__name__!r} is not at line {line} of {file}: the file was changed since it was imported",
-                        code="T143", location=Location(file, line), help="import it again")
+        raise TileError(f"{function.__name__!r} is not at line {line} of {file}: the file was changed since it was imported, "
+                        "or the kernel was compiled from a text under its name", code="T143", location=Location(file, line),
+                        help=f"import it again; {_FROM_TEXT}")
     return Source(node, file, lines)
+
+
+_FROM_TEXT = ("to compile a text, give it a name of its own: linecache.cache[name] = (len(text), None, text.splitlines(True), "
+              "name), then exec(compile(text, name, 'exec'))")
+
+
+def _require_plain(function: FunctionType) -> None:
+    """Refuse what has a source that is not the kernel's."""
+    code = function.__code__
+    here = Location(code.co_filename, code.co_firstlineno)
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TileError(f"{function.__name__!r} is an `async def`, and a kernel has nobody to wait for", code="T141",
+                        location=here, help="write def")
+    if code.co_name == "<lambda>":
+        raise TileError("a kernel is a def, not a lambda", code="T141", location=here, help="write a def with its statements")
+    inner = getattr(function, "__wrapped__", None)
+    if inner is not None:
+        name = getattr(inner, "__name__", function.__name__)
+        place = getattr(inner, "__code__", code)
+        raise TileError(f"a decorator has put {code.co_name!r} around {name!r}, whose source is the kernel's", code="T141",
+                        location=Location(place.co_filename, place.co_firstlineno),
+                        help="let @T.prim_func or @T.macro be the decorator right above the def")
 
 
 def _parse(file: str, text: str) -> _File:

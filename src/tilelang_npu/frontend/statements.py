@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import Location, TileError, shown
 from tilelang_npu.frontend import jumps, kernels, source
 from tilelang_npu.frontend.arithmetic import truth as traced_truth
 from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
@@ -153,8 +153,7 @@ class Statements(Loops):
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, node: ast.stmt) -> None:
         if is_traced(value) or not hasattr(value, "__iter__"):
-            shown = value.describe() if isinstance(value, (Memory, Element)) else repr(value)
-            raise TileError(f"cannot unpack {shown} into {len(target.elts)} names", code="T146",
+            raise TileError(f"cannot unpack {shown(value)} into {len(target.elts)} names", code="T146",
                             help="bind it to one name").at(self.where(target))
         parts = list(value)
         if len(parts) != len(target.elts):
@@ -168,8 +167,7 @@ class Statements(Loops):
         fresh = isinstance(value, Buffer) and value.unnamed
         if binding is not None and isinstance(binding.value, Variable) and not fresh:
             if isinstance(value, (Memory, str, tuple, list, dict)) or value is None:
-                number_of = value.describe() if isinstance(value, Memory) else repr(value)
-                raise TileError(f"{target.id} is a T.alloc_var scalar; {number_of} is not a scalar", code="T141",
+                raise TileError(f"{target.id} is a T.alloc_var scalar; {shown(value)} is not a scalar", code="T141",
                                 help="give it a number or a computed scalar; another name holds the buffer")
             binding.value.place.store(value)
             return

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, shown
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, same_extent, shape_text
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.language import tracing
@@ -108,7 +108,7 @@ def operand(what: str, role: str, value: Any) -> Memory | Element:
         return value
     place = place_of(value)
     if place is None:
-        raise TileError(f"{what}: the {role} must be a buffer, a slice or the start of a tile, not {value!r}", code="T110",
+        raise TileError(f"{what}: the {role} must be a buffer, a slice or the start of a tile, not {shown(value)}", code="T110",
                         help="write a buffer, A[i:j, :] or A[i, j]")
     return place
 
@@ -264,7 +264,7 @@ def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
     if not isinstance(other, Memory):
         return _reshaped(builder, "T.reshape", src, sizes_of(other), None)
     if not isinstance(src, Memory):
-        raise TileError(f"T.reshape: the source must be a buffer, not {src!r}", code="T110",
+        raise TileError(f"T.reshape: the source must be a buffer, not {shown(src)}", code="T110",
                         help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
     if src.dtype != other.dtype:
         raise TileError(f"T.reshape: source {src.describe()} and destination {other.describe()} differ in type", code="T110",
@@ -337,7 +337,7 @@ def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | No
     from tilelang_npu.language.operands import element_count, is_dense
 
     if not isinstance(src, Memory):
-        raise TileError(f"{what}: the source must be a buffer, not {src!r}", code="T110",
+        raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
                         help="give a buffer or a slice of one")
     builder.require_kernel(what)
     count = 1

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import Attribute, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, is_array, shown
 from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, Variable, extent, same_extent
 from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
@@ -35,9 +35,10 @@ def as_memory(what: str, role: str, value: Any) -> Memory:
         return value
     place = place_of(value)
     if place is None:
-        shown = str(value) if isinstance(value, (Expr, Element)) else repr(value)
-        raise TileError(f"{what}: {role} must be a buffer, not {shown}", code="T110",
-                        help="allocate one with T.alloc_ub or T.alloc_shared, or slice one")
+        given = str(value) if isinstance(value, (Expr, Element)) else shown(value)
+        raise TileError(f"{what}: {role} must be a buffer, not {given}", code="T110",
+                        help="an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
+                        if is_array(value) else "allocate one with T.alloc_ub or T.alloc_shared, or slice one")
     rank = len(place.indices)
     return Region(place.buffer, place.indices, (1,) * rank, range(rank))
 
@@ -49,8 +50,11 @@ def require_vector_memory(what: str, role: str, memory: Memory) -> None:
     """Raise T201 unless vector work may have the operand: it is in UB, or its memory is still open."""
     place = _NO_VECTOR_WORK.get(memory.buffer.space)
     if place is not None:
+        advice = (f"{what} writes {memory.name}: let it write a buffer in UB (T.alloc_ub, T.alloc_shared), and T.copy that to "
+                  f"{memory.name} behind it" if role == "the destination" else
+                  f"{what} reads {memory.name}: T.copy it into a buffer in UB first (T.alloc_ub, T.alloc_shared)")
         raise TileError(f"{what}: {role} {memory.describe()} is in {place}, and vector work needs it in UB", code="T201",
-                        help="copy it into a buffer in UB first (T.alloc_ub, T.copy)")
+                        help=advice)
 
 
 def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: DType) -> SSAValue:
@@ -64,7 +68,7 @@ def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: 
     except TileError as error:
         if error.code != "T141":
             raise
-        raise TileError(f"{what}: {role} must be a buffer or a scalar, not {value!r}", code="T110",
+        raise TileError(f"{what}: {role} must be a buffer or a scalar, not {shown(value)}", code="T110",
                         help="a scalar is a number, an element of a buffer or a computed value") from None
     found = convert(builder, given, element, f"{what}: {role}").ssa(builder)
     if element.is_integer and not element.is_signed:

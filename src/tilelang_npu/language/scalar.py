@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, shown
 from tilelang_npu.frontend import numbers
 from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.language import tracing
@@ -126,7 +126,7 @@ def _function(name: str, host: Callable[[float], Any], doc: str, operation: str 
 
             return arithmetic.math(tracing.builder(f"T.{name}"), name, value)
         if not hasattr(value, "__float__"):
-            raise TileError(f"T.{name} takes a scalar, not {value!r}", code="T110", location=tracing.user_location(),
+            raise TileError(f"T.{name} takes a scalar, not {shown(value)}", code="T110", location=tracing.user_location(),
                             help="a scalar is a number, an element of a buffer or a computed value")
         return host(value)
 
@@ -285,7 +285,7 @@ def reinterpret(dtype: object, value: Any) -> Any:
     """
     kind = element_type(dtype, "T.reinterpret")
     if not isinstance(value, (tracing.TracedValue, int, float, Sym)):
-        raise TileError(f"T.reinterpret takes a scalar, not {value!r}", code="T110",
+        raise TileError(f"T.reinterpret takes a scalar, not {shown(value)}", code="T110",
                         help="T.view(buffer, dtype=...) reads the bits of a buffer as another type")
     from tilelang_npu.frontend import arithmetic
 
