@@ -46,7 +46,8 @@ ADVICE = [
      "T.vexp(tile, tile)\n        T.copy(tile, B)"),
     ("T.vexp(A, tile)", "npuir", "T201", r"T\.vexp reads A: T\.copy it into a buffer in UB first",
      "T.copy(A, tile)\n        T.vexp(tile, tile)"),
-    ("T.tile.add(A, tile, tile)", "ascendc", "T201", r"T\.tile\.add writes A", "T.tile.add(tile, tile, tile)\n        T.copy(tile, A)"),
+    ("T.tile.add(A, tile, tile)", "ascendc", "T201", r"T\.tile\.add writes A",
+     "T.tile.add(tile, tile, tile)\n        T.copy(tile, A)"),
 ]
 
 

@@ -53,8 +53,8 @@ def require_vector_memory(what: str, role: str, memory: Memory) -> None:
         if memory.buffer.space != "gm":
             advice = "copy it into a buffer in UB first (T.alloc_ub, T.copy), and work on that"
         elif role == "the destination":
-            advice = (f"{what} writes {memory.name}: let it write a buffer in UB (T.alloc_ub, T.alloc_shared), and T.copy that to "
-                      f"{memory.name} behind it")
+            advice = (f"{what} writes {memory.name}: let it write a buffer in UB (T.alloc_ub, T.alloc_shared), and T.copy that "
+                      f"to {memory.name} behind it")
         else:
             advice = f"{what} reads {memory.name}: T.copy it into a buffer in UB first (T.alloc_ub, T.alloc_shared)"
         raise TileError(f"{what}: {role} {memory.describe()} is in {place}, and vector work needs it in UB", code="T201",
