@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -321,11 +320,10 @@ class Emitter:
         """A kernel argument; arguments of other blocks are set by the op that owns them."""
         index = ssa.index
         kind = ssa.type
-        hint = ssa.name_hint or f"arg{index}"
-        name = f"a{index}_{re.sub(r'[^A-Za-z0-9]', '_', hint)}"
+        name = f"a{index}_{spoken(ssa, f'arg{index}')}"
         if isa(kind, MemRefType):
             element = element_of(kind)
-            check_argument(self, kind, hint)
+            check_argument(self, kind, spoken(ssa, f"arg{index}"))
             self.launch.line(f"{name} = arrays[{index}]")
             shape = kind.get_shape()
             sizes = []
