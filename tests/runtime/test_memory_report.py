@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang_npu as tilelang
@@ -45,6 +46,70 @@ def test_the_addresses_are_those_that_ran(name: str) -> None:
             for other in memory.buffers:
                 if one is not other and one.span[0] <= other.span[1] and other.span[0] <= one.span[1]:
                     assert all(a + one.nbytes <= b or b + other.nbytes <= a for a in one.addresses for b in other.addresses)
+
+
+def elementwise() -> JITKernel:
+    """Tiles of 112 KB, of which each operation reads one for the last time: only one at a time fits."""
+
+    @tilelang.jit(target="npuir")
+    def made() -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((4, 28672), "float32"), B: T.Tensor((4, 28672), "float32")):
+            with T.Kernel(4, is_npu=True) as (block, _):
+                a = T.alloc_shared((1, 28672), "float32")
+                b = T.alloc_shared((1, 28672), "float32")
+                c = T.alloc_shared((1, 28672), "float32")
+                d = T.alloc_shared((1, 28672), "float32")
+                T.copy(A[block, 0], a)
+                T.vexp(a, b)
+                T.vln(b, c)
+                T.vadd(c, 1.0, d)
+                T.copy(d, B[block, 0])
+
+        return main
+
+    return made()
+
+
+@pytest.mark.parametrize("made", [elementwise, *(lambda name=name: example(name) for name in (
+    "minicv", "softmax_expert", "rms_norm", "flash_attention"))])
+def test_more_bytes_were_alive_than_used(made: Any) -> None:
+    """What an operation writes over what it reads for the last time was counted twice."""
+    for memory in made().memory_report().memories:
+        most = 0
+        for at in range(max(one.span[1] for one in memory.buffers) + 1):
+            held = np.zeros(memory.room, np.bool_)
+            for one in memory.buffers:
+                if one.span[0] <= at <= one.span[1]:
+                    for address in one.addresses:
+                        held[address : address + one.nbytes] = True
+            most = max(most, int(held.sum()))
+        assert memory.alive == most <= memory.used <= memory.room
+
+
+def test_bytes_that_are_taken_over_are_held_once() -> None:
+    (memory,) = elementwise().memory_report().memories
+    assert [one.addresses for one in memory.buffers] == [(0,)] * 4
+    assert (memory.used, memory.alive) == (114688, 114688)
+
+
+def test_an_overflow_lists_no_byte_twice() -> None:
+    """The sizes at the peak add up to what is needed."""
+    @T.prim_func
+    def main(A: T.Tensor((4, 28672), "float32"), B: T.Tensor((4, 28672), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, _):
+            a = T.alloc_shared((1, 28672), "float32")
+            b = T.alloc_shared((1, 28672), "float32")
+            c = T.alloc_shared((1, 28672), "float32")
+            T.copy(A[block, 0], a)
+            T.vexp(a, b)
+            T.vln(b, c)
+            T.vadd(c, a, c)
+            T.copy(c, B[block, 0])
+
+    with pytest.raises(TileError, match="UB needs 229 376 bytes") as caught:
+        tilelang.compile(main, target="npuir")
+    assert [note.split(" bytes")[0] for note in caught.value.notes[1:]] == ["  a 114 688", "  b 114 688"]
 
 
 def chained() -> JITKernel:

@@ -53,7 +53,8 @@ class MemoryUse:
         kernel: the launch that it is of, where a kernel has several: ``NAME_1`` and so on; else the kernel's name.
         room: bytes that can be given out.
         used: bytes up to the end of the last buffer.
-        alive: bytes of the buffers that are alive together at most: no plan needs less.
+        alive: bytes that hold values at the same time at most, in this plan. Where an operation writes its result over what it
+            reads for the last time, both are the same bytes.
         buffers: by address.
     """
 
@@ -156,10 +157,20 @@ def _memory(layout: Layout) -> MemoryUse:
                                 *_lines(layout, life), (life.start, life.end))
                       for life, addresses in layout.addresses.items()), key=lambda one: (one.addresses, one.span))
     used = max(address + one.nbytes for one in buffers for address in one.addresses)
-    alive = max(sum(one.nbytes * len(one.addresses) for one in buffers if one.span[0] <= at <= one.span[1])
-                for at in {one.span[0] for one in buffers})
+    alive = max(_held(buffers, at) for at in {one.span[0] for one in buffers})
     core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
     return MemoryUse(NAMES[layout.space], core, spoken(kernel_of(layout.function)), layout.room, used, alive, tuple(buffers))
+
+
+def _held(buffers: Sequence[BufferUse], at: int) -> int:
+    """Bytes that hold a value at a position."""
+    ranges = sorted((address, address + one.nbytes) for one in buffers if one.span[0] <= at <= one.span[1]
+                    for address in one.addresses)
+    total = reached = 0
+    for start, end in ranges:
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 def _turn(buffer: BufferUse, slot: int) -> str:

@@ -8,6 +8,7 @@ bytes are written again is the synchronisation pass's to order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, func, memref, scf
@@ -54,6 +55,18 @@ class Life:
     def overlaps(self, other: Life) -> bool:
         """Whether both are alive at some position."""
         return self.start <= other.end and other.start <= self.end
+
+
+def together(lives: Sequence[Life], at: int) -> list[Life]:
+    """The lives at a position that need bytes of their own there: those whose bytes another of their size takes over do not."""
+    alive = [life for life in lives if life.start <= at <= life.end]
+    taken: set[SSAValue] = set()
+    for heir in alive:
+        giver = next((life for life in alive if heir.op.memref in life.heirs and life.nbytes == heir.nbytes
+                      and life.op.memref not in taken), None)
+        if giver is not None:
+            taken.add(giver.op.memref)
+    return [life for life in alive if life.op.memref not in taken]
 
 
 def slots_of(value: SSAValue) -> int:

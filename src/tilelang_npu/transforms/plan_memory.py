@@ -35,7 +35,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.transforms.banks import round_of, starts
 from tilelang_npu.transforms.buffers import NAMES, SCRATCH
 from tilelang_npu.transforms.emit import Emitter
-from tilelang_npu.transforms.lifetimes import Life, lifetimes
+from tilelang_npu.transforms.lifetimes import Life, lifetimes, together
 from tilelang_npu.transforms.locations import line_of, location_of
 from tilelang_npu.transforms.lower_to_hivm import ADDRESS
 from tilelang_npu.transforms.optimisations import Deed
@@ -254,8 +254,8 @@ def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, 
     def demand(life: Life) -> int:
         return _rounded(life.nbytes, space) * life.slots
 
-    peak = max((life.start for life in lives), key=lambda at: sum(demand(x) for x in lives if x.start <= at <= x.end))
-    alive = sorted((x for x in lives if not reuse or x.start <= peak <= x.end), key=demand, reverse=True)
+    peak = max((life.start for life in lives), key=lambda at: sum(map(demand, together(lives, at))))
+    alive = sorted(together(lives, peak) if reuse else lives, key=demand, reverse=True)
     largest = alive[0]
 
     def entry(life: Life) -> str:
