@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+
+COUNT = int(os.environ.get("TILELANG_RANDOM_ACCUMULATORS", "10"))
 
 
 @pytest.mark.parametrize(("dtype", "total"), [("float16", "float32"), ("int8", "int32")])
@@ -39,3 +46,126 @@ def test_a_gemm_under_a_condition_adds_to_a_cleared_accumulator(dtype: str, tota
     for block, count in enumerate(counts):
         rows = slice(0, 32 * count)
         np.testing.assert_array_equal(found[block], a[rows].astype(total).T @ b[rows].astype(total))
+
+
+TURNS = {
+    "first": lambda i, k, start: k == start,
+    "up to": lambda i, k, start: k < start + 1,
+    "twice": lambda i, k, start: k * 2 == start * 2,
+    "first, and more that holds": lambda i, k, start: T.And(k == start, k <= start + 2),
+    "first, or a whole turn": lambda i, k, start: T.Or(k == start, i == 1),
+    "always": lambda i, k, start: True,
+    "carried": lambda i, k, start: T.And(i == 0, k == start),
+}
+"""When an accumulator is overwritten; all but ``carried`` in the first iteration of each inner loop."""
+
+
+def one_after_the_other(kinds: list[str], outer: int, inner: int, start: int, dialect: str, **configs: Any) -> Any:
+    """Accumulators that take half of L0C each, one behind the other in a loop."""
+    count = len(kinds)
+
+    @T.macro
+    def turn(A: Any, B: Any, C: Any, a: Any, b: Any, total: Any, i: Any, number: Any, kind: Any):
+        for k in T.serial(start, start + inner):
+            T.copy(A[number * 128, (i * inner + k - start) * 16], a)
+            T.copy(B[(i * inner + k - start) * 16, 0], b)
+            if dialect == "npuir":
+                T.gemm(a, b, total, initC=TURNS[kind](i, k, start))
+            else:
+                T.gemm_v0(a, b, total, init=TURNS[kind](i, k, start))
+        T.copy(total, C[i, number, 0, 0])
+
+    @T.prim_func
+    def main(A: T.Tensor((count * 128, outer * inner * 16), "float16"), B: T.Tensor((outer * inner * 16, 128), "float16"),
+             C: T.Tensor((outer, count, 128, 128), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_L1((128, 16), "float16")
+            b = T.alloc_L1((16, 128), "float16")
+            c = T.alloc_L0C((128, 128), "float32")
+            d = T.alloc_L0C((128, 128), "float32")
+            e = T.alloc_L0C((128, 128), "float32")
+            f = T.alloc_L0C((128, 128), "float32")
+            for i in T.serial(outer):
+                turn(A, B, C, a, b, c, i, 0, kinds[0])
+                turn(A, B, C, a, b, d, i, 1, kinds[1])
+                if count > 2:
+                    turn(A, B, C, a, b, e, i, 2, kinds[2])
+                if count > 3:
+                    turn(A, B, C, a, b, f, i, 3, kinds[3])
+
+    on = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True} if dialect == "ascendc" else {}
+    return tilelang.compile(main, target=dialect, out_idx=[-1], pass_configs={**on, **configs})
+
+
+def products_in_turn(a: Any, b: Any, kinds: list[str], outer: int, inner: int, start: int) -> Any:
+    wanted = np.zeros((outer, len(kinds), 128, 128), np.float32)
+    for number, kind in enumerate(kinds):
+        total = np.full((128, 128), np.nan, np.float32)
+        for i in range(outer):
+            for k in range(start, start + inner):
+                first = {"carried": i == 0 and k == start, "always": True,
+                         "first, or a whole turn": k == start or i == 1}.get(kind, k == start)
+                place = slice((i * inner + k - start) * 16, (i * inner + k - start + 1) * 16)
+                product = a[number * 128 : number * 128 + 128, place].astype(np.float32) @ b[place].astype(np.float32)
+                total = product if first else total + product
+            wanted[i, number] = total
+    return wanted
+
+
+@settings(max_examples=COUNT, deadline=None)
+@given(kinds=st.lists(st.sampled_from(sorted(TURNS)), min_size=2, max_size=4), outer=st.integers(2, 3), inner=st.integers(1, 3),
+       start=st.integers(0, 2), dialect=st.sampled_from(["ascendc", "npuir"]), seed=st.integers(0, 99))
+def test_accumulators_share_bytes_where_each_turn_starts_them_over(kinds: list[str], outer: int, inner: int, start: int,
+                                                                   dialect: str, seed: int) -> None:
+    """Two fit at a time: those that carry a value beside one that is in use. Values are NumPy's, wherever they lie."""
+    carried = kinds.count("carried")
+    if carried + (carried < len(kinds)) > 2:
+        with pytest.raises(tilelang.TileError, match="L0C needs") as caught:
+            one_after_the_other(kinds, outer, inner, start, dialect)
+        assert caught.value.code == "T104"
+        return
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-4, 5, (len(kinds) * 128, outer * inner * 16)).astype(np.float16)
+    b = rng.integers(-4, 5, (outer * inner * 16, 128)).astype(np.float16)
+    wanted = products_in_turn(a, b, kinds, outer, inner, start)
+    ways: list[dict[str, Any]] = [{}, {"tl.disable": ["sink-buffers"]}] if len(kinds) == 2 else [{}]
+    for configs in ways:
+        kernel = one_after_the_other(kinds, outer, inner, start, dialect, **configs)
+        kernel.sanitize = True
+        np.testing.assert_array_equal(kernel(a, b), wanted)
+
+
+@pytest.mark.parametrize("dialect", ["ascendc", "npuir"])
+def test_two_accumulators_one_after_the_other_did_not_fit(dialect: str) -> None:
+    """Each takes all of L0C, and the first is stored before the second begins."""
+    @T.macro
+    def turn(A: Any, B: Any, C: Any, a: Any, b: Any, total: Any, i: Any, which: Any):
+        for k in T.serial(2):
+            T.copy(A[i * 128, k * 64], a)
+            T.copy(B[k * 64, 0], b)
+            if dialect == "npuir":
+                T.gemm(a, b, total, initC=(k == 0))
+            else:
+                T.gemm_v0(a, b, total, init=(k == 0))
+        T.copy(total, C[which, i * 128, 0])
+
+    @T.prim_func
+    def main(A: T.Tensor((256, 128), "float16"), B: T.Tensor((128, 256), "float16"), C: T.Tensor((2, 256, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_L1((128, 64), "float16")
+            b = T.alloc_L1((64, 256), "float16")
+            c = T.alloc_L0C((128, 256), "float32")
+            d = T.alloc_L0C((128, 256), "float32")
+            for i in T.serial(2):
+                turn(A, B, C, a, b, c, i, 0)
+                turn(A, B, C, a, b, d, i, 1)
+
+    configs = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True} if dialect == "ascendc" else {}
+    kernel = tilelang.compile(main, target=dialect, out_idx=[-1], pass_configs=configs, sanitize=True)
+    (memory,) = [one for one in kernel.memory_report().memories if one.name == "L0C"]
+    assert [one.addresses for one in memory.buffers] == [(0,), (0,)]
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 5, (256, 128)).astype(np.float16), rng.integers(-4, 5, (128, 256)).astype(np.float16)
+    c = kernel(a, b)
+    for which in range(2):
+        np.testing.assert_array_equal(c[which], a.astype(np.float32) @ b.astype(np.float32))

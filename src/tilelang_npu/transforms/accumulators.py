@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -10,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.transforms.buffers import covers_root, root_of, uses_of
-from tilelang_npu.transforms.ranges import Ranges
+from tilelang_npu.transforms.ranges import Range, Ranges
 
 
 def is_zero(value: SSAValue) -> bool:
@@ -82,30 +83,45 @@ def comes_round(fill: tile.FillOp) -> bool:
 
 def restarted(loop: scf.ForOp, ranges: Ranges) -> frozenset[SSAValue]:
     """The accumulators that a loop which surely runs starts over: the first thing its body does with one is a gemm whose
-    ``init`` is that this is the first iteration."""
+    ``init`` holds in the first iteration."""
     if ranges.trip_count(loop).low < 1:
         return frozenset()
     seen: set[SSAValue] = set()
     found: set[SSAValue] = set()
     for op in loop.body.block.ops:
         buffers = {root_of(use.value) for inner in op.walk() for use in uses_of(inner)}
-        if isinstance(op, tile.GemmOp) and root_of(op.c) not in seen and _first_iteration(op.init, loop, ranges):
+        if isinstance(op, tile.GemmOp) and root_of(op.c) not in seen and holds_first(op.init, [loop], ranges):
             found.add(root_of(op.c))
         seen |= buffers
     return frozenset(found)
 
 
-def _first_iteration(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
-    """Whether a truth value says that a loop is in its first iteration."""
+def holds_first(value: SSAValue, loops: Sequence[scf.ForOp], ranges: Ranges) -> bool:
+    """Whether a truth value surely holds while all of some loops are in their first iteration."""
     owner = value.owner
-    if not isinstance(owner, arith.CmpiOp) or owner.predicate.value.data != 0:  # 0: eq
-        return False
-    sides = {_plain(owner.lhs), _plain(owner.rhs)} - {loop.body.block.args[0]}
-    if len(sides) != 1:
-        return False
-    (other,) = sides
-    start = ranges.constant(loop.lb)
-    return other is loop.lb or (start is not None and ranges.constant(other) == start)
+    if isinstance(owner, arith.AndIOp):
+        return holds_first(owner.lhs, loops, ranges) and holds_first(owner.rhs, loops, ranges)
+    if isinstance(owner, arith.OrIOp):
+        return holds_first(owner.lhs, loops, ranges) or holds_first(owner.rhs, loops, ranges)
+    if not isinstance(owner, arith.CmpiOp):
+        return ranges.constant(value) not in (None, 0)
+    sides = _plain(owner.lhs), _plain(owner.rhs)
+    if owner.predicate.value.data == 0 and any(  # eq
+            set(sides) == {loop.body.block.args[0], _plain(loop.lb)} for loop in loops):
+        return True
+    first = Ranges()
+    for loop in loops:
+        start = ranges.constant(loop.lb)
+        if start is not None:
+            first.assume(loop.body.block.args[0], Range(start, start))
+    left, right = first.constant(sides[0]), first.constant(sides[1])
+    compare = _COMPARE.get(owner.predicate.value.data)
+    return left is not None and right is not None and compare is not None and compare(left, right)
+
+
+_COMPARE: Mapping[int, Callable[[int, int], bool]] = {
+    0: operator.eq, 1: operator.ne, 2: operator.lt, 3: operator.le, 4: operator.gt, 5: operator.ge}
+"""Predicates of ``arith.cmpi`` on signed integers, which those of a kernel's loops are."""
 
 
 def _plain(value: SSAValue) -> SSAValue:

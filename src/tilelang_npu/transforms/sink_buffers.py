@@ -25,6 +25,7 @@ from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.transforms.accumulators import holds_first
 from tilelang_npu.transforms.buffers import root_of, space_of, users_of, uses_of, walk
 from tilelang_npu.transforms.locations import line_of
 from tilelang_npu.transforms.optimisations import Deed
@@ -49,20 +50,31 @@ def _home_of_all(users: list[Operation], home: Block) -> Block | None:
     return found if found is not None and isinstance(found.parent_op(), (scf.ForOp, scf.IfOp, tile.OnCoreOp)) else None
 
 
-def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether the first thing that a block does with a buffer is to write all of it, at once or strip by strip."""
+def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...] = ()) -> bool:
+    """Whether the first thing that a block does with a buffer is to write all of it, at once or strip by strip.
+
+    Args:
+        block: the block.
+        buffer: the buffer.
+        ranges: bounds of the scalars.
+        inside: loops around the block that are in their first iteration.
+    """
     written = Strips(buffer, ranges)
     for op in block.ops:
         if isinstance(op, scf.ForOp) and any(_touches(inner, buffer) for inner in op.walk()):
             if _fills_by_slices(op, buffer, ranges):
                 return True
-            return ranges.trip_count(op).low >= 1 and _defines_first(op.body.block, buffer, ranges)
+            return ranges.trip_count(op).low >= 1 and _defines_first(op.body.block, buffer, ranges, (*inside, op))
         if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
             branches = _branches(op)
-            return bool(branches) and all(_defines_first(branch, buffer, ranges) for branch in branches)
+            if isinstance(op, scf.IfOp) and holds_first(op.cond, inside, ranges):
+                branches = [op.true_region.block]
+            return bool(branches) and all(_defines_first(branch, buffer, ranges, inside) for branch in branches)
         uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
         if uses:
-            if not all(use.writes and not use.reads and use.role != "scalar" for use in uses):
+            anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
+            if not all(use.writes and (not use.reads or (anew and use.role == "accumulator")) and use.role != "scalar"
+                       for use in uses):
                 return False
             for use in uses:
                 written.add(use.value)
