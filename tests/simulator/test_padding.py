@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator.finding import Hazard
 
+COUNT = int(os.environ.get("TILELANG_RANDOM_PADDING", "10"))
 CONFIGS = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}
 
 
@@ -153,3 +157,162 @@ def test_rows_of_padding() -> None:
     np.testing.assert_array_equal(c[:, 0], a.max(axis=1))
     assert s == 0
     assert "results of the max of c: the first, of 20 loaded elements and 12 of padding, is 0.0" in hazard.missing
+
+
+# -- through products --------------------------------------------------------------------------------------------------
+
+
+@tilelang.jit(target="npuir")
+def attention(length: int, masked: bool, tile: int = 64, dim: int = 64) -> Any:
+    """Tiles of keys with a running softmax; the last one hangs over the end."""
+    @T.prim_func
+    def main(Q: T.Tensor((length, dim), "float16"), K: T.Tensor((length, dim), "float16"),
+             V: T.Tensor((length, dim), "float16"), O: T.Tensor((length, dim), "float16")):
+        with T.Kernel(T.ceildiv(length, tile), is_npu=True) as (block, _):
+            q = T.alloc_shared((tile, dim), "float16")
+            k = T.alloc_shared((tile, dim), "float16")
+            v = T.alloc_shared((tile, dim), "float16")
+            p = T.alloc_shared((tile, tile), "float16")
+            scores = T.alloc_fragment((tile, tile), "float32")
+            product = T.alloc_fragment((tile, dim), "float32")
+            result = T.alloc_fragment((tile, dim), "float32")
+            largest = T.alloc_fragment((tile, 1), "float32")
+            before = T.alloc_fragment((tile, 1), "float32")
+            total = T.alloc_fragment((tile, 1), "float32")
+            share = T.alloc_fragment((tile, 1), "float32")
+            T.copy(Q[block * tile, 0], q)
+            T.clear(result)
+            T.clear(total)
+            T.fill(largest, -(2.0**30))
+            for i in T.serial(T.ceildiv(length, tile)):
+                T.copy(K[i * tile, 0], k)
+                T.copy(V[i * tile, 0], v)
+                T.gemm(q, k, scores, initC=True, b_transpose=True)
+                T.vmul(scores, dim**-0.5, scores)
+                if masked:
+                    for row, column in T.Parallel(tile, tile):
+                        scores[row, column] = T.if_then_else(i * tile + column < length, scores[row, column], -65504.0)
+                T.copy(largest, before)
+                T.reduce_max(scores, share, dim=-1)
+                T.vmax(share, before, largest)
+                T.vsub(before, largest, before)
+                T.vexp(before, before)
+                T.vsub(scores, largest, scores)
+                T.vexp(scores, scores)
+                T.copy(scores, p)
+                T.reduce_sum(scores, share, dim=-1)
+                T.vmul(total, before, total)
+                T.vadd(total, share, total)
+                T.gemm(p, v, product, initC=True)
+                T.vmul(result, before, result)
+                T.vadd(result, product, result)
+            T.vdiv(result, total, result)
+            T.copy(result, O[block * tile, 0])
+    return main
+
+
+def softmax_of(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scores = q.astype(np.float32) @ k.astype(np.float32).T * q.shape[1] ** -0.5
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True) @ v.astype(np.float32))
+
+
+@pytest.mark.parametrize(("length", "masked"), [(100, False), (100, True), (128, False)])
+def test_padding_of_keys_went_through_a_product_unseen(length: int, masked: bool) -> None:
+    """Keys of 0 have scores of 0, which are no less than others: the weights of no key at all."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((length, 64)).astype(np.float16) for _ in range(3))
+    out = np.zeros((length, 64), np.float16)
+    found = findings(attention(length, masked), q, k, v, out)
+    right = np.abs(out - softmax_of(q, k, v)).max() < 2e-3
+    assert right == (not found) == (masked or length == 128)
+    for hazard in found:
+        assert "of 36 loaded elements and 28 of padding" in hazard.missing
+        assert hazard.first.location is not None and "T.reduce_sum(scores" in hazard.first.location.source()
+        assert hazard.second is not None and hazard.second.location is not None
+        assert "T.copy(K[i * tile" in hazard.second.location.source()
+
+
+STEPS: dict[str, Any] = {
+    "nothing": lambda x: x, "add": lambda x: x + np.float32(0.5), "scale": lambda x: x * np.float32(-2),
+    "relu": lambda x: np.maximum(x, 0), "square": np.square, "abs": np.abs, "exp": np.exp}
+
+
+def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: str, behind: int) -> Any:
+    """Rows of A times rows of B, some Vector operations, a reduction of their rows, and their product with C."""
+    rows, keys, depth = shape
+    fold = {"max": T.reduce_max, "min": T.reduce_min, "sum": T.reduce_sum}[mode]
+
+    @T.macro
+    def one(step: str, x: Any):
+        if step == "exp":
+            T.vexp(x, x)
+        if step == "add":
+            T.vadd(x, 0.5, x)
+        if step == "scale":
+            T.vmul(x, -2.0, x)
+        if step == "relu":
+            T.vrelu(x, x)
+        if step == "square":
+            T.vmul(x, x, x)
+        if step == "abs":
+            T.vabs(x, x)
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, depth), "float16"), B: T.Tensor((keys, depth), "float16"),
+             C: T.Tensor((behind, 32), "float16"), F: T.Tensor((rows, 1), "float32"), D: T.Tensor((rows, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_shared((32, 32), "float16")
+            p = T.alloc_shared((32, 32), "float16")
+            x = T.alloc_fragment((32, 32), "float32")
+            f = T.alloc_fragment((32, 1), "float32")
+            d = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[0, 0], a)
+            T.copy(B[0, 0], b)
+            T.copy(C[0, 0], c)
+            T.gemm(a, b, x, initC=True, b_transpose=True)
+            one(steps[0], x)
+            one(steps[1], x)
+            if masked:
+                for i, j in T.Parallel(32, 32):
+                    x[i, j] = T.if_then_else(j < keys, x[i, j], 0.0)
+            fold(x, f, dim=-1)
+            T.copy(x, p)
+            T.gemm(p, c, d, initC=True)
+            T.copy(f, F[0, 0])
+            T.copy(d, D[0, 0])
+
+    return tilelang.compile(main, target="npuir")
+
+
+@settings(max_examples=COUNT, deadline=None)
+@given(shape=st.tuples(st.sampled_from([32, 20]), st.sampled_from([32, 27, 16, 5]), st.sampled_from([32, 19])),
+       steps=st.tuples(st.sampled_from(list(STEPS)), st.sampled_from(list(STEPS)[:-1])), masked=st.booleans(),
+       mode=st.sampled_from(["max", "min", "sum"]), more=st.booleans(), seed=st.integers(0, 9))
+def test_the_verdict_is_that_of_computing_without_padding(shape: tuple[int, int, int], steps: tuple[str, str], masked: bool,
+                                                          mode: str, more: bool, seed: int) -> None:
+    """Whether zeros beyond the ends of two matrices decide a reduction or a second product: NumPy computes both ways."""
+    rows, keys, depth = shape
+    behind = 32 if more else keys  # the second product's right side has rows where the first has padding
+    rng = np.random.default_rng(seed)
+    a, b, c = (rng.integers(-3, 4, size).astype(np.float16) / 8 for size in ((rows, depth), (keys, depth), (behind, 32)))
+
+    def computed(b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = a.astype(np.float32) @ b.astype(np.float32).T
+        for step in steps:
+            x = STEPS[step](x)
+        if masked:
+            x = np.where(np.arange(len(b)) < keys, x, 0)
+        return getattr(x, mode)(axis=1, keepdims=True), x.astype(np.float16).astype(np.float32) @ c.astype(np.float32)
+
+    filled = [np.concatenate([array, np.zeros((32 - len(array), array.shape[1]), array.dtype)]) for array in (b, c)]
+    with_padding, without = computed(*filled), computed(b, c[:keys])
+    wanted = {name for name, one, other in zip(("vreduce", "mmadL1"), with_padding, without, strict=True)
+              if not np.allclose(one, other, rtol=1e-6, atol=1e-6)}
+    f, d = np.zeros((rows, 1), np.float32), np.zeros((rows, 32), np.float32)
+    found = findings(pipeline(shape, list(steps), masked, mode, behind), a, b, c, f, d)
+    np.testing.assert_allclose(f, with_padding[0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(d, with_padding[1], rtol=1e-2, atol=1e-2)
+    assert {hazard.first.op for hazard in found} == wanted
