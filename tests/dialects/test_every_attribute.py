@@ -203,13 +203,14 @@ def test_a_text_that_leaves_something_out_is_noticed(monkeypatch: pytest.MonkeyP
     ("func.func private @f(i32 {a.x = 1 : i32}, f32) -> (i32 {b}, f32)", None),
     ("func.func private @f(i32) -> (i32 {b}) attributes {c}", None),
     ("func.func @f(%a: i32 {a.x}) {", None),
+    ("scf.if %c {\n    }{note}", None),
     ('%0 = "llvm.mlir.constant"() <{value = 0 : index}> : () -> i64', None),
     ("%0 = llvm.mlir.constant(0 : index) : i64", '%0 = "llvm.mlir.constant"() <{value = 0 : index}> : () -> i64'),
     ("%0 = linalg.exp {note} ins(%t : tensor<4xf32>) outs(%t : tensor<4xf32>) -> tensor<4xf32>", None),
     ("%0 = vector.transfer_read %m[%i], %x {in_bounds = [true], note} : memref<8xf32>, vector<4xf32>", None),
 ])
 def test_what_was_lost_on_the_way_through_text(line: str, form: str | None) -> None:
-    arguments = "%t: tensor<4xf32>, %m: memref<8xf32>, %i: index, %x: f32"
+    arguments = "%t: tensor<4xf32>, %m: memref<8xf32>, %i: index, %x: f32, %c: i1"
     text = line if "private" in line else f"{line}\n  return\n}}" if line.endswith("{") else (
         f"func.func @g({arguments}) {{\n  {line}\n  return\n}}")
     module = parse_module(text)

@@ -75,7 +75,7 @@ class TextPrinter(Printer):
             with self.in_square_brackets():
                 self.print_list(attribute, self._print_element)
         elif isinstance(attribute, DictionaryAttr):
-            self.print_attr_dict(attribute.data)
+            self._print_dictionary(attribute.data)
         else:
             super().print_attribute(attribute)
 
@@ -98,7 +98,11 @@ class TextPrinter(Printer):
         super().print_region(region, print_entry_block_args, print_empty_block, print_block_terminators or says_more)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        super().print_attr_dict({name: attr_dict[name] for name in sorted(attr_dict)})
+        self.shown(*attr_dict)
+        self._print_dictionary(attr_dict)
+
+    def _print_dictionary(self, entries: Mapping[str, Attribute]) -> None:
+        super().print_attr_dict({name: entries[name] for name in sorted(entries)})
 
     def print_op(self, op: Operation) -> None:
         if isinstance(op, UnregisteredOp) or op in self.diagnostic.op_messages:
@@ -183,11 +187,10 @@ class TextPrinter(Printer):
 
     def print_op_attributes(self, attributes: Mapping[str, Attribute], *, reserved_attr_names: Iterable[str] = (),
                             print_keyword: bool = False) -> bool:
-        if not attributes:
-            return False
-        reserved = {reserved_attr_names} if isinstance(reserved_attr_names, str) else set(reserved_attr_names)
-        self.shown(*(name for name in attributes if name not in reserved))
-        return super().print_op_attributes(attributes, reserved_attr_names=reserved, print_keyword=print_keyword)
+        # xDSL hands in a word where it means the set of that word
+        reserved = {reserved_attr_names} if isinstance(reserved_attr_names, str) else reserved_attr_names
+        return bool(attributes) and super().print_op_attributes(
+            attributes, reserved_attr_names=reserved, print_keyword=print_keyword)
 
     def shown(self, *names: str) -> None:
         """Tell that attributes of the op stand in its text, where they do so outside its dictionary."""
