@@ -41,6 +41,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
 from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
+from tilelang_npu.dialects.text_numbers import NumberParser
 from tilelang_npu.dialects.upstream import format_of
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
@@ -152,7 +153,7 @@ class _AffineParser(AffineParser):
         return AffineBinaryOpExpr(kind, lhs, rhs)
 
 
-class TextParser(Parser):
+class TextParser(NumberParser):
     """The parser; see the module's description."""
 
     def __init__(self, context: Context, text: str, filename: str) -> None:

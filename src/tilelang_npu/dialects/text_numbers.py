@@ -1,0 +1,276 @@
+"""Numbers and tensors of numbers in MLIR text, to the bit.
+
+xDSL reads a float in hexadecimal as a number, where it stands for the bits of one: ``dense<0xFF800000> : tensor<2xf32>`` is
+minus infinity twice. It packs no bits of ``i1``, has no ``sparse``, and keeps of ``dense_resource`` the name alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import inf, isfinite, prod
+from typing import Any, NoReturn
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    ComplexType,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+_BITS = 8
+_ALL_BITS = 0xFF
+_PAIR = 2
+_MOST_ELEMENTS = 1 << 24
+"""What a ``sparse`` may stand for; it is read as the ``dense`` of the same value."""
+
+_ZERO = Span(0, 3, Input("0x0", "<zero>"))
+_Number = int | float
+
+
+@dataclass(frozen=True)
+class _Literal:
+    """An element of a tensor as it is written: a number, or the two of a complex one."""
+
+    parts: tuple[tuple[_Number, Span[str]], ...]
+    span: Span[str]
+
+
+class NumberParser(Parser):
+    """The part of the parser that reads numbers; see the module's description."""
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr[Any] | FloatAttr[Any] | None:
+        truth = self.try_parse_builtin_boolean_attr()
+        if truth is not None:
+            return truth
+        literal = self._parse_optional_bool_int_or_float()
+        if literal is None:
+            return None
+        value, span = literal
+        if self._current_token.kind != MLIRTokenKind.COLON:
+            return FloatAttr(value, f64) if isinstance(value, float) else IntegerAttr(value, i64)
+        type_ = self._parse_attribute_type()
+        if isinstance(type_, AnyFloat):
+            return FloatAttr(next(iter(type_.iter_unpack(self._float_bits(value, span, type_)))), type_)
+        if not isinstance(type_, (IntegerType, IndexType)):
+            self._refuse(f"{span.text} is a number, and {type_} no type of numbers", span)
+        if isinstance(value, float):
+            self._refuse(f"{span.text} is no whole number, as {type_} holds", span)
+        return IntegerAttr(value, type_)
+
+    def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
+        token = self._current_token
+        if token.kind == MLIRTokenKind.BARE_IDENT and token.text == "sparse":
+            self._consume_token()
+            return self._parse_sparse(token.span)
+        if token.kind == MLIRTokenKind.BARE_IDENT and token.text == "dense_resource":
+            self._refuse("dense_resource keeps its values in a section behind the module, which is not read: write them as "
+                         "dense<...>", token.span)
+        return super()._parse_optional_builtin_parametrized_attr()
+
+    def _parse_tensor_literal_element(self) -> Any:
+        scalar = self._parse_optional_bool_int_or_float()
+        if scalar is not None:
+            return _Literal((scalar,), scalar[1])
+        first = self._current_token.span
+        self.parse_punctuation("(", " or a number in a tensor")
+        real = self._parse_bool_int_or_float()
+        self.parse_punctuation(",", " between the parts of a complex number")
+        imaginary = self._parse_bool_int_or_float()
+        last = self._current_token.span
+        self.parse_punctuation(")", " behind a complex number")
+        return _Literal((real, imaginary), Span(first.start, last.end, first.input))
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> DenseIntOrFPElementsAttr[Any]:  # noqa: A002  (xDSL's name)
+        self.parse_punctuation("<", " in dense attribute")
+        place = self._current_token.span
+        words: str | None = None
+        elements: list[_Literal] = []
+        shape: list[int] = [0]
+        if self._current_token.text != ">":
+            words = self.parse_optional_str_literal()
+            if words is None:
+                elements, shape = self._tensor_literal()
+        self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()  # noqa: A001
+        sizes = list(type.get_shape())
+        count = prod(sizes)
+        if words is not None:
+            return DenseIntOrFPElementsAttr(type, BytesAttr(self._raw(words, type.element_type, count, place)))
+        if shape and shape != sizes and not (count == 0 and not elements):
+            self._refuse(f"Shape mismatch in dense literal. Expected {sizes} shape from the type, but got {shape} shape.",
+                         place)
+        return self._tensor(type, elements if shape else elements * count)
+
+    def _parse_builtin_densearray_attr(self) -> DenseArrayBase[Any] | None:
+        place = self.pos
+        self.parse_characters("<", " in dense array")
+        type_ = self.parse_optional_type()
+        if not isinstance(type_, AnyFloat):
+            self._resume_from(place)
+            return super()._parse_builtin_densearray_attr()
+        raw: list[bytes] = []
+        if self.parse_optional_punctuation(">") is None:
+            self.parse_punctuation(":", " in dense array")
+            literals = self.parse_comma_separated_list(self.Delimiter.NONE, self._parse_bool_int_or_float)
+            raw = [self._float_bits(value, span, type_) for value, span in literals]
+            self.parse_punctuation(">", " in dense array")
+        return DenseArrayBase(type_, BytesAttr(b"".join(raw)))
+
+    def _tensor_literal(self) -> tuple[list[Any], list[int]]:
+        return self._parse_tensor_literal()
+
+    def _tensor(self, type_: Any, elements: list[_Literal]) -> DenseIntOrFPElementsAttr[Any]:
+        """The tensor of elements, one behind the other."""
+        element = type_.element_type
+        known: dict[tuple[Any, ...], Any] = {}  # large tensors repeat few numbers
+        values = []
+        for literal in elements:
+            key = tuple(span.text for _, span in literal.parts)
+            if key not in known:
+                known[key] = self._element(literal, element)
+            values.append(known[key])
+        if isinstance(element, AnyFloat) or (isinstance(element, ComplexType) and isinstance(element.element_type, AnyFloat)):
+            return DenseIntOrFPElementsAttr(type_, BytesAttr(b"".join(values)))
+        return DenseIntOrFPElementsAttr.from_list(type_, values)
+
+    def _element(self, literal: _Literal, element: Any) -> Any:
+        """The bytes of a float, or the number or pair of another type."""
+        parts = 1 if not isinstance(element, ComplexType) else _PAIR
+        if len(literal.parts) != parts:
+            self._refuse(f"{literal.span.text} is {'no' if parts == _PAIR else 'a'} complex number, in a tensor of {element}",
+                         literal.span)
+        inner = element.element_type if isinstance(element, ComplexType) else element
+        if isinstance(inner, AnyFloat):
+            return b"".join(self._float_bits(value, span, inner) for value, span in literal.parts)
+        numbers = tuple(self._whole(value, span, inner) for value, span in literal.parts)
+        return numbers if parts == _PAIR else numbers[0]
+
+    def _whole(self, value: _Number, span: Span[str], type_: Any) -> int:
+        if isinstance(value, float):
+            self._refuse(f"Expected integer value: {span.text} in a tensor of {type_}", span)
+        if isinstance(value, bool) and type_ != i1:
+            self._refuse(f"Boolean values are only allowed for i1 types, not {type_}", span)
+        if isinstance(type_, IntegerType):
+            low, high = type_.value_range()
+            if not low <= value < high:
+                self._refuse(f"Integer value {value} is out of range for type {type_} which supports values in the range "
+                             f"[{low}, {high})", span)
+        return int(value)
+
+    def _float_bits(self, value: _Number, span: Span[str], type_: Any) -> bytes:
+        """The bytes of a float, the lowest first, as it is written: a decimal with a point, or its bits in hexadecimal."""
+        text, size = span.text, type_.compile_time_size
+        if "0x" in text:
+            if text.startswith("-"):
+                self._refuse("a float in hexadecimal is the bits of it, and has no sign in front: set the highest bit", span)
+            if int(value) >> (_BITS * size):
+                self._refuse(f"{text} has more than the {_BITS * size} bits of {type_}", span)
+            return int(value).to_bytes(size, "little")
+        if not isinstance(value, float):
+            hint = f": write {text}.0" if not isinstance(value, bool) else ""
+            self._refuse(f"{text} is no float, as {type_} holds{hint}", span)
+        try:
+            raw: bytes = type_.pack((value,))
+            fits = isfinite(next(iter(type_.iter_unpack(raw))))
+        except (OverflowError, struct.error):
+            fits = False
+        if not fits:
+            self._refuse(f"{text} is too large for {type_}{_infinity(type_)}", span)
+        return raw
+
+    def _raw(self, text: str, element: Any, count: int, place: Span[str]) -> bytes:
+        """The bytes of all elements from those that a string holds: of each, or of one that all are."""
+        try:
+            raw = bytes.fromhex(text.removeprefix("0x"))
+        except ValueError:
+            raw = b""
+        if not text.startswith("0x") or (not raw and count):
+            self._refuse('Hex string in denseAttr is invalid: expected "0x" and two digits for each byte', place)
+        if element == i1:
+            if raw in (b"\x00", b"\xff"):
+                return raw * count
+            if len(raw) == -(-count // _BITS):  # xDSL keeps a byte for each, of which all bits are equal
+                return bytes(_ALL_BITS * (raw[number // _BITS] >> number % _BITS & 1) for number in range(count))
+        else:
+            size = element.compile_time_size
+            if len(raw) == size:
+                return raw * count
+            if len(raw) == size * count:
+                return raw
+        return self._refuse(f"the {len(raw)} bytes of the string are neither one element of {element} nor {count}", place)
+
+    def _parse_sparse(self, place: Span[str]) -> DenseIntOrFPElementsAttr[Any]:
+        """Read ``sparse<[[0, 1]], [5.0]> : tensor<2x2xf32>`` as the dense tensor that it is."""
+        self.parse_punctuation("<", " in sparse attribute")
+        indices: tuple[list[_Literal], list[int]] = [], [0]
+        values: tuple[list[_Literal], list[int]] = [], [0]
+        if self._current_token.text != ">":
+            indices = self._tensor_literal()
+            self.parse_punctuation(",", " in sparse attribute")
+            values = self._tensor_literal()
+        self.parse_punctuation(">", " in sparse attribute")
+        self.parse_punctuation(":", " in sparse attribute")
+        type_: Any = self._parse_dense_literal_type()
+        sizes = list(type_.get_shape())
+        count = prod(sizes)
+        if count > _MOST_ELEMENTS:
+            self._refuse(f"sparse of {count} elements: it is read as the dense tensor, of at most {_MOST_ELEMENTS}", place)
+        places = self._places(indices, sizes, place)
+        given, shape = values
+        if shape and shape != [len(places)]:
+            self._refuse(f"sparse has {len(places)} places, and values of shape {shape}", place)
+        nothing = _Literal(((0, _ZERO),) * (_PAIR if isinstance(type_.element_type, ComplexType) else 1), place)
+        elements = [nothing] * count
+        for number, at in enumerate(places):
+            elements[at] = given[number] if shape else given[0]
+        return self._tensor(type_, elements)
+
+    def _places(self, indices: tuple[list[_Literal], list[int]], sizes: list[int], place: Span[str]) -> list[int]:
+        """Where the values of a sparse tensor stand, counted from its first element."""
+        elements, shape = indices
+        if not elements:
+            return []
+        numbers = [self._whole(literal.parts[0][0], literal.span, i64) for literal in elements]
+        rank = len(sizes)
+        if not shape:
+            numbers = numbers * rank
+        elif shape[1:] != [rank] and not (len(shape) == 1 == rank):
+            self._refuse(f"sparse has indices of shape {shape}, for a tensor of {rank} axes", place)
+        places = []
+        for row in range(0, len(numbers), rank):
+            at = 0
+            for number, size in zip(numbers[row:row + rank], sizes, strict=True):
+                if not 0 <= number < size:
+                    self._refuse(f"sparse has a value at {numbers[row:row + rank]}, outside of {sizes}", place)
+                at = at * size + number
+            places.append(at)
+        return places
+
+    def _refuse(self, message: str, place: Span[str]) -> NoReturn:
+        self.raise_error(message, place.start, place.end)
+
+
+def _infinity(type_: Any) -> str:
+    """How to write infinity in a type, if it has one."""
+    try:
+        raw: bytes = type_.pack((inf,))
+    except (OverflowError, struct.error):
+        return ""
+    if next(iter(type_.iter_unpack(raw))) != inf:
+        return ""
+    return f": infinity is 0x{raw[::-1].hex().upper()}"
