@@ -137,17 +137,33 @@ def render(error: TileError) -> str:
         if text:
             number = str(where.line)
             gutter = " " * len(number)
-            lines += [f" {gutter} |", f" {number} | {text}"]
+            shown, cut = _window(text, where.column)
+            lines += [f" {gutter} |", f" {number} | {shown}"]
             if where.column:
                 word = re.match(r"[\w.]+", text[where.column - 1:])
                 end = where.end_column or where.column + (word.end() if word else 1)
                 width = max(1, min(end, len(text) + 1) - where.column)
-                mark = " " * (where.column - 1) + "^" * width
+                before = re.sub(r"[^\t]", " ", shown[:where.column - 1 - cut])
+                mark = before + " " * (where.column - 1 - cut - len(before)) + "^" * min(width, _WIDEST)
                 lines.append(f" {gutter} | {mark}" + (f" {error.label}" if error.label else ""))
     lines += [f"   = {note}" for note in error.notes]
     if error.help:
         lines.append(f"   = help: {error.help}")
     return "\n".join(lines)
+
+
+_WIDEST = 160
+"""Lines longer than this are cut around the place that a message is about."""
+_CUT = "... "
+
+
+def _window(text: str, column: int) -> tuple[str, int]:
+    """The part of a line to show, and how many characters of the line stand in front of it and are not shown."""
+    if len(text) <= _WIDEST:
+        return text, 0
+    start = max(0, min(column - 1 - _WIDEST // 2, len(text) - _WIDEST))
+    shown = (_CUT if start else "") + text[start:start + _WIDEST] + (" ..." if start + _WIDEST < len(text) else "")
+    return shown, start - (len(_CUT) if start else 0)
 
 
 # -- doors -------------------------------------------------------------------------------------------------------------

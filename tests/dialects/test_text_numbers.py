@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, Floa
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 
-
 TRUE = 0xFF
 """How xDSL holds a true element of i1: as -1."""
 

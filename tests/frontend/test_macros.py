@@ -199,3 +199,24 @@ def test_a_macro_on_the_host() -> None:
     with pytest.raises(TileError, match=r"the macro 'faulty' is only usable inside a @T\.prim_func") as caught:
         elsewhere.faulty(3)
     assert caught.value.location.source().strip() == "elsewhere.faulty(3)"
+
+
+def test_a_recursion_is_told_of_in_a_few_lines(source: Any) -> None:
+    module = source("""
+        import tilelang_npu.language as T
+        from frontend import macros_elsewhere as elsewhere
+
+        @T.prim_func
+        def main(A: T.Tensor((8, 8), "float32")):
+            with T.Kernel(1) as bx:
+                a = T.alloc_shared((8, 8), "float32")
+                elsewhere.endless(a)
+    """)
+    with pytest.raises(TileError) as caught:
+        trace(module.main)
+    notes = caught.value.notes
+    assert notes[0] == notes[1]
+    assert notes[0].startswith(f"in the macro 'endless', called at {elsewhere.__file__}:")
+    assert notes[2] == "... 97 more macros, each called in the next ..."
+    assert notes[3].startswith(f"in the macro 'endless', called at {module.__file__}:")
+    assert len(notes) == 4

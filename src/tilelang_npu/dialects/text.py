@@ -6,7 +6,6 @@ T602 where an op breaks a rule of its dialect. ``print_module`` writes the text 
 
 from __future__ import annotations
 
-import linecache
 import re
 import struct
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructE
 
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text_reader import TextParser
+from tilelang_npu.dialects.text_refusals import first_line, in_our_words, of_python, refuse_what_is_no_text, remember
 from tilelang_npu.dialects.text_writer import TextPrinter
 from tilelang_npu.dialects.toolchains import require_writable
 from tilelang_npu.errors import Location, TileError
@@ -43,6 +43,7 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         TileError: T601, the text is not MLIR; T602, an op breaks a rule.
     """
     parser: TextParser | None = None
+    refuse_what_is_no_text(text, filename)
     try:
         parser = TextParser(make_context(allow_unregistered=allow_unregistered), text, filename)
         module = parser.parse_module()
@@ -51,12 +52,13 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
         line, column, width = place.line, place.col, max(1, error.span.end - error.span.start)
         if parser is not None and (unknown := _UNDEFINED.match(error.msg)) and (use := _first_use(unknown[1], text)):
             (line, column), width = parser.place(use.start()), len(unknown[1]) + 1
-        raise _refused(error.msg, text, Location(filename, line, column, column + width)) from None
+        message = in_our_words(error.msg, error.span.text, text)
+        raise _refused(message, text, Location(filename, line, column, column + width)) from None
     except _BAD_TEXT as error:
         line, column = parser.place(parser.pos) if parser is not None else (1, 1)
-        raise _refused(_first_line(error), text, Location(filename, line, column)) from None
+        raise _refused(of_python(error), text, Location(filename, line, column)) from None
     if verify:
-        _remember(text, filename)
+        remember(text, filename)
         verify_module(module)
     return module
 
@@ -113,9 +115,9 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     try:
         op.verify_()
     except VerifyException as error:
-        raise _broken(op, _first_line(error)) from None
+        raise _broken(op, first_line(error)) from None
     except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:  # it stumbles over what is broken
-        raise _broken(op, f"cannot be what it says: {_first_line(error)}") from error
+        raise _broken(op, f"cannot be what it says: {first_line(error)}") from error
     for region in op.regions:
         _verify_region(op, region, visible)
 
@@ -166,15 +168,7 @@ def _broken(op: Operation, message: str) -> TileError:
 
 
 def _refused(message: str, text: str, location: Location) -> TileError:
-    _remember(text, location.file)
+    remember(text, location.file)
     return TileError(message.strip(), code="T601", location=location)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", maxsplit=1)[0] or type(error).__name__
-
-
-def _remember(text: str, filename: str) -> None:
-    """Let messages show lines of text that is in no file."""
-    if filename.startswith("<"):
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

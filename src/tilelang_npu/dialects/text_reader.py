@@ -37,11 +37,13 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineExpr, AffineMap, AffineSet
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import AffineParser, Parser, ParserState
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
 from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
 from tilelang_npu.dialects.text_numbers import NumberParser
+from tilelang_npu.dialects.text_refusals import no_token
 from tilelang_npu.dialects.upstream import format_of
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
@@ -119,7 +121,10 @@ class _Lexer(MLIRLexer):
         return _Token(kind, text, start, end, self.input)  # type: ignore[arg-type]  # kinds are strings here
 
     def _slow(self) -> _Token:
-        token = super().lex()
+        try:
+            token = super().lex()
+        except ParseError as error:
+            raise ParseError(error.span, no_token(error.msg, error.span.text)) from None
         text = token.kind is MLIRTokenKind.BYTES_LIT and _is_text(StringLiteral.from_span(token.span).bytes_contents)
         kind = MLIRTokenKind.STRING_LIT if text else token.kind
         return _Token(kind, token.text, token.span.start, token.span.end, self.input)

@@ -26,6 +26,9 @@ from tilelang_npu.language.functions import Macro
 
 MACRO_DEPTH = 100
 """Macros inside macros beyond this are taken for a recursion without an end."""
+_IN_MACRO = "in the macro "
+_TOLD = 4
+"""How many macros around a mistake a message names."""
 IF, WITH = "`if` body", "`with` body"
 
 _KEYWORDS: dict[type[ast.AST], str] = {
@@ -391,7 +394,9 @@ class Statements(Loops):
         try:
             return walker.function_body(found.node.body)
         except TileError as error:
-            error.notes = (*error.notes, f"in the macro {name!r}, called at {called}")
+            error.notes = (*error.notes, f"{_IN_MACRO}{name!r}, called at {called}")
+            if self.depth == 0:
+                error.notes = _shortened(error.notes)
             raise
         finally:
             self.builder.location, self.builder.inline = called, outer
@@ -401,6 +406,15 @@ class Statements(Loops):
         ast.AugAssign: _augmented, ast.For: Loops._for, ast.While: Loops._while, ast.If: _if, ast.With: _with,
         ast.Break: Loops._break, ast.Continue: Loops._continue,
     }
+
+
+def _shortened(notes: Sequence[str]) -> tuple[str, ...]:
+    """Notes of which those about macros in macros are cut to the innermost ones and the outermost."""
+    chain = [note for note in notes if note.startswith(_IN_MACRO)]
+    if len(chain) <= _TOLD:
+        return tuple(notes)
+    others = [note for note in notes if not note.startswith(_IN_MACRO)]
+    return (*others, *chain[:_TOLD - 2], f"... {len(chain) - _TOLD + 1} more macros, each called in the next ...", chain[-1])
 
 
 def _target_names(target: ast.expr | None) -> list[str] | None:
