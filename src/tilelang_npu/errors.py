@@ -152,7 +152,7 @@ def render(error: TileError) -> str:
     return "\n".join(lines)
 
 
-_WIDEST = 160
+_WIDEST = 400
 """Lines longer than this are cut around the place that a message is about."""
 _CUT = "... "
 
