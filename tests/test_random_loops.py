@@ -122,7 +122,6 @@ def _made(path: Path, text: str) -> Any:
     return module.make
 
 
-@pytest.mark.filterwarnings("ignore:.*were never written")  # where nothing of an iteration is chosen
 @settings(max_examples=LOOPS, suppress_health_check=list(HealthCheck))
 @given(loop=LOOP, seed=st.integers(0, 99))
 def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int) -> None:

@@ -121,6 +121,12 @@ def test_a_strip_of_the_callers_array_warns(tile: tuple[int, ...]) -> None:
     assert found.warning().startswith("elements 2..2 of C are never written")
 
 
+def test_a_strip_of_the_callers_array_that_data_leave_out_is_the_callers() -> None:
+    found = judge((3,), np.s_[:2], (2,), False, chosen=True)
+    assert found.error() is None
+    assert not found.warning()
+
+
 def test_other_holes_in_the_callers_array_are_the_callers() -> None:
     found = judge((8, 8), np.s_[::2, :], (1, 8), False)
     assert found.error() is None

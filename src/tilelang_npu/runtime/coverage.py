@@ -6,7 +6,8 @@ it: the values there are whatever the memory held. So what was written of each r
 The rule: each element of an array that the call allocates and returns (``out_idx``) is stored to in the call, or it is an
 error, T410. Adding to an element (``T.atomic_add``) is no storing. Where data decide what is stored (the place, a branch or a
 loop around it), only the caller can know what was to be: it is a warning. The caller's own array holds something where the
-kernel stores nothing. It may be meant, but for a strip at the end that is narrower than the tiles: that is a warning.
+kernel stores nothing. It may be meant, but for a strip at the end that is narrower than the tiles and that no data chose: that
+is a warning.
 """
 
 from __future__ import annotations
@@ -139,8 +140,9 @@ class LeftOut:
                          notes=notes, help=_OWN)
 
     def warning(self) -> str:
-        """What to say where it may be meant: a strip of the caller's array, what data leave out; empty for nothing."""
-        if not self.missing.any() or not (self._is_strip() or (self.allocated and self.chosen)):
+        """What to say where it may be meant: what data leave out of a result, a strip of the caller's array; or nothing."""
+        told = self.chosen if self.allocated else not self.chosen and self._is_strip()
+        if not self.missing.any() or not told:
             return ""
         reason = "; what is written depends on data" if self.chosen else ""
         return f"{described(self.parameter.name, self.missing)}{reason} ({self.parameter.location})"
