@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import runpy
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +18,15 @@ import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.text import location_of
+from tilelang_npu.runtime import cache
+from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
+from tilelang_npu.runtime.sync_report import SyncReport
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.work import Barrier, CrossWait, EventWait
 
 ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def example(name: str) -> JITKernel:
@@ -32,30 +40,197 @@ def kernel(request: pytest.FixtureRequest) -> JITKernel:
     return example(request.param)
 
 
-def waits(kernel: JITKernel) -> list[Any]:
-    return [op for op in kernel.program.module.walk()
-            if isinstance(op, (hivm.WaitFlagOp, hivm.SyncBlockWaitOp, hivm.PipeBarrierOp))]
+WAIT = re.compile(r"hivm\.hir\.(wait_flag|pipe_barrier|sync_block_wait|sync_block)\[(.*?)\](?: flag = (\d+))?")
+
+
+def waits(text: str) -> list[tuple[str, str, str]]:
+    """Core, what and numbers of each wait of a kernel's text, in its order; of a computed event the numbers are left open."""
+    found = []
+    for function in text.split("func.func @")[1:]:
+        core = re.search(r"func_core_type<(AIC|AIV)>", function)
+        for kind, given, flag in WAIT.findall(function):
+            names = re.findall(r"<(?:PIPE_)?(\w+)>|(%\w+)", given)
+            pipes = [name for name, _ in names if name]
+            assert core is not None
+            if kind == "wait_flag":
+                event = pipes[2] if len(pipes) == 3 else ""
+                found.append((core[1], f"wait {pipes[0]} -> {pipes[1]}", event))
+            elif kind == "pipe_barrier":
+                found.append((core[1], f"barrier {pipes[0]}", ""))
+            elif kind == "sync_block_wait":
+                found.append((core[1], f"wait for {'AIV' if core[1] == 'AIC' else 'AIC'}", f"flag {flag}" if flag else ""))
+            else:
+                found.append((core[1], f"meet {pipes[0]}", ""))
+    return found
+
+
+def check_rows(kernel: JITKernel) -> SyncReport:
+    """Each wait of the text is one row, in order."""
+    report, written = kernel.sync_report(), waits(kernel.mlir())
+    told = [(entry.core, entry.what, entry.numbers) for entry in report.entries]
+    assert [row[:2] for row in told] == [row[:2] for row in written]
+    for (_, _, numbers), (_, _, constant) in zip(told, written, strict=True):
+        assert numbers == constant or (not constant and (" in turn" in numbers or numbers in ("", "a flag")))
+    return report
 
 
 def test_every_wait_is_there_with_a_reason(kernel: JITKernel) -> None:
-    report = kernel.sync_report()
-    told = {(entry.line, entry.what.split()[0]) for entry in report.entries}
-    loops = {location_of(op) for op in waits(kernel)} - {line for line, _ in told}
+    report = check_rows(kernel)
     assert all(entry.reason != "by hand" for entry in report.entries)  # nobody wrote a flag
-    assert sum(entry.between is not None for entry in report.entries) >= len(report.entries) - 2 * 2 - 1  # L0's two, the ends
-    for place in loops:  # what stands behind a loop is told with the wait inside
-        assert any(op.location is not None and location_of(op) == place and op.name == "scf.for"
-                   for op in kernel.program.module.walk())
+    others = [entry.reason for entry in report.entries if entry.between is None]
+    assert set(others) <= {"its half of L0A and L0B is free again", "the kernel ends when all is done"}
+    for entry in report.entries:
+        for size in re.findall(r", (\d+) B: ", entry.reason):
+            assert int(size) > 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_wait_of_an_example_is_one_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels that an example compiles; they are traced, not run."""
+    monkeypatch.syspath_prepend(str(path.parent))
+    names = runpy.run_path(str(path), run_name="imported")
+    (factory, *_) = [value for value in names.values() if isinstance(value, Factory)]
+    report = check_rows(factory(*names["SHAPES"][-1]))
+    assert ("by hand" in {entry.reason for entry in report.entries}) == bool(
+        re.search(r"T\.(set_flag|wait_flag|barrier_all|pipe_barrier|sync_block|set_cross_flag)", path.read_text()))
+
+
+def test_a_macro_that_is_called_three_times_has_its_waits_three_times() -> None:
+    @T.macro
+    def passed(A, row, tile, B):  # type: ignore[no-untyped-def]
+        T.copy(A[row, 0], tile)
+        T.tile.add(tile, tile, tile)
+        T.tile.mul(tile, tile, tile)
+        T.copy(tile, B[row, 0])
+
+    @T.prim_func
+    def main(A: T.Tensor((24, 64), "float32"), B: T.Tensor((24, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            one = T.alloc_ub((8, 64), "float32")
+            two = T.alloc_ub((8, 64), "float32")
+            three = T.alloc_ub((8, 64), "float32")
+            passed(A, 0, one, B)
+            passed(A, 8, two, B)
+            passed(A, 16, three, B)
+
+    report = check_rows(tilelang.compile(main, target="ascendc", pass_configs=SYNC))
+    loads = [entry.reason.partition(",")[0] for entry in report.entries if entry.what == "wait MTE2 -> V"]
+    stores = [entry.reason.partition(",")[0] for entry in report.entries if entry.what == "wait V -> MTE3"]
+    barriers = [entry.reason.partition(",")[0] for entry in report.entries if entry.what == "barrier V"]
+    assert loads == stores == barriers == ["one", "two", "three"]
+
+
+RANDOM = int(os.environ.get("TILELANG_RANDOM_WAITS", "12"))
+
+
+def drawn(seed: int) -> str:
+    """A kernel of macros in loops and unrolled loops, some with flags by hand."""
+    rng = random.Random(seed)
+    hand = rng.random() < 0.4
+    body: list[str] = []
+    depth = 3
+
+    def put(text: str) -> None:
+        body.append("    " * depth + text)
+
+    def step() -> None:
+        tile, other = rng.sample(["a", "b", "c"], 2)
+        row = rng.choice([*map(str, range(0, 64, 8)), *(["i * 8"] if depth > 3 else [])])
+        put(rng.choice([f"moved(A, {row}, {tile}, B)", f"summed({tile}, {other})", f"T.copy(A[{row}, 0], {tile})",
+                        f"T.copy({tile}, B[{row}, 0])", f"T.tile.add({tile}, {other}, {tile})",
+                        *(["T.barrier_all()", "T.pipe_barrier('v')"] if hand else [])]))
+
+    for _ in range(rng.randint(2, 4)):
+        if rng.random() < 0.6:
+            put(rng.choice(["for i in T.serial(3):", "for i in T.unroll(3):", "for i in T.serial(n):",
+                            "for i in T.Pipelined(4, num_stages=2):"]))
+            depth += 1
+            for _ in range(rng.randint(1, 3)):
+                step()
+            depth -= 1
+        else:
+            step()
+    return f'''
+import tilelang_npu.language as T
+
+@T.macro
+def moved(A, row, tile, B):
+    T.copy(A[row, 0], tile)
+    T.tile.mul(tile, tile, tile)
+    T.copy(tile, B[row, 0])
+
+@T.macro
+def summed(x, y):
+    T.tile.add(x, x, y)
+    T.tile.add(y, x, x)
+
+@T.prim_func
+def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), n: T.int32):
+    with T.Kernel(1, is_npu=True) as (cid, vid):
+        a = T.alloc_ub((8, 64), "float32")
+        b = T.alloc_ub((8, 64), "float32")
+        c = T.alloc_ub((8, 64), "float32")
+        T.copy(A[0, 0], a)
+        T.copy(A[8, 0], b)
+        T.copy(A[16, 0], c)
+        if n > 0:
+{chr(10).join(body)}
+'''
+
+
+def test_the_rows_of_random_kernels_are_the_waits_of_their_texts(tmp_path: Path) -> None:
+    several = 0
+    for seed in range(RANDOM):
+        path = tmp_path / f"drawn{seed}.py"
+        path.write_text(drawn(seed))
+        kernel = tilelang.compile(runpy.run_path(str(path))["main"], target="ascendc",
+                                  pass_configs={**SYNC, tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True})
+        kernel(np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32), 2)
+        report = check_rows(kernel)
+        by_hand = len(re.findall(r"T\.(?:barrier_all|pipe_barrier)", path.read_text()))
+        assert bool(by_hand) == any(entry.reason == "by hand" for entry in report.entries)
+        lines = Counter((entry.what, entry.line) for entry in report.entries)
+        several += max(lines.values()) > 1
+        assert kernel.last_launch is not None
+        assert sum(entry.stalls_us for entry in report.entries) == pytest.approx(_held(kernel.last_launch))
+    assert several > RANDOM // 2, "most have a line that is traced more than once"
+
+
+def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILELANG_DISABLE_CACHE", raising=False)
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
+    cache.clear_cache()
+    path = ROOT / "examples" / "flash_attention.py"
+    names = runpy.run_path(str(path), run_name="imported")
+    made = names["flash_attention" if "flash_attention" in names else "attention"]
+    shape = names["SHAPES"][-1]
+    first = made(*shape)
+    report, text = first.sync_report(), first.mlir(locations=True)
+    made._made.clear()
+    cache._State.memory.clear()  # what is left is the file
+    again = made(*shape)
+    assert again is not first and again._lowering.from_cache
+
+    def lowered_again(*_: object, **__: object) -> None:
+        raise AssertionError("a report lowers nothing")
+
+    monkeypatch.setattr("tilelang_npu.transforms.pipeline.lower", lowered_again)
+    assert again.sync_report() == report
+    assert again.mlir(locations=True) == text
+    assert "tile.remark" not in text
+
+
+def _held(launch: Any) -> float:
+    return sum(launch.held_us.get((index, record.number), 0.0)
+               for index, function in enumerate(launch.recorded.program.functions) for record in function.records
+               if isinstance(record.work, (Barrier, CrossWait, EventWait)))
 
 
 def test_the_price_is_what_the_timing_held(kernel: JITKernel) -> None:
     launch = kernel.last_launch
     assert launch is not None
     report = kernel.sync_report()
-    program = launch.recorded.program
-    held = sum(launch.held_us.get((index, record.number), 0.0) for index, function in enumerate(program.functions)
-               for record in function.records if isinstance(record.work, (Barrier, CrossWait, EventWait)))
-    assert sum(entry.stalls_us for entry in report.entries) == pytest.approx(held)
+    assert sum(entry.stalls_us for entry in report.entries) == pytest.approx(_held(launch))
     assert any(entry.stalls_us > 0.05 for entry in report.entries)
 
 
@@ -122,9 +297,31 @@ def test_what_the_author_wrote_is_said_to_be_by_hand() -> None:
 
 def test_the_text_names_lines_bytes_and_price() -> None:
     lines = str(doubled().sync_report()).splitlines()
-    assert lines[0] == "main on Ascend910B2: 6 waits and barriers; microseconds of a block"
+    assert lines[0] == "main on Ascend910B2: 8 waits and barriers; microseconds of a block"
+    assert sum("behind the loop of line" in line for line in lines) == 2
     first = next(line for line in lines if "MTE2 -> V" in line)
     assert "a, 256 B: written at" in first
     assert "(RAW)" in first
     assert float(first.split("stalls ")[1].removesuffix(" us")) > 0
     assert any("V -> MTE2" in line and "of the next iteration (WAR)" in line for line in lines)
+
+
+def test_barriers_of_other_passes_are_not_told_as_the_authors() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "float16"), B: T.Tensor((16, 16), "float16"), C: T.Tensor((16, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            a = T.alloc_shared((16, 16), "float16")
+            b = T.alloc_shared((16, 16), "float16")
+            c = T.alloc_fragment((16, 16), "float32")
+            T.clear(c)
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, c)
+            T.copy(c, C)
+            T.dump_tensor(a, 1, 16)
+
+    reasons = [entry.reason for entry in check_rows(tilelang.compile(
+        main, target="npuir", pass_configs={"tl.disable": ["fold-accumulator-clear"]})).entries]
+    assert "by hand" not in reasons
+    assert reasons.count("c is cleared by a product of zeros, apart from all else") == 2
+    assert reasons.count("T.dump_tensor waits for all that is before and behind it") == 2

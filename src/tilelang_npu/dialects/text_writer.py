@@ -12,7 +12,17 @@ from io import StringIO
 from math import isfinite
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, ModuleOp, UnregisteredOp, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
+    FusedLoc,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    UnregisteredOp,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region, TypeAttribute
 from xdsl.irdl import IRDLOperation
@@ -21,6 +31,7 @@ from xdsl.traits import IsolatedFromAbove
 
 from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
 from tilelang_npu.dialects.func import print_declaration, says_more
+from tilelang_npu.dialects.remarks import place
 from tilelang_npu.dialects.upstream import format_of, has_custom_form
 
 
@@ -61,6 +72,8 @@ class TextPrinter(Printer):
         self._parts.append("\n" + " " * (level * self.indent_num_spaces))
 
     def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, FusedLoc):
+            attribute = place(attribute)  # remarks are no part of the text
         if isinstance(attribute, TypeAttribute):
             # The attribute is kept with its text, so that its identity stays its own.
             known = self._spelled.get(id(attribute))

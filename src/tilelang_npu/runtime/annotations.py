@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tilelang_npu.simulator import AnyLaunch, Launch
-    from tilelang_npu.simulator.compiled import CompiledFunction
-    from tilelang_npu.simulator.events import OpRecord
 
 __all__ = ["comments"]
 
@@ -85,19 +82,9 @@ def _cycles(launch: Launch) -> dict[Operation, str]:
         for event in stream:
             total.setdefault(number_of(event), []).append(
                 sum(step[4].busy for step in expansion.of(event) if step[0] == RUN))
-        for op, record in _matched(function):
+        for op, record in zip(function.recorded, function.records, strict=True):
             each = total.get(record.number, [])
             if any(each):
                 times = f"{len(each)} x " if len(each) > 1 else ""
                 spent[op] = f"{times}{sum(each) / len(each):.0f} cycles"
     return spent
-
-
-def _matched(function: CompiledFunction) -> Iterator[tuple[Operation, OpRecord]]:
-    """The operations of a function with what the simulator recorded of them: both are in the order of the text."""
-    records = iter(function.records)
-    record = next(records, None)
-    for op in function.function.walk():
-        if record is not None and record.name == op.name and record.location == location_of(op):
-            yield op, record
-            record = next(records, None)

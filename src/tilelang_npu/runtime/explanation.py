@@ -11,13 +11,13 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Remark, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
+from tilelang_npu.runtime.sync_report import WAITS
 from tilelang_npu.transforms.buffers import NAMES
 from tilelang_npu.transforms.optimisations import OPTIMISATIONS
-from tilelang_npu.transforms.sync.decision import Decision
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.lowering import Lowering
@@ -55,7 +55,7 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         chip: the chip's.
         lowering: the kernel in its stages.
     """
-    decisions, memory = lowering.decisions(), memory_report(name, chip, lowering.layouts())
+    waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.layouts())
     names = [parameter.name for parameter in lowering.traced.parameters]
     parts = {
         "arguments": (f"{names[other]} is {names[first]}: one array is passed for both"
@@ -63,10 +63,10 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         "buffers": _buffers(lowering.module("tile"), lowering.module("infer-scopes")),
         "loops": _loops(lowering),
         "pipelines": _pipelines(lowering.module("tile"), lowering.module("sink-buffers")),
-        "hand-overs": _hand_overs(decisions),
+        "hand-overs": _hand_overs(waits),
         "memory": (f"{one.name:<4} of {one.core}{memory.launch_of(one)}  {one.used:>7} of {one.room} bytes, "
                    f"{one.alive} alive together at most" for one in memory.memories),
-        "waits": _waits(decisions),
+        "waits": _waits(waits),
         "optimisations": _optimisations(lowering),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
@@ -125,12 +125,18 @@ def _pipelines(written: ModuleOp, sunk: ModuleOp) -> Iterator[str]:
             yield f"{_line(location_of(loop))}  num_stages={stages}  iterations take turns with {turns}"
 
 
-def _hand_overs(decisions: list[Decision]) -> Iterator[str]:
-    for one in decisions:
-        if "." in one.source and one.hazard.kind == "RAW":
-            first, second = (location_of(touch.op) for touch in (one.hazard.first, one.hazard.second))
-            name = spoken(one.hazard.first.place.root, "a tensor")
-            yield f"{one.source} -> {one.target}  {name}, from {_line(first)} to {_line(second)}"
+def _inserted(final: ModuleOp) -> list[Remark]:
+    """What the waits are for that passes have inserted; those behind loops belong to one inside."""
+    said = [remark_of(op) for op in final.walk() if isinstance(op, WAITS)]
+    return [one for one in said if one is not None and one.reasons and not one.behind]
+
+
+def _hand_overs(waits: list[Remark]) -> Iterator[str]:
+    for one in waits:
+        (reason, *_) = one.reasons
+        if "." in one.source and reason.kind == "RAW":
+            lines = f"from {_line(reason.first.line)} to {_line(reason.second.line)}"
+            yield f"{one.source} -> {one.target}  {reason.first.name}, {lines}"
 
 
 def _optimisations(lowering: Lowering) -> Iterator[str]:
@@ -145,15 +151,15 @@ def _optimisations(lowering: Lowering) -> Iterator[str]:
             yield f"{name if position == 0 else '':<{width}}  {text}"
 
 
-def _waits(decisions: list[Decision]) -> Iterator[str]:
-    between = sum("." in one.source for one in decisions)
-    inside = Counter(f"{one.source} -> {one.target}" for one in decisions if "." not in one.source and one.numbers)
-    barriers = Counter(one.source for one in decisions if "." not in one.source and not one.numbers)
+def _waits(waits: list[Remark]) -> Iterator[str]:
+    between = sum("." in one.source for one in waits)
+    inside = Counter(f"{one.source} -> {one.target}" for one in waits if "." not in one.source and one.numbers)
+    barriers = Counter(one.source for one in waits if "." not in one.source and not one.numbers)
     if between:
         yield f"{between} flags between the cores"
     if inside:
         yield "events " + ", ".join(f"{pipes} {count}" for pipes, count in sorted(inside.items()))
     if barriers:
         yield "barriers " + ", ".join(f"{pipe} {count}" for pipe, count in sorted(barriers.items()))
-    if decisions:
+    if waits:
         yield "each with its reason and price: kernel.sync_report()"

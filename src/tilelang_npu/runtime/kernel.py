@@ -473,7 +473,7 @@ class JITKernel:
         from tilelang_npu.runtime.sync_report import sync_report
 
         launch = self.trace(*args) if args or self.last_launch is None else self.last_launch
-        return sync_report(self.name, self._lowering.traced.module, self._lowering.decisions(), launch or self.profile(*args))
+        return sync_report(self.name, launch or self.profile(*args))
 
     def explain(self) -> Explanation:
         """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits."""

@@ -1,7 +1,7 @@
 """One traced kernel on its way to HIVM: lowered once, its stages on demand.
 
-What the cache keeps is the text of the last stage. The others are made again when somebody asks for one: lowering is a
-function of the traced module and the options, so they come out the same.
+What the cache keeps is the text of the last stage, and what passes remarked on its ops. The others are made again when
+somebody asks for one: lowering is a function of the traced module and the options, so they come out the same.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import FileLineColLoc, UnknownLoc
 
+from tilelang_npu.dialects import remarks
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tilelang_npu.target import Chip
     from tilelang_npu.transforms.optimisations import Deed
     from tilelang_npu.transforms.plan_memory import Layout
-    from tilelang_npu.transforms.sync.decision import Decision
     from tilelang_npu.transforms.vectorise_parallel import Outcome
 
 __all__ = ["FINAL", "Lowering"]
@@ -57,9 +57,11 @@ class Lowering:
         self.from_cache = entry is not None
         if entry is None:
             self.final = pipeline.lower(self.traced.module.clone(), self.options)
-            cache.store(key, {"text": print_module(self.final, generic=True, locations=True)})
+            cache.store(key, {"text": print_module(self.final, generic=True, locations=True),
+                              "remarks": remarks.collected(self.final)})
         else:
             self.final = _read(entry["text"])
+            remarks.restore(self.final, entry["remarks"])
         logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
                     dict(switches) or "none", "from the cache" if self.from_cache else "lowered",
                     (time.perf_counter() - started) * 1000)
@@ -82,10 +84,6 @@ class Lowering:
             raise TileError(msg, code="T710", notes=["the stages are " + ", ".join(self.stages())],
                             help=f"did you mean {near[0]!r}?" if near else "kernel.stages() lists them")
         return self._between[stage]
-
-    def decisions(self) -> list[Decision]:
-        """The waits that passes inserted, between the cores first."""
-        return pipeline.decisions(self._between, self.options)
 
     def layouts(self) -> list[Layout]:
         """Where the kernel's buffers are put, memory by memory."""

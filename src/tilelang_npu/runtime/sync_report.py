@@ -1,30 +1,30 @@
-"""Every wait of a kernel with its reason and its price: what ``kernel.sync_report()`` shows."""
+"""Every wait of a kernel with its reason and its price: what ``kernel.sync_report()`` shows.
+
+One row for each wait and barrier of the kernel's text, in its order. The reason is the remark of the pass that made it; the
+price is what the timing held of that operation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.events import Fact, OpRecord
-from tilelang_npu.simulator.work import Barrier, CrossWait, EventWait
-from tilelang_npu.transforms.cores import kernel_of
-from tilelang_npu.transforms.sync.decision import Decision
-from tilelang_npu.transforms.sync.items import Touch
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch, Launch
 
-Lines = Collection[Location | None]
-_FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
+__all__ = ["WAITS", "SyncReport", "WaitEntry", "sync_report"]
 
-__all__ = ["SyncReport", "WaitEntry", "sync_report"]
+WAITS = (hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
+"""The operations that wait."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class WaitEntry:
 
     Attributes:
         core: ``AIC`` or ``AIV``.
-        what: ``wait MTE2 -> V``, ``barrier V`` or ``wait for AIV``.
+        what: ``wait MTE2 -> V``, ``barrier V``, ``wait for AIV`` or, for ``sync_block``, ``meet ALL_VECTOR``.
         numbers: the events or the flag, in words; empty for a barrier.
         line: the line of the kernel in front of which it stands, or behind whose loop.
-        reason: the two accesses that it keeps apart; ``by hand`` where the author wrote it, or what the compiler needs it for.
+        reason: the accesses that it keeps apart; ``by hand`` where the author wrote it, or what the compiler needs it for.
         stalls_us: microseconds that it holds its pipe in a block, on average.
         between: lines of the two accesses, the earlier one first; None where the compiler did not insert it for two.
+        behind: it stands behind the loop of a wait, and takes back what the last iterations have left.
     """
 
     core: str
@@ -48,6 +49,7 @@ class WaitEntry:
     reason: str
     stalls_us: float
     between: tuple[Location | None, Location | None] | None = None
+    behind: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class SyncReport:
     Attributes:
         kernel: its name.
         chip: the chip that the times are of.
-        entries: core by core, in the order of the program.
+        entries: one for each wait of the text, in its order.
     """
 
     kernel: str
@@ -65,7 +67,7 @@ class SyncReport:
     entries: tuple[WaitEntry, ...]
 
     def __str__(self) -> str:
-        rows = [(entry.core, entry.what, entry.numbers, f"before line {entry.line.line}" if entry.line is not None else "",
+        rows = [(entry.core, entry.what, entry.numbers, _placed(entry),
                  entry.reason, f"stalls {entry.stalls_us:.2f} us" if entry.stalls_us >= 0.005 else "stalls 0")
                 for entry in self.entries]
         widths = [max((len(row[column]) for row in rows), default=0) for column in range(6)]
@@ -74,85 +76,74 @@ class SyncReport:
         return "\n".join([head, *lines])
 
 
-def sync_report(name: str, traced: ModuleOp, decisions: Sequence[Decision], launch: AnyLaunch) -> SyncReport:
+def _placed(entry: WaitEntry) -> str:
+    if entry.line is None:
+        return ""
+    return f"behind the loop of line {entry.line.line}" if entry.behind else f"before line {entry.line.line}"
+
+
+def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
     """The report of a kernel.
 
     Args:
         name: the kernel's name.
-        traced: the kernel as its author wrote it.
-        decisions: what the passes inserted.
         launch: a launch, for the times.
     """
-    by_hand = {location_of(op) for op in traced.walk() if isinstance(op, _FLAGS)}
-    entries = [entry for part in launch.parts for entry in _entries(part, decisions, by_hand)]
-    return SyncReport(name, launch.parts[0].chip.name, tuple(entries))
+    return SyncReport(name, launch.parts[0].chip.name, tuple(entry for part in launch.parts for entry in _entries(part)))
 
 
-def _entries(launch: Launch, decisions: Sequence[Decision], by_hand: Lines) -> list[WaitEntry]:
-    entries: list[WaitEntry] = []
-    own = [one for one in decisions if kernel_of(one.before) == launch.name]
-    for index, function in enumerate(launch.recorded.program.functions):
-        seen: dict[WaitEntry, float] = {}
-        for record in function.records:
-            held = launch.held_us.get((index, record.number), 0.0)
-            entry = _entry(record, function.core, own, by_hand)
-            if entry is not None:  # a wait behind a loop takes back what the waits inside left: it is one of them
-                seen[entry] = seen.get(entry, 0.0) + held
-        entries += [replace(one, stalls_us=held) for one, held in seen.items()]
-    return entries
+def _entries(launch: Launch) -> Iterator[WaitEntry]:
+    held: dict[Operation, float] = defaultdict(float)
+    functions = launch.recorded.program.functions
+    for index, function in enumerate(functions):
+        for op, record in zip(function.recorded, function.records, strict=True):
+            held[op] += launch.held_us.get((index, record.number), 0.0)
+    for function in functions:
+        for op in function.function.walk():
+            if isinstance(op, WAITS):
+                yield _entry(op, function.core, held.get(op, 0.0))
 
 
-def _entry(record: OpRecord, core: str, decisions: Sequence[Decision], by_hand: Lines) -> WaitEntry | None:
-    work = record.work
-    own = record.location in by_hand
-    if isinstance(work, EventWait):
-        found = None if own else _found(decisions, record, (work.source, work.target), work.event)
-        numbers = found.numbers if found is not None else () if isinstance(work.event, Fact) else (work.event,)
-        said = ", ".join(f"EVENT_ID{number}" for number in numbers) or "events"
-        if len(numbers) != 1:
-            said += " in turn"
-        other = "by hand" if own else "its half of L0A and L0B is free again"
-        return _made(record, core, f"wait {work.source} -> {work.target}", said, found, other)
-    if isinstance(work, CrossWait):
-        flag = work.flag
-        flags = [] if own else [one for one in decisions if "." in one.source and one.numbers == (flag,)]
-        found = next((one for one in flags if _here(one, record)), None)
-        source = found.source.split(".")[0] if found is not None else "AIV" if core == "AIC" else "AIC"
-        said = "a flag" if isinstance(flag, Fact) else f"flag {flag}"
-        return _made(record, core, f"wait for {source}", said, found, "by hand")
-    if isinstance(work, Barrier):
-        fences = [] if own else [one for one in decisions if not one.numbers and one.source == work.pipe]
-        found = next((one for one in fences if _here(one, record)), None)
-        return _made(record, core, f"barrier {work.pipe}", "", found, "by hand" if own else "the kernel ends when all is done")
-    return None
+def _entry(op: Operation, core: str, held: float) -> WaitEntry:
+    said = remark_of(op)
+    what, number = _described(op, core)
+    numbers = said.numbers if said is not None and not isinstance(number, int) else (number,) if isinstance(number, int) else ()
+    if isinstance(op, hivm.WaitFlagOp):
+        spelled = (", ".join(f"EVENT_ID{one}" for one in numbers) or "events") + ("" if len(numbers) == 1 else " in turn")
+    elif isinstance(op, hivm.SyncBlockWaitOp):
+        spelled = f"flag {numbers[0]}" if numbers else "a flag"
+    else:
+        spelled = ""
+    if said is None:
+        return WaitEntry(core, what, spelled, location_of(op), "by hand", held)
+    between = (said.reasons[0].first.line, said.reasons[0].second.line) if said.reasons else None
+    line = location_of(op) if said.behind or not said.reasons else said.before
+    return WaitEntry(core, what, spelled, line, _reason(said), held, between, said.behind)
 
 
-def _found(decisions: Sequence[Decision], record: OpRecord, pipes: tuple[str, str], event: int | Fact) -> Decision | None:
-    return next((one for one in decisions if (one.source, one.target) == pipes and _here(one, record)
-                 and (len(one.numbers) > 1 if isinstance(event, Fact) else event in one.numbers)), None)
+def _described(op: Operation, core: str) -> tuple[str, int | SSAValue | None]:
+    """What a wait is, and its event or flag."""
+    if isinstance(op, hivm.WaitFlagOp):
+        return f"wait {' -> '.join(op.pipes())}", op.event_id()
+    if isinstance(op, hivm.SyncBlockWaitOp):
+        return f"wait for {'AIV' if core == 'AIC' else 'AIC'}", op.flag_id()
+    if isinstance(op, hivm.PipeBarrierOp):
+        return f"barrier {op.pipes()[0]}", None
+    assert isinstance(op, hivm.SyncBlockOp)
+    return f"meet {op.sync_block_mode.data}", None
 
 
-def _here(decision: Decision, record: OpRecord) -> bool:
-    """Whether the wait stands where the decision put it: in front of its operation, or behind the loop."""
-    return record.location in {location_of(op) for op in (decision.before, decision.loop) if op is not None}
+def _reason(said: Remark) -> str:
+    return said.why or "; ".join(map(_apart, said.reasons))
 
 
-def _made(record: OpRecord, core: str, what: str, numbers: str, found: Decision | None, other: str) -> WaitEntry:
-    if found is None:
-        return WaitEntry(core, what, numbers, record.location, other, 0.0)
-    first, second = (location_of(touch.op) for touch in (found.hazard.first, found.hazard.second))
-    return WaitEntry(core, what, numbers, location_of(found.before), _reason(found), 0.0, (first, second))
+def _apart(reason: WaitReason) -> str:
+    first, second = reason.first, reason.second
+    name = second.name if first.name == second.name else f"{second.name} in the bytes of {first.name}"
+    later = {0: "", 1: " of the next iteration"}.get(reason.distance, f" {reason.distance} iterations on")
+    return f"{name}, {reason.size} B: {_did(first)}, {_did(second)}{later} ({reason.kind})"
 
 
-def _reason(decision: Decision) -> str:
-    first, second = decision.hazard.first, decision.hazard.second
-    names = [spoken(touch.place.root, "scratch") for touch in (first, second)]
-    name = names[1] if names[0] == names[1] else f"{names[1]} in the bytes of {names[0]}"
-    size = min(touch.place.high - touch.place.low for touch in (first, second))
-    later = {0: "", 1: " of the next iteration"}.get(decision.distance, f" {decision.distance} iterations on")
-    return f"{name}, {size} B: {_said(first)}, {_said(second)}{later} ({decision.hazard.kind})"
-
-
-def _said(touch: Touch) -> str:
-    place = location_of(touch.op)
-    return f"{'written' if touch.writes else 'read'} at {place.line if place is not None else '?'}"
+def _did(touched: Touched) -> str:
+    place = touched.line
+    return f"{'written' if touched.writes else 'read'} at {place.line if place is not None else '?'}"

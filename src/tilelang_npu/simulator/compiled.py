@@ -49,6 +49,7 @@ class CompiledFunction:
 
     Attributes:
         records: what is known of each op, by the number in the events.
+        recorded: the ops themselves, by the same number.
         source: the generated source; tracebacks and debuggers show it.
         extents: used bytes of each on-chip memory.
         switches: whether ``run`` is a generator, because it waits for other cores.
@@ -63,6 +64,7 @@ class CompiledFunction:
         self.function, self.core, self.parallel = function, core, parallel
         self.name = function.sym_name.data
         self.records = tuple(emitter.records)
+        self.recorded = tuple(emitter.recorded)
         self.extents = dict(emitter.extents)
         self.switches = emitter.switches
         self.global_sync = emitter.global_sync

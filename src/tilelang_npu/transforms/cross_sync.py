@@ -24,18 +24,20 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.remarks import remark
 from tilelang_npu.transforms.cores import core_of
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.ranges import Ranges
 from tilelang_npu.transforms.sync.cover import Event, Order
-from tilelang_npu.transforms.sync.decision import Decision, event_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, colour
 from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, build
+from tilelang_npu.transforms.sync.reasons import event_remark
 from tilelang_npu.transforms.sync.solve import solve_between
 from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
 
+NAME = "cross-sync"
 _CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
 
 
@@ -88,24 +90,29 @@ class _Writer:
             for event in order.events:
                 self._flag(body, event)
 
-    def decisions(self) -> list[Decision]:
-        """What is inserted, block by block, inner ones first."""
-        return [event_decision(body, event) for body, order in self.solved for event in order.events]
-
     def _flag(self, body: BlockItems, event: Event) -> None:
         emit, ffts = self.emit, toolchain_argument(self.function, FFTS)
         (source, producer), (target, _) = _split(event.source), _split(event.target)
+
+        def insert_set() -> None:
+            made = emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+            remark(made, event_remark(NAME, body, event))
+
+        def insert_wait(*, behind: bool = False) -> None:
+            made = emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+            remark(made, event_remark(NAME, body, event, behind=behind))
+
         with emit.after(body.items[event.set_after].op):
-            emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+            insert_set()
         with emit.before(body.items[event.wait_before].op):
-            emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+            insert_wait()
         if event.distance:
             assert body.loop is not None
             for _ in range(event.distance):
                 with emit.before(body.loop):
-                    emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+                    insert_set()
                 with emit.after(body.loop):
-                    emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+                    insert_wait(behind=True)
 
 
 def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp]) -> list[int]:
@@ -127,7 +134,7 @@ class CrossSync(ModulePass):
         exclusive: the user asked for flags around the tensors, so that setting some by hand is an error.
     """
 
-    name = "cross-sync"
+    name = NAME
     chip: str = "Ascend910B2"
     arguments: bool = True
     exclusive: bool = False
@@ -135,10 +142,6 @@ class CrossSync(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for writer in self._solved(op):
             writer.write()
-
-    def decisions(self, module: ModuleOp) -> list[Decision]:
-        """What the pass would insert into a module, and why; the module stays as it is."""
-        return [decision for writer in self._solved(module) for decision in writer.decisions()]
 
     def _solved(self, op: ModuleOp) -> list[_Writer]:
         flags = chips.chip(self.chip).sync.user_flag_ids

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, I
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu.dialects.remarks import place
 from tilelang_npu.transforms.ranges import Ranges
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -58,7 +59,7 @@ class Emitter:
     def before(self, op: Operation) -> Iterator[None]:
         """Emit before an operation, with its location, for a while."""
         saved, where = self.point, self.location
-        self.point, self.location = InsertPoint.before(op), op.location
+        self.point, self.location = InsertPoint.before(op), place(op.location)
         yield
         self.point, self.location = saved, where
 
@@ -66,7 +67,7 @@ class Emitter:
     def after(self, op: Operation) -> Iterator[None]:
         """Emit after an operation, with its location, for a while."""
         saved, where = self.point, self.location
-        self.point, self.location = InsertPoint.after(op), op.location
+        self.point, self.location = InsertPoint.after(op), place(op.location)
         yield
         self.point, self.location = saved, where
 

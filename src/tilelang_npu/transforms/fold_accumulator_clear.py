@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.remarks import Remark, remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.transforms.accumulators import comes_round, is_zero, next_touching, starts_over
@@ -92,10 +93,13 @@ def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
     left, right = (
         tile.AllocOp(f"zeros_{side}", MemRefType(element, sizes, memory_space=hivm.address_space("cbuf")))
         for side, sizes in (("left", (shape[0], depth)), ("right", (depth, shape[1]))))
+    ahead, behind = hivm.PipeBarrierOp("PIPE_ALL"), hivm.PipeBarrierOp("PIPE_ALL")
     for op in (zero, true, left, right, tile.FillOp(zero.result, left.result), tile.FillOp(zero.result, right.result),
-               hivm.PipeBarrierOp("PIPE_ALL"), tile.GemmOp(left.result, right.result, fill.target, true.result),
-               hivm.PipeBarrierOp("PIPE_ALL")):
+               ahead, tile.GemmOp(left.result, right.result, fill.target, true.result), behind):
         _insert(op, fill, fill)
+    for barrier in (ahead, behind):
+        remark(barrier, Remark("fold-accumulator-clear", f"{label} is cleared by a product of zeros, apart from all else",
+                               source="ALL", target="ALL"))
 
 
 def _both(a: SSAValue, b: SSAValue, before: Operation, source: Operation) -> SSAValue:

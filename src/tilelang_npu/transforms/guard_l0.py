@@ -18,10 +18,13 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import Remark, remark
 from tilelang_npu.transforms.emit import Emitter
 from tilelang_npu.transforms.insert_sync import iteration
 from tilelang_npu.transforms.sync.event_ids import free_numbers
 from tilelang_npu.transforms.sync.own_flags import flags_by_name
+
+NAME = "guard-l0"
 
 
 def _holds(op: Operation) -> bool:
@@ -36,12 +39,16 @@ def _guard(function: func.FuncOp) -> None:
     halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):
-            emit.insert(hivm.SetFlagOp("M", "MTE1", number))
+            remark(emit.insert(hivm.SetFlagOp("M", "MTE1", number)), _half(number))
     for number in reversed(halves):
         with emit.after(holders[-1]):
-            emit.insert(hivm.WaitFlagOp("M", "MTE1", number))
+            remark(emit.insert(hivm.WaitFlagOp("M", "MTE1", number)), _half(number))
     for macro in macros:
         _pass_on(emit, macro, halves)
+
+
+def _half(number: int) -> Remark:
+    return Remark(NAME, "its half of L0A and L0B is free again", source="M", target="MTE1", numbers=(number,))
 
 
 def _pass_on(emit: Emitter, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
@@ -63,7 +70,7 @@ def _pass_on(emit: Emitter, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> Non
 class GuardL0(ModulePass):
     """The pass; see the module's text."""
 
-    name = "guard-l0"
+    name = NAME
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():

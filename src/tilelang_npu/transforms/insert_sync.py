@@ -27,18 +27,21 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import remark
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.cores import kernel_of
 from tilelang_npu.transforms.emit import Emitter, Value
 from tilelang_npu.transforms.locations import location_of
 from tilelang_npu.transforms.sync.cover import Event, Fence, Order
-from tilelang_npu.transforms.sync.decision import Decision, event_decision, fence_decision
 from tilelang_npu.transforms.sync.event_ids import Placed, allocate
 from tilelang_npu.transforms.sync.inside import Inside
 from tilelang_npu.transforms.sync.items import BlockItems, Touch, build
 from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
+from tilelang_npu.transforms.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.sync.round_trips import round_trips
 from tilelang_npu.transforms.sync.solve import Hazard, solve
+
+NAME = "insert-sync"
 
 
 @dataclass
@@ -84,12 +87,6 @@ class _Writer:
         for body, order in self.solved:
             self._block(body, order)
 
-    def decisions(self) -> Iterator[Decision]:
-        """What is inserted, block by block, inner ones first."""
-        for body, order in self.solved:
-            yield from (event_decision(body, event) for event in order.events)
-            yield from (fence_decision(body, fence) for fence in order.fences if not fence.user)
-
     def _block(self, body: BlockItems, order: Order) -> None:
         gaps: dict[int, _Gap] = {}
 
@@ -107,7 +104,8 @@ class _Writer:
                 gap(fence.before).fences.append(fence)
             if fence.around and body.loop is not None:
                 with self.emit.after(body.loop):
-                    self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
+                    barrier = self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
+                    remark(barrier, fence_remark(NAME, body, [fence], behind=True))
         for index, content in sorted(gaps.items()):
             self._gap(body, index, content)
 
@@ -117,13 +115,14 @@ class _Writer:
             producer = items[index - 1].op
             with emit.after(producer):
                 for event, number in content.sets:
-                    emit.insert(hivm.SetFlagOp(event.source, event.target, number))
+                    remark(emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
         if content.waits or content.fences:
             with emit.before(items[index].op):
                 for event, number in content.waits:
-                    emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+                    remark(emit.insert(hivm.WaitFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
                 for pipe in sorted({fence.pipe for fence in content.fences}):
-                    emit.insert(hivm.PipeBarrierOp(pipe))
+                    fences = [fence for fence in content.fences if fence.pipe == pipe]
+                    remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
 
     def _around(self, body: BlockItems, event: Event) -> None:
         """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
@@ -133,10 +132,11 @@ class _Writer:
             raise InternalError(msg)
         for number in range(event.id, event.id + event.slots):
             with self.emit.before(loop):
-                self.emit.insert(hivm.SetFlagOp(event.source, event.target, number))
+                remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
         for number in reversed(range(event.id, event.id + event.slots)):
             with self.emit.after(loop):
-                self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+                taken_back = self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+                remark(taken_back, event_remark(NAME, body, event, behind=True))
 
     def _id(self, body: BlockItems, event: Event) -> int | SSAValue:
         """The event's number: a constant, or the first plus the iteration modulo the slots."""
@@ -210,16 +210,11 @@ def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
         yield writer
 
 
-def decisions(module: ModuleOp, *, within: bool) -> list[Decision]:
-    """What the pass would insert into a module, and why; the module stays as it is."""
-    return [decision for writer in _solved(module, within=within) for decision in writer.decisions()]
-
-
 @dataclass(frozen=True)
 class InsertSync(ModulePass):
     """The pass; see the module's text."""
 
-    name = "insert-sync"
+    name = NAME
     within: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -227,4 +222,4 @@ class InsertSync(ModulePass):
             writer.write()
 
 
-__all__ = ["InsertSync", "decisions", "iteration", "iteration_modulo"]
+__all__ = ["InsertSync", "iteration", "iteration_modulo"]

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
 
+from tilelang_npu.dialects.remarks import place
 from tilelang_npu.errors import Location, TileError
 
 
 def location_of(op: Operation) -> Location | None:
     """The line of the user's kernel that ``op`` comes from, or None."""
-    where = op.location
+    where = place(op.location)
     if isinstance(where, FileLineColLoc):
         return Location(where.filename.data, where.line.data, where.column.data)
     return None
@@ -34,4 +35,4 @@ def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (),
 def stand_in(op: Operation, *made: Operation) -> None:
     """Give operations that a pass made for ``op`` its source location."""
     for new in made:
-        new.location = op.location
+        new.location = place(op.location)

@@ -17,7 +17,6 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms import insert_sync
 from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
 from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
@@ -51,7 +50,6 @@ from tilelang_npu.transforms.serialise_loops import SerialiseLoops
 from tilelang_npu.transforms.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.split_cores import SplitCores
 from tilelang_npu.transforms.split_launches import SplitLaunches
-from tilelang_npu.transforms.sync.decision import Decision
 from tilelang_npu.transforms.tidy import Tidy
 from tilelang_npu.transforms.toolchain_arguments import AddToolchainArguments
 from tilelang_npu.transforms.unroll_loops import UnrollLoops
@@ -170,32 +168,25 @@ def _vectorise(options: Options) -> VectoriseParallel:
     return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"), rows=options.synchronise)
 
 
-def decisions(stages: Mapping[str, ModuleOp], options: Options) -> list[Decision]:
-    """The waits that the passes insert, and why: those between the cores, then those inside.
+def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:
+    """Where the kernel's buffers are put, memory by memory.
 
     Args:
         stages: the kernel as it is after each stage.
         options: what the compilation is for.
     """
     names = stage_names(options)
-    found = _cross_sync(options).decisions(stages[names[names.index("cross-sync") - 1]])
-    return found + insert_sync.decisions(stages[names[names.index("insert-sync") - 1]], within=not options.synchronise)
-
-
-def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:
-    """Where the kernel's buffers are put, memory by memory; the arguments are those of ``decisions``."""
-    names = stage_names(options)
     return _plan_memory(options).layouts(stages[names[names.index("plan-memory") - 1]])
 
 
 def loops(stages: Mapping[str, ModuleOp], options: Options) -> list[Outcome]:
-    """What became of each ``T.Parallel``; the arguments are those of ``decisions``."""
+    """What became of each ``T.Parallel``; the arguments are those of ``layouts``."""
     names = stage_names(options)
     return _vectorise(options).outcomes(stages[names[names.index("vectorise-parallel") - 1]])
 
 
 def deeds(stages: Mapping[str, ModuleOp], options: Options) -> list[Deed]:
-    """What was done for speed, pass by pass; the arguments are those of ``decisions``."""
+    """What was done for speed, pass by pass; the arguments are those of ``layouts``."""
     names = stage_names(options)
     return [deed for name, made in _passes(options) if isinstance(made, Telling)
             for deed in made.deeds(stages[names[names.index(name) - 1]])]

@@ -130,14 +130,13 @@ class Emitter:
         self.chip = chip
         self.parallel = parallel
         self.launch = Scope("launch", None, 1)
-        self.block = Scope("block", self.launch, 2)
-        self.scope = self.block
+        self.scope = self.block = Scope("block", self.launch, 2)
         self.values: dict[SSAValue, Value] = {}
         self.records: list[OpRecord] = []
+        self.recorded: list[Operation] = []  # the op of each record
         self.globals: dict[str, object] = {}
         self.extents: dict[str, int] = {}
-        self.switches = False
-        self.global_sync = False
+        self.switches = self.global_sync = False
         self.depth = 0
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
@@ -503,6 +502,7 @@ class Emitter:
             facts=tuple(facts), loops=self.depth)
         self._scalars = 0
         self.records.append(made)
+        self.recorded.append(op)
         text = f"({made.number}, {', '.join(facts)})" if facts else str(made.number)
         self._events.append(text)
         return made
