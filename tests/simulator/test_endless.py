@@ -103,6 +103,27 @@ def test_the_memory_of_the_machine_ends_it(rng: np.random.Generator, monkeypatch
     assert "TILELANG_NPU_MAX_OPS=N raises the limit" in error.value.help
 
 
+def nested() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            for i in T.serial(16):
+                for j in T.serial(15):
+                    for k in T.serial(14):
+                        B[k % 8] = i + j
+
+    return main
+
+
+def test_short_loops_in_short_loops_are_counted() -> None:
+    arrays = [np.zeros(8, np.int32), np.zeros(8, np.int32)]
+    kernel = compiled(nested())
+    with pytest.raises(TileError, match=r"S306.*AIV0 has issued [\d ]+ ops"):
+        kernel.program.run(arrays, blocks=1, most_ops=2000)
+    kernel(*arrays)
+    assert (arrays[1] == 15 + 14).all()
+
+
 @pytest.mark.parametrize("make", [by_data, while_])
 def test_loops_that_data_or_conditions_end_have_the_limit(make: Any) -> None:
     kernel = compiled(make())

@@ -15,7 +15,7 @@ from tilelang_npu.simulator.codegen.views import Choice, Local, View
 from tilelang_npu.simulator.work import CrossSet, CrossWait
 
 FEW = 16
-"""Iterations up to which a loop is too short to be one that does not end."""
+"""Iterations up to which a loop, with the loops in it, is too short to be one that does not end."""
 
 
 class Carried:
@@ -101,13 +101,17 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
         em.values[arg] = one.value(scope)
     em.depth += 1
     em.add_scalars(2)
+    beside, em.unwatched = em.unwatched, 1
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
     em.depth -= 1
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
-    if not (low.known and high.known and step.known and high.const - low.const <= FEW * step.const):
+    inside, em.unwatched = em.unwatched, beside
+    if low.known and high.known and step.known and (high.const - low.const) * inside <= FEW * step.const:
+        em.unwatched = max(beside, inside * len(range(low.const, high.const, step.const)))
+    else:
         trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     outer.line(f"for {index} in {trips}:", op)
     em.leave()

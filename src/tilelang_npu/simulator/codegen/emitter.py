@@ -153,6 +153,7 @@ class Emitter:
         self._variant: set[SSAValue] = set()
         self._global_ids: dict[int, str] = {}
         self._who: dict[str, Int] = {}
+        self.unwatched = 1  # iterations of the loops at this place, with those in them, that nobody counts
         self._by_data: frozenset[Operation] | None = None
 
     # -- names ---------------------------------------------------------------------------------------------------------
