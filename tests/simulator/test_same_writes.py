@@ -10,6 +10,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC
+from tilelang_npu.simulator.static_check import check
 
 SIDE = 32
 
@@ -34,6 +35,8 @@ def both_write(add: str, parted: bool) -> Any:
                     T.copy(V, v)
                     if add == "same":
                         T.tile.add(v, v, 1.0)
+                    elif add == "scaled":
+                        T.tile.mul(v, v, T.cast(vid + 1, "float32"))
                     else:
                         T.tile.add(v, v, T.cast(vid, "float32"))
                     if parted:
@@ -62,6 +65,16 @@ def test_only_different_bytes_are_a_race(add: str, parted: bool, race: bool) -> 
         kernel.program.run([a, v, c, once], blocks=1, schedule=schedule)
         results.add(once.tobytes())
     assert (len(results) > 1) == race  # the schedules say the same
+
+
+@pytest.mark.parametrize(("add", "race"), [("same", False), ("own", True), ("scaled", True)])
+def test_a_check_does_not_take_zeros_for_what_the_cores_write(add: str, race: bool) -> None:
+    program = both_write(add, False).program
+    arrays = [np.zeros(shape, element) for shape, element in (
+        ((SIDE, SIDE), np.float16), (64, np.float32), ((SIDE, SIDE), np.float32), (64, np.float32))]
+    done = check(program, arrays, 1)
+    assert [(hazard.code, hazard.kind, hazard.buffer) for hazard in done.hazards] == ([("S202", "WAW", "W")] if race else [])
+    assert (done.errors, done.notes) == ([], [])
 
 
 @pytest.mark.parametrize(("own", "race"), [(False, False), (True, True)])

@@ -115,3 +115,24 @@ def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:
     (hazard,) = _launch(main, np.ones(N, np.float32), np.zeros(N, np.float32)).hazards
     assert (hazard.code, hazard.second) == ("S221", None)
     assert hazard.missing == "which ops the block runs, or where, depends on them"
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_sum_that_is_no_number_any_more_hides_nothing(atomic: bool) -> None:
+    """What the launch left in a tensor that it adds to would have been no number whatever the bytes had held."""
+
+    @T.prim_func
+    def main(Y: T.Tensor((N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            x = T.alloc_ub((N,), "float32")
+            y = T.alloc_ub((N,), "float32")
+            if atomic:
+                T.tile.add(x, x, 1.0)
+                T.tile.atomic_add(Y, x)
+            else:
+                T.copy(Y, y)
+                T.tile.add(y, y, x)
+                T.copy(y, Y)
+
+    launch = _launch(main, np.ones(N, np.float32))
+    assert [(hazard.code, hazard.buffer) for hazard in launch.hazards] == [("S221", "x")]

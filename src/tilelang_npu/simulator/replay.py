@@ -27,7 +27,8 @@ class Replay:
     """Further runs of blocks of a launch.
 
     A launch that computed has left its values in its arrays. One that was only traced has none: there the blocks run on
-    made-up numbers, the same in every process.
+    made-up numbers, the same in every process. So they do on arrays that a launch both reads and writes: what it has left there
+    may hide what another run would leave, as a sum that is no number any more stays none.
 
     Args:
         recorded: the launch.
@@ -42,21 +43,29 @@ class Replay:
         self.failed: list[TileError] = []
 
     @cached_property
-    def _bound(self) -> Bound:
-        bound = self._recorded.bound
-        if not self._recorded.traced:
-            return bound
+    def _before(self) -> Bound:
+        """The arguments of a run that has to do with no other."""
+        recorded, bound = self._recorded, self._recorded.bound
+        records = [record for function in recorded.program.functions for record in function.records]
+        accesses = [(access, record) for record in records for access in record.accesses if access.memory == "gm"]
+        single = {access.buffer for access, record in accesses
+                  if isinstance(record.work, ScalarAccess) and not record.work.store}
+        changed = {access.buffer for access, _ in accesses if access.reads} & {
+            access.buffer for access, _ in accesses if access.writes}
         rng = np.random.default_rng(0)
-        single = {access.buffer for function in self._recorded.program.functions for record in function.records
-                  if isinstance(record.work, ScalarAccess) and not record.work.store
-                  for access in record.accesses if access.memory == "gm"}
         return replace(bound, arrays=tuple(
-            None if array is None else _made_up(array, parameter, rng, keep=number in single)
+            array if array is None or not (recorded.traced or number in changed)
+            else _made_up(array, parameter, rng, keep=number in single)
             for number, (array, parameter) in enumerate(zip(bound.arrays, bound.parameters, strict=True))))
+
+    @cached_property
+    def _bound(self) -> Bound:
+        """The arguments with what the launch left in them, as far as that is known."""
+        return self._before if self._recorded.traced else self._recorded.bound
 
     @property
     def arrays(self) -> Arrays:
-        """What the arrays hold before a block runs again."""
+        """What the arrays hold behind the launch, of the blocks that are settled."""
         return self._bound.arrays
 
     def settle(self, blocks: Iterable[int]) -> None:
@@ -64,9 +73,13 @@ class Replay:
         if self._recorded.traced:
             for block in sorted(set(blocks) - self._settled):
                 self._settled.add(block)
-                after = self._run([block], POISON, None)
+                after = self._run(self._bound, [block], POISON, None)
                 if after is not None:
                     self._bound = replace(self._bound, arrays=after.arrays)
+
+    def behind(self, run: BlockRun) -> Again | None:
+        """What copies of the arrays hold when a block has run once more behind the launch; None as for ``after``."""
+        return self._run(self._bound, [one.block for one in self.together(run)], POISON, self.spans(run))
 
     def after(self, run: BlockRun, *, poison: int = POISON, observer: Observer | None = None,
               blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
@@ -79,7 +92,11 @@ class Replay:
             observer: sees every op that writes before and behind it.
             blank: bytes of arguments that are filled so too.
         """
-        return self._run([one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
+        return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank)
+
+    def watched(self, runs: Sequence[BlockRun], observer: Observer) -> bool:
+        """Run blocks side by side under the eyes of an observer; whether they could."""
+        return self._run(self._before, [run.block for run in runs], POISON, None, observer) is not None
 
     def together(self, run: BlockRun) -> Sequence[BlockRun]:
         """A block, and behind it those that it waits for."""
@@ -103,21 +120,22 @@ class Replay:
                                 found[access.buffer] = min(first, where.offset), max(end, where.end)
         return found
 
-    def _run(self, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
+    def _run(self, bound: Bound, blocks: Sequence[int], poison: int, spans: dict[int, tuple[int, int]] | None,
              observer: Observer | None = None, blank: Mapping[int, NDArray[np.bool_]] | None = None) -> Again | None:
-        recorded, bound = self._recorded, self._bound
+        recorded = self._recorded
         if blank is not None:
             bound = replace(bound, arrays=tuple(
                 array if array is None or number not in blank else np.where(blank[number], np.uint8(poison), array)
                 for number, array in enumerate(bound.arrays)))
         try:
-            return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans,
-                                          observer=observer)
+            return recorded.program.again(bound, blocks, recorded.count, poison=poison, spans=spans, observer=observer)
         except TileError as error:
-            if not recorded.traced:
+            if recorded.traced:
+                self.failed.append(error)
+                return None
+            if bound is recorded.bound or blank is not None:
                 raise
-            self.failed.append(error)
-            return None
+            return self._run(recorded.bound, blocks, poison, spans, observer)  # not on made-up numbers
 
 
 def _made_up(array: NDArray[Any], parameter: Parameter, rng: np.random.Generator, *, keep: bool) -> NDArray[Any]:

@@ -29,8 +29,8 @@ def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: S
     if not met:
         return list(hazards)
     watch = _Writes(met)
-    recorded.program.again(recorded.bound, [run.block for run in runs], recorded.count, observer=watch)
-    return [hazard for hazard in hazards if not (_both_write(hazard) and watch.agree(hazard.first.number))]
+    decided = recorded.replay.watched(runs, watch)
+    return [hazard for hazard in hazards if not (_both_write(hazard) and (not decided or watch.agree(hazard.first.number)))]
 
 
 def _both_write(hazard: Hazard) -> bool:

@@ -79,6 +79,15 @@ def _terminator(block: Block) -> Operation:
     return last
 
 
+def _knows_length(em: Emitter, loop: scf.ForOp) -> bool:
+    """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
+    if em.by_data is None:
+        from tilelang_npu.simulator.data_uses import lengths_by_data  # which asks the emitter for the ops that there are
+
+        em.by_data = lengths_by_data(em.function)
+    return loop not in em.by_data
+
+
 @effect("scf.for")
 def _for(em: Emitter, op: scf.ForOp) -> None:
     low, high, step = em.integer(op.lb), em.integer(op.ub), em.integer(op.step)
@@ -112,7 +121,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     if low.known and high.known and step.known and (high.const - low.const) * inside <= FEW * step.const:
         em.unwatched = max(beside, inside * len(range(low.const, high.const, step.const)))
     else:
-        trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
+        trips = f"guard.counted({trips}, ev, bid, sid{'' if _knows_length(em, op) else ', known=False'})"
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):

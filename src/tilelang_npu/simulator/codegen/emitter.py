@@ -36,9 +36,9 @@ IGNORED = frozenset({
     "memref.assume_alignment", "scf.yield", "scf.condition", "func.return"})
 """Ops that change neither values nor times here."""
 MAX_BLOCKS = 65535
+"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
 WORD = 1 << 63
 """Beyond the least and the greatest number that comes from outside, of any type."""
-"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
 
 
 class Operand(NamedTuple):
@@ -154,7 +154,7 @@ class Emitter:
         self._global_ids: dict[int, str] = {}
         self._who: dict[str, Int] = {}
         self.unwatched = 1  # iterations of the loops at this place, with those in them, that nobody counts
-        self._by_data: frozenset[Operation] | None = None
+        self.by_data: frozenset[Operation] | None = None  # the counted loops of which data say how often they run
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -432,14 +432,6 @@ class Emitter:
     def read(self, name: str, element: str) -> None:
         """Set a variable to the number in an array of one element."""
         self.line(f"{name} = {element}.item()")
-
-    def knows_length(self, loop: Operation) -> bool:
-        """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
-        if self._by_data is None:
-            from tilelang_npu.simulator.data_uses import lengths_by_data  # which asks this module for the ops
-
-            self._by_data = lengths_by_data(self.function)
-        return loop not in self._by_data
 
     def decided(self, op: Operation, condition: str) -> str:
         """The condition of a branch or an open loop, as it is written."""
