@@ -286,7 +286,7 @@ def extent(builder: Builder, value: Any) -> Extent:
     if not isinstance(found, Expr) or found.kind.is_float or found.kind.is_bool:
         shown = found.kind if isinstance(found, Expr) else repr(found)
         raise TileError(f"an index or a size is an integer, not {shown}", code="T110",
-                        help="use // instead of / where both sides are integers")
+                        help="use // instead of / where both sides are integers, or T.cast(x, 'int32')")
     return convert(builder, found, INDEX)
 
 
@@ -369,7 +369,8 @@ def _outside(memory: Memory, axis: int, what: str, size: Extent) -> NoReturn:
     if what.startswith("slice end"):
         valid = f"1 to {size}" if isinstance(size, int) else f"1 to {memory.buffer.dimensions[axis]}"
     raise TileError(f"{what} is outside axis {axis} of {memory.describe()}: valid are {valid}", code="T130",
-                    help="a negative index does not count from the end; check the sizes it is computed from")
+                    help="a negative index does not count from the end; write the size minus it" if "-" in what else
+                    "check the sizes that it is computed from, and the order of the indices")
 
 
 def same_extent(left: Extent, right: Extent) -> bool | None:

@@ -252,7 +252,7 @@ class Builder:
             name = symbol.operands[0]
             if name not in self.symbols:
                 raise TileError(f"the symbolic dimension {name!r} is in no parameter's shape", code="T140",
-                                help="a call can only bind the dimensions of its tensors")
+                                help=f"declare a tensor of that size, T.Tensor(({name},), dtype), or a number, {name}: T.int32")
             return self.symbols[name]
         left, right = (self.lift(part) for part in symbol.operands)
         names = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -133,7 +134,8 @@ def _failed_call(function: Any, arguments: Sequence[Any], keywords: dict[str, An
         try:
             signature.bind(*arguments, **keywords)
         except TypeError as wrong:
-            return TileError(f"{text}: {wrong}", code="T145", help=f"it is called as {text}{_plain(signature)}")
+            return TileError(f"{text}: {wrong}", code="T145",
+                             help=f"{_meant(signature, keywords)}it is called as {text}{_plain(signature)}")
     if _is_ours(function) and not isinstance(function, type(Tensor)):
         what = f"{type(problem).__name__}: {problem}"
         if not isinstance(problem, _OF_A_WRONG_KIND):
@@ -150,7 +152,19 @@ _OF_A_WRONG_KIND = (TypeError, AttributeError, ValueError, ArithmeticError, Stop
 
 
 def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, Expr) else shown(value)
+    if isinstance(value, Expr):
+        return str(value) if ":" in str(value) else f"a computed {value}"
+    return shown(value)
+
+
+def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
+    """The parameter that a keyword argument which is not there comes close to."""
+    lowered = {name.lower(): name for name in signature.parameters}
+    for keyword in keywords:
+        close = difflib.get_close_matches(keyword.lower(), lowered, n=1) if keyword not in signature.parameters else []
+        if close:
+            return f"did you mean {lowered[close[0]]}? "
+    return ""
 
 
 def _plain(signature: inspect.Signature) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith, memref, scf
@@ -42,6 +42,14 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.Lambda: "lambda", ast.ListComp: "list comprehension", ast.SetComp: "set comprehension",
     ast.DictComp: "dict comprehension", ast.GeneratorExp: "generator expression", ast.NamedExpr: ":=", ast.Await: "await",
     ast.Yield: "yield", ast.YieldFrom: "yield from", ast.Starred: "*", ast.MatMult: "@",
+}
+
+
+_OTHERWISE: dict[type[ast.AST], str] = {
+    ast.Lambda: "define it outside of the kernel, as a function or a @T.macro",
+    ast.NamedExpr: "bind the name in a statement of its own",
+    ast.ListComp: "write the list out, make it in the factory of what is known there, or loop with T.serial",
+    ast.Yield: "a kernel writes its results to its tensors",
 }
 
 
@@ -82,7 +90,7 @@ class Expressions:
             if handler is None:
                 keyword = _KEYWORDS.get(type(node), type(node).__name__)
                 raise TileError(f"expression `{keyword}` is not supported in a kernel", code="T141",
-                                help="compute it in the factory or in a plain Python helper")
+                                help=_OTHERWISE.get(type(node), "compute it in the factory or in a plain Python helper"))
             return handler(self, node)
         except TileError as error:
             error.at(self.where(node))
@@ -141,8 +149,7 @@ class Expressions:
             close = difflib.get_close_matches(node.attr, dir(base), n=1)
             what = base.describe() if isinstance(base, (Memory, Element)) else str(problem)
             text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Memory, Element)) else what
-            raise TileError(text, code="T140",
-                            help=f"did you mean {close[0]!r}?" if close else "dir() in Python lists its attributes") from None
+            raise TileError(text, code="T140", help=_instead(base, node.attr, close)) from None
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
@@ -311,6 +318,22 @@ class Expressions:
         ast.JoinedStr: _text, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Slice: _slice, ast.BinOp: _binary,
         ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _boolean, ast.IfExp: _ternary,
     }
+
+
+def _instead(base: Any, attribute: str, close: Sequence[str]) -> str:
+    """What to write for an attribute that is not there."""
+    if isinstance(base, (Memory, Element)):
+        from tilelang_npu import language
+
+        if attribute in ("sum", "max", "min") and isinstance(base, Memory):
+            return f"use T.reduce_{attribute}(source, destination, dim=-1)"
+        if attribute in ("T", "transpose"):
+            return "use T.transpose"
+        if hasattr(language, attribute):
+            return f"use T.{attribute}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "it has " + ", ".join(name for name in dir(base) if not name.startswith("_"))[:200]
 
 
 def _needs_guard(op: Operation) -> bool:

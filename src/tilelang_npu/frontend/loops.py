@@ -64,8 +64,12 @@ class Loops(Calls, ABC):
         if isinstance(loop, range):
             loop = launch.range_loop(loop.start, loop.stop, loop.step)
         if not isinstance(loop, launch.Loop):
-            raise TileError(f"`for` over a {type(loop).__name__} is not supported in a kernel", code="T141",
-                            help="loop over range(...), T.serial, T.grid, T.Pipelined, T.Parallel, T.Persistent or T.unroll",
+            loops = "range(...), T.serial, T.grid, T.Pipelined, T.Parallel, T.Persistent or T.unroll"
+            one = f"range({loop})" if isinstance(loop, int) else loops
+            kind = type(loop).__name__
+            article = "an" if kind[0] in "aeiou" else "a"
+            raise TileError(f"`for` over {article} {kind} is not supported in a kernel", code="T141",
+                            help=f"loop over {one}" + ("" if isinstance(loop, int) else ", and index in the body"),
                             ).at(self.where(node.iter))
         self.builder.require_kernel(f"T.{loop.kind}" if loop.kind != "range" else "a loop")
         if self.builder.in_parallel and loop.kind == "Parallel":

@@ -40,6 +40,11 @@ _KEYWORDS: dict[type[ast.AST], str] = {
 _INSTEAD: dict[type[ast.AST], str] = {
     ast.FunctionDef: "define it outside the kernel as a @T.macro",
     ast.AnnAssign: "drop the annotation; T.cast or T.float32(...) gives a value a type",
+    ast.Delete: "leave it out: a buffer's memory is free behind its last use",
+    ast.Match: "write if and elif", ast.Try: "nothing raises on the device: test with if what could go wrong",
+    ast.Import: "import it at the head of the file", ast.ImportFrom: "import it at the head of the file",
+    ast.Global: "bind another name, or make it a parameter of the factory",
+    ast.Nonlocal: "bind another name, or make it a parameter of the factory",
     ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`",
 }
 

@@ -20,7 +20,7 @@ from tilelang_npu.language import tracing
 from tilelang_npu.language.eager import Empty, empty, is_declaring
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.symbols import Sym
-from tilelang_npu.language.types import element_type, sizes_of
+from tilelang_npu.language.types import TOKENS, element_type, sizes_of
 
 _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
 _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
@@ -203,6 +203,9 @@ _C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat1
 
 
 def _space(what: str, scope: str, known: Mapping[str, str]) -> str:
+    if scope in TOKENS:
+        raise TileError(f"{what}: {scope!r} is the third argument, which is a scope", code="T160",
+                        help=f"the sizes are one tuple: {what}((rows, columns), {scope!r})")
     if scope not in known:
         raise TileError(f"{what}: there is no scope {scope!r}", code="T160", help="scopes are " + ", ".join(map(repr, known)))
     return known[scope]
@@ -228,7 +231,8 @@ def _size(what: str, axis: int, size: Any) -> int:
     if isinstance(size, Expr) and size.constant is not None and not size.kind.is_float:
         size = int(size.constant)
     if isinstance(size, (Sym, tracing.TracedValue)):
-        raise TileError(f"{what}: size {size} of axis {axis} is not a constant; on-chip shapes are", code="T111",
+        shown = "" if str(size) == "index" else f" {size}"
+        raise TileError(f"{what}: size{shown} of axis {axis} is not a constant; on-chip shapes are", code="T111",
                         help="allocate the largest size and work on a slice")
     if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
         raise TileError(f"{what}: size {size!r} of axis {axis} is not an integer", code="T111",

@@ -52,7 +52,8 @@ class Kernel(Frame):
                 raise TileError(f"T.Kernel: {name}={value!r} is not supported yet", code="T190", help="leave it out")
         if not 1 <= len(blocks) <= 3:
             raise TileError(f"T.Kernel takes 1 to 3 block counts, not {len(blocks)}", code="T150",
-                            help="fold more axes into one: T.Kernel(a * b, ...) and // and % of the block id")
+                            help="fold more axes into one: T.Kernel(a * b, ...) and // and % of the block id" if blocks else
+                            "write how many blocks run: T.Kernel(blocks, is_npu=True)")
         for axis, count in enumerate(blocks):
             if isinstance(count, (int, float)) and (isinstance(count, (bool, float)) or count <= 0):
                 raise TileError(f"T.Kernel: block count {count!r} of axis {axis} is not a positive integer", code="T150",

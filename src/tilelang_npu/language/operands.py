@@ -73,7 +73,8 @@ def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: 
         if error.code != "T141":
             raise
         raise TileError(f"{what}: {role} must be a buffer or a scalar, not {shown(value)}", code="T110",
-                        help="a scalar is a number, an element of a buffer or a computed value") from None
+                        help="an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
+                        if is_array(value) else "a scalar is a number, an element of a buffer or a computed value") from None
     found = convert(builder, given, element, f"{what}: {role}").ssa(builder)
     if element.is_integer and not element.is_signed:
         found = builder.discardable(UnrealizedConversionCastOp.get([found], [builder.element_type(element)])).results[0]

@@ -145,7 +145,10 @@ class Signature:
         if self.workspaces:
             names = ", ".join(self.parameters[position].name for position in self.workspaces)
             notes.append(f"{names}: allocated by the call (workspace_idx, T.alloc_global), not passed")
-        return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}")
+        last = len(self.parameters) - 1
+        fewer = not self.outputs and self.inputs and len(arguments) == len(self.inputs) - 1 and self.inputs[-1] == last
+        also = f", or let jit(out_idx=[-1]) make and return {self.parameters[last].name}" if fewer else ""
+        return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}{also}")
 
     def _solve(self, values: Sequence[Any], called: Location | None) -> dict[str, int]:
         """The symbolic dimensions, from the shapes of the arrays: first those that stand alone, then those of which a size is a

@@ -218,7 +218,8 @@ class Factory(Generic[P]):
             code = getattr(function, "__code__", None)
             where = Location(code.co_filename, code.co_firstlineno) if code is not None else self.settings.at
             msg = f"the factory {self.__name__} returned {_described(made)}, not a @T.prim_func"
-            raise TileError(msg, code="T708", location=where, help="end the factory with `return` and the kernel's name")
+            raise TileError(msg, code="T708", location=where, help="write @T.prim_func above the kernel" if callable(made) else
+                            "end the factory with `return` and the kernel's name")
         return _kernel(made, self.settings)
 
     __name__: str

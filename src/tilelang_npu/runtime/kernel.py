@@ -350,8 +350,9 @@ class JITKernel:
             found.append(math.prod(grid) * per_point)
             if found[-1] > MAX_BLOCKS:
                 called = user_location()
-                raise TileError(f"the grid of {self.name} is {' x '.join(map(str, grid))}: {found[-1]} blocks, and a launch "
-                                f"has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
+                shared = ", two for each point" * (per_point > 1)
+                raise TileError(f"the grid of {self.name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
+                                f"launch has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
                                 notes=(f"in the call at {called}",) if called else (),
                                 help="take larger tiles, or let each block loop over several of them (T.Persistent)")
         return tuple(found)
