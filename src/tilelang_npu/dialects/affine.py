@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, Rule, operation, replacing, widened
+from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
 
 _INDEX = IndexType()
 
@@ -89,19 +89,6 @@ def _accesses(op: Any) -> None:
         raise VerifyException(msg)
 
 
-def _checked(kind: Any, rule: Rule) -> Any:
-    """An op of xDSL with other rules; what xDSL reads is of its own class, and made again."""
-
-    def parse(cls: Any, parser: Parser) -> Any:
-        read = kind.parse(parser)
-        made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
-                          attributes=read.attributes, regions=[read.detach_region(region) for region in list(read.regions)])
-        read.erase()
-        return made
-
-    return widened(kind, rule, parse=classmethod(parse))
-
-
 @operation(rules=[_matches])
 class MaxOp(DialectOp):
     """The largest of a map's results: ``affine.max affine_map<()[s0] -> (8, s0)>()[%n]``."""
@@ -125,7 +112,7 @@ class MaxOp(DialectOp):
 _FORM: dict[str, Any] = {"parse": classmethod(_parse), "print": _print}
 ApplyOp = widened(affine.ApplyOp, _single, **_FORM)
 MinOp = widened(affine.MinOp, _matches, **_FORM)
-ForOp = _checked(affine.ForOp, _loops)
-LoadOp = _checked(affine.LoadOp, _accesses)
-StoreOp = _checked(affine.StoreOp, _accesses)
+ForOp = widened(affine.ForOp, _loops)
+LoadOp = widened(affine.LoadOp, _accesses)
+StoreOp = widened(affine.StoreOp, _accesses)
 Affine = replacing(affine.Affine, ApplyOp, MinOp, MaxOp, ForOp, LoadOp, StoreOp)

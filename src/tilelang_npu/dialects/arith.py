@@ -7,56 +7,59 @@ from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    AnyFloat,
     IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     ShapedType,
     TensorType,
     UnrankedTensorType,
     VectorType,
-    container_of,
     i1,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, base, irdl_op_definition, operand_def, result_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
+from tilelang_npu.dialects.declaration import DialectOp, element_type, operation, replacing, widened
+from tilelang_npu.dialects.rules import (
+    BOOLS,
+    FLOATS,
+    INTEGERS,
+    WHOLE,
+    Like,
+    is_float,
+    is_signless,
+    is_whole,
+    one_type,
+    require,
+    with_elements,
+)
 
 _EXACT = arith.FastMathFlagsAttr("none")
-_INTEGERS = container_of(base(IntegerType))
-_FLOATS = container_of(AnyFloat)
-_WHOLE = container_of(base(IntegerType) | base(IndexType))
-
-
-def _with_elements(kind: Attribute, element: Attribute) -> Attribute:
-    """A type of the shape of another, with other elements."""
-    if isinstance(kind, TensorType):
-        return TensorType(element, kind.shape, kind.encoding)
-    if isinstance(kind, VectorType):
-        return VectorType(element, kind.shape, kind.scalable_dims)
-    return UnrankedTensorType(element) if isinstance(kind, UnrankedTensorType) else element
+_INDEXED = Like(is_whole, "signless-integer", memrefs=True)
+_BITS = Like(lambda type_: is_signless(type_) or is_float(type_), "signless-integer-or-float", memrefs=True)
 
 
 def _cast(op: Any, fits: Callable[[Any, Any], bool]) -> None:
-    source, result = op.input.type, op.result.type
+    source, result = op.operands[0].type, op.results[0].type
     one, other = element_type(source), element_type(result)
-    if _with_elements(source, i1) != _with_elements(result, i1) or not fits(one, other):
-        msg = f"operand type '{source}' and result type '{result}' are cast incompatible"
-        raise VerifyException(msg)
+    require(with_elements(source, i1) == with_elements(result, i1) and fits(one, other),
+            f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
 def _widens(op: Any) -> None:
-    _cast(op, lambda source, result: result.width.data > source.width.data)
+    _cast(op, lambda source, result: result.bitwidth > source.bitwidth)
 
 
 def _narrows(op: Any) -> None:
-    _cast(op, lambda source, result: result.width.data < source.width.data)
+    _cast(op, lambda source, result: result.bitwidth < source.bitwidth)
+
+
+def _keeps_bits(op: Any) -> None:
+    _cast(op, lambda source, result: source.bitwidth == result.bitwidth)
 
 
 def _converts(op: Any) -> None:
@@ -68,22 +71,21 @@ def _casts_index(op: Any) -> None:
 
 
 def _compares(op: Any) -> None:
-    if op.lhs.type != op.rhs.type:
-        msg = "requires all operands to have the same type"
-        raise VerifyException(msg)
-    if op.result.type != _with_elements(op.lhs.type, i1):
-        msg = "failed to verify that result type has i1 element type and same shape as operands"
-        raise VerifyException(msg)
+    require(op.lhs.type == op.rhs.type, "requires all operands to have the same type")
+    require(op.result.type == with_elements(op.lhs.type, i1),
+            "failed to verify that result type has i1 element type and same shape as operands")
 
 
 def _selects(op: Any) -> None:
     condition, result = op.cond.type, op.result.type
+    require(op.lhs.type == op.rhs.type == result,
+            "failed to verify that all of {true_value, false_value, result} have same type")
     if condition == i1:
         return
     if not isinstance(result, ShapedType):
         msg = f"expected condition to be a signless i1, but got '{condition}'"
         raise VerifyException(msg)
-    expected = _with_elements(result, i1)
+    expected = with_elements(result, i1)
     if condition != expected:
         msg = ("expected condition type to have the same shape as the result type, "
                f"expected '{expected}', but got '{condition}'")
@@ -114,7 +116,7 @@ def _print_select(op: Any, printer: Printer) -> None:
     printer.print_attribute(op.result.type)
 
 
-def _comparison(kind: Any, words: Sequence[str]) -> Any:
+def _comparison(kind: Any, words: Sequence[str], kinds: Like) -> Any:
     """A comparison of xDSL that has as many results in its result as it compares, and keeps other attributes."""
     flags = "fastmath" in kind.get_irdl_definition().properties
 
@@ -135,7 +137,7 @@ def _comparison(kind: Any, words: Sequence[str]) -> Any:
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
-        result = _with_elements(type_, i1) if isinstance(type_, (TensorType, VectorType, UnrankedTensorType)) else i1
+        result = with_elements(type_, i1) if isinstance(type_, (TensorType, VectorType, UnrankedTensorType)) else i1
         return cls.create(operands=parser.resolve_operands([left, right], [type_, type_], parser.pos), result_types=[result],
                           properties=properties, attributes=attributes)
 
@@ -151,20 +153,19 @@ def _comparison(kind: Any, words: Sequence[str]) -> Any:
 
     def check(op: Any) -> None:
         _compares(op)
-        if op.predicate.type != i64 or not 0 <= op.predicate.value.data < len(words):
-            msg = f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64"
-            raise VerifyException(msg)
+        require(op.predicate.type == i64 and 0 <= op.predicate.value.data < len(words),
+                f"predicate = {op.predicate} is none of the {len(words)} comparisons, 0 to {len(words) - 1} of i64")
 
-    return widened(kind, check, result=container_of(i1), parse=classmethod(parse), print=print_)
+    return widened(kind, check, lhs=kinds, rhs=kinds, result=BOOLS, parse=classmethod(parse), print=print_)
 
 
-@operation()
+@operation(rules=[_casts_index])
 class IndexCastUIOp(DialectOp):
     """An integer as an index or the other way round, widened with zeros: ``arith.index_castui %i : i1 to index``."""
 
     name = "arith.index_castui"
-    input = operand_def(OfClass((IntegerType, IndexType, TensorType, MemRefType), "signless-integer-like"))
-    result = result_def()
+    input = operand_def(_INDEXED)
+    result = result_def(_INDEXED)
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
     def __init__(self, source: SSAValue | Operation, type_: Attribute) -> None:
@@ -183,13 +184,47 @@ DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.F
 """The ops that have no value where the divisor, their second operand, is 0."""
 
 
+def _carries(op: Any) -> None:
+    require(op.lhs.type == op.rhs.type == op.sum.type, "failed to verify that all of {lhs, rhs, sum} have same type")
+    require(op.overflow.type == with_elements(op.lhs.type, i1), "overflow must be of i1 elements and of the shape of the sum")
+
+
+def _states_its_type(op: Any) -> None:
+    value, type_ = op.value, op.result.type
+    require(getattr(value, "type", None) == type_, f"value of type '{getattr(value, 'type', value)}' does not fit the result's"
+                                                   f" type '{type_}'")
+    require(not isinstance(type_, IntegerType) or is_signless(type_), "integer return type must be signless")
+
+
+def _binary(kind: Any, kinds: Like) -> Any:
+    return widened(kind, one_type, lhs=kinds, rhs=kinds, result=kinds)
+
+
+def _both_halves(kind: Any) -> Any:
+    names = dict.fromkeys(("lhs", "rhs", "low", "high"), WHOLE)
+    return widened(kind, one_type, **names)
+
+
 Arith = replacing(
     arith.Arith,
-    *(widened(op, _widens, input=_INTEGERS, result=_INTEGERS) for op in (arith.ExtSIOp, arith.ExtUIOp)),
-    widened(arith.TruncIOp, _narrows, input=_INTEGERS, result=_INTEGERS),
-    *(widened(op, _converts, input=_INTEGERS, result=_FLOATS) for op in (arith.SIToFPOp, arith.UIToFPOp)),
-    *(widened(op, _converts, input=_FLOATS, result=_INTEGERS) for op in (arith.FPToSIOp, arith.FPToUIOp)),
-    widened(arith.IndexCastOp, _casts_index, input=_WHOLE, result=_WHOLE),
-    _comparison(arith.CmpiOp, arith.CMPI_COMPARISON_OPERATIONS), _comparison(arith.CmpfOp, arith.CMPF_COMPARISON_OPERATIONS),
-    widened(arith.SelectOp, _selects, cond=container_of(i1), parse=classmethod(_parse_select), print=_print_select),
-    IndexCastUIOp, RemfOp)
+    *(_binary(kind, WHOLE) for kind in (
+        arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp,
+        arith.CeilDivUIOp, arith.RemUIOp, arith.RemSIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp,
+        arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)),
+    *(_binary(kind, FLOATS) for kind in (
+        arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, RemfOp, arith.MinimumfOp, arith.MaximumfOp, arith.MinnumfOp,
+        arith.MaxnumfOp)),
+    widened(arith.NegfOp, one_type, operand=FLOATS, result=FLOATS),
+    _both_halves(arith.MulUIExtendedOp), _both_halves(arith.MulSIExtendedOp),
+    widened(arith.AddUIExtendedOp, _carries, lhs=WHOLE, rhs=WHOLE, sum=WHOLE, overflow=BOOLS),
+    *(widened(kind, _widens, input=INTEGERS, result=INTEGERS) for kind in (arith.ExtSIOp, arith.ExtUIOp)),
+    widened(arith.TruncIOp, _narrows, input=INTEGERS, result=INTEGERS),
+    widened(arith.ExtFOp, _widens, input=FLOATS, result=FLOATS), widened(arith.TruncFOp, _narrows, input=FLOATS, result=FLOATS),
+    *(widened(kind, _converts, input=INTEGERS, result=FLOATS) for kind in (arith.SIToFPOp, arith.UIToFPOp)),
+    *(widened(kind, _converts, input=FLOATS, result=INTEGERS) for kind in (arith.FPToSIOp, arith.FPToUIOp)),
+    widened(arith.IndexCastOp, _casts_index, input=_INDEXED, result=_INDEXED), IndexCastUIOp,
+    widened(arith.BitcastOp, _keeps_bits, input=_BITS, result=_BITS),
+    _comparison(arith.CmpiOp, arith.CMPI_COMPARISON_OPERATIONS, WHOLE),
+    _comparison(arith.CmpfOp, arith.CMPF_COMPARISON_OPERATIONS, FLOATS),
+    widened(arith.SelectOp, _selects, cond=BOOLS, parse=classmethod(_parse_select), print=_print_select),
+    widened(arith.ConstantOp, _states_its_type))

@@ -15,7 +15,7 @@ _DIALECTS = {
     "scf": "tilelang_npu.dialects.scf:Scf",
     "memref": "tilelang_npu.dialects.memref:MemRef",
     "cf": "xdsl.dialects.cf:Cf",
-    "math": "xdsl.dialects.math:Math",
+    "math": "tilelang_npu.dialects.math:Math",
     "affine": "tilelang_npu.dialects.affine:Affine",
     "tensor": "tilelang_npu.dialects.tensor:Tensor",
     "linalg": "tilelang_npu.dialects.linalg:Linalg",

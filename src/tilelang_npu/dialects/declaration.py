@@ -25,6 +25,7 @@ from xdsl.irdl import (
     OperandDef,
     ParsePropInAttrDict,
     ResultDef,
+    VarConstraint,
     VerificationContext,
 )
 from xdsl.irdl.declarative_assembly_format import (
@@ -235,6 +236,12 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
     return define
 
 
+def _same_variable(old: Any, constraint: AttrConstraint[Any]) -> AttrConstraint[Any]:
+    """A constraint under the variable that another one is bound to."""
+    theirs = getattr(getattr(old.constr, "constraint", None), "constr", None)
+    return VarConstraint(theirs.name, constraint) if isinstance(theirs, VarConstraint) else constraint
+
+
 def widened(base: Any, check: Rule, **members: Any) -> Any:
     """An op of xDSL, of which it stays a subclass, that takes what MLIR takes and xDSL does not.
 
@@ -244,19 +251,36 @@ def widened(base: Any, check: Rule, **members: Any) -> Any:
         members: constraints of operands and results that have others than there, by name; any other member replaces
             xDSL's.
     """
-    op_def = base.get_irdl_definition()
-    constraints = {name: members.pop(name) for name, _ in (*op_def.operands, *op_def.results) if name in members}
-    op_def = replace(
-        op_def,
-        operands=[(name, OperandDef(constraints[name]) if name in constraints else old) for name, old in op_def.operands],
-        results=[(name, ResultDef(constraints[name]) if name in constraints else old) for name, old in op_def.results])
+    theirs: OpDef = base.get_irdl_definition()
+    constraints = {name: members.pop(name) for name, _ in (*theirs.operands, *theirs.results) if name in members}
+
+    def definition(constraint: Callable[[str, Any], Any]) -> OpDef:
+        return replace(
+            theirs,
+            operands=[(name, OperandDef(constraint(name, old)) if name in constraints else old)
+                      for name, old in theirs.operands],
+            results=[(name, ResultDef(constraint(name, old)) if name in constraints else old)
+                     for name, old in theirs.results])
+
+    op_def = definition(lambda name, old: constraints[name])
+    # Text that states one type for all is read with xDSL's variables, whose values need not fit each other in MLIR.
+    text_def = definition(lambda name, old: _same_variable(old, constraints[name]))
+    reading = base if not constraints else type(base)(
+        base.__name__, (base,), {"get_irdl_definition": classmethod(lambda cls: text_def)})
 
     def verify_(self: IRDLOperation) -> None:
         op_def.verify(self)
         check(self)
 
+    def parse(cls: Any, parser: Parser) -> Any:
+        read = base.parse.__func__(reading, parser)
+        made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
+                          attributes=read.attributes, regions=[read.detach_region(region) for region in list(read.regions)])
+        read.erase()
+        return made
+
     return type(base)(base.__name__, (base,), {
-        "__doc__": base.__doc__, "__module__": check.__module__, "verify_": verify_,
+        "__doc__": base.__doc__, "__module__": check.__module__, "verify_": verify_, "parse": classmethod(parse),
         "get_irdl_definition": classmethod(lambda cls: op_def), **members})
 
 

@@ -27,8 +27,18 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilelang_npu.dialects.attribute_kinds import EnumAttr
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing
+from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
 from tilelang_npu.dialects.hfusion.structured import NUMBERS, named
+from tilelang_npu.dialects.linalg_rules import (
+    broadcasts,
+    elementwise,
+    generic,
+    product,
+    reduces,
+    stands_in_a_loop,
+    takes,
+    transposes,
+)
 from tilelang_npu.dialects.text_reader import TextParser
 
 _Yield: Any = next(op for op in _Upstream.operations if op.name == "linalg.yield")
@@ -61,23 +71,26 @@ class TypeFnAttr(EnumAttr):
 
 
 UnaryOp = named("linalg.elemwise_unary", "A function of each element.",
-                fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+                rules=[elementwise], fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
 BinaryOp = named("linalg.elemwise_binary", "A function of each two elements.",
-                 fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
-PRODUCTS = tuple(named(f"linalg.{name}", doc, cast=opt_prop_def(TypeFnAttr)) for name, doc in (
-    ("matmul", "A product added to what is there."), ("matmul_transpose_a", "With the first operand transposed."),
-    ("matmul_transpose_b", "With the second operand transposed."), ("batch_matmul", "A product per batch."),
-    ("batch_matmul_transpose_a", "Per batch, with the first operand transposed."),
-    ("batch_matmul_transpose_b", "Per batch, with the second operand transposed.")))
+                 rules=[elementwise], fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
+PRODUCTS = tuple(named(f"linalg.{name}", doc, rules=[takes(2), product(batches=batches, transposed=transposed)],
+                       cast=opt_prop_def(TypeFnAttr)) for name, batches, transposed, doc in (
+    ("matmul", 0, "", "A product added to what is there."),
+    ("matmul_transpose_a", 0, "a", "With the first operand transposed."),
+    ("matmul_transpose_b", 0, "b", "With the second operand transposed."),
+    ("batch_matmul", 1, "", "A product per batch."),
+    ("batch_matmul_transpose_a", 1, "a", "Per batch, with the first operand transposed."),
+    ("batch_matmul_transpose_b", 1, "b", "Per batch, with the second operand transposed.")))
 
-ELEMENTWISE = tuple(named(f"linalg.{name}", doc) for name, doc in (
-    ("abs", "The size of each element."), ("ceil", "The next whole number from each element up."),
-    ("floor", "The next whole number from each element down."), ("negf", "Each element with its sign turned."),
-    ("reciprocal", "One divided by each element."), ("round", "The nearest whole number, halves away from zero."),
-    ("rsqrt", "One divided by the root of each element."), ("square", "Each element times itself."),
-    ("tanh", "The hyperbolic tangent."), ("erf", "The error function."), ("div", "The quotient of each two elements."),
-    ("div_unsigned", "The quotient of each two elements without sign."), ("powf", "A power of each two elements."),
-    ("select", "The second or the third input, as the first says.")))
+ELEMENTWISE = tuple(named(f"linalg.{name}", doc, rules=[takes(count), elementwise]) for name, count, doc in (
+    ("abs", 1, "The size of each element."), ("ceil", 1, "The next whole number from each element up."),
+    ("floor", 1, "The next whole number from each element down."), ("negf", 1, "Each element with its sign turned."),
+    ("reciprocal", 1, "One divided by each element."), ("round", 1, "The nearest whole number, halves away from zero."),
+    ("rsqrt", 1, "One divided by the root of each element."), ("square", 1, "Each element times itself."),
+    ("tanh", 1, "The hyperbolic tangent."), ("erf", 1, "The error function."), ("div", 2, "The quotient of each two elements."),
+    ("div_unsigned", 2, "The quotient of each two elements without sign."), ("powf", 2, "A power of each two elements."),
+    ("select", 3, "The second or the third input, as the first says.")))
 
 
 class _WithPayload(DialectOp):
@@ -194,7 +207,7 @@ def _short(body: Region, *, accumulates: bool) -> Operation | None:
     return ops[0] if fits and ops[0].results[0].type == arguments[0].type else None
 
 
-@operation()
+@operation(rules=[reduces])
 class ReduceOp(_WithPayload):
     """Axes folded with a body, from what is there."""
 
@@ -230,6 +243,10 @@ class GenericOp(_Generic):
             parser.take_dictionary_alias()
         return super().parse(parser)
 
+    def verify_(self) -> None:
+        super().verify_()
+        generic(self)
+
 
 class _WithAttributes:
     """What xDSL leaves out of the text of an op: its other attributes, behind the rest."""
@@ -250,18 +267,42 @@ class _WithAttributes:
 class BroadcastOp(_WithAttributes, _Broadcast):
     """A tensor repeated along new axes."""
 
+    def verify_(self) -> None:
+        broadcasts(self)
+
 
 class TransposeOp(_WithAttributes, _Transpose):
     """The axes of a tensor in another order."""
 
+    def verify_(self) -> None:
+        transposes(self)
 
 def _with_attributes_in_front(base: type[NamedOperation]) -> type[NamedOperation]:
     """An op of xDSL in the spelling of MLIR, where the attributes stand in front."""
     return type(base.__name__, (base,), {"__doc__": base.__doc__, "__module__": __name__, "PRINT_ATTRS_IN_FRONT": True})
 
 
+
+_ELEMENTWISE_THERE = {
+    kind.name.removeprefix("linalg."): kind for kind in _Upstream.operations if kind.name.removeprefix("linalg.") in (
+        "add", "sub", "mul", "max", "min", "exp", "log", "sqrt", "fill", "copy")}
+_BINARY_THERE = ("add", "sub", "mul", "max", "min")
+
+
+def _ruled(name: str, kind: Any) -> Any:
+    counted = takes(2 if name in _BINARY_THERE else 1)
+
+    def check(op: Any) -> None:
+        counted(op)
+        elementwise(op)
+
+    return widened(kind, check, PRINT_ATTRS_IN_FRONT=True)
+
+
+_Index: Any = next(op for op in _Upstream.operations if op.name == "linalg.index")
 _OURS: tuple[type[Operation], ...] = (
-    UnaryOp, BinaryOp, *PRODUCTS, *ELEMENTWISE, ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
+    UnaryOp, BinaryOp, *PRODUCTS, *ELEMENTWISE, *(_ruled(name, kind) for name, kind in _ELEMENTWISE_THERE.items()),
+    widened(_Index, stands_in_a_loop), ReduceOp, MapOp, GenericOp, BroadcastOp, TransposeOp)
 _THEIRS = tuple(_with_attributes_in_front(op) for op in _Upstream.operations
                 if issubclass(op, NamedOperation) and op.name not in {own.name for own in _OURS})
 Linalg = replacing(_Upstream, *_OURS, *_THEIRS, attributes=[UnaryFnAttr, BinaryFnAttr, TypeFnAttr])

@@ -29,6 +29,8 @@ from xdsl.traits import NoMemoryEffect, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.memref_views import VIEWS
+from tilelang_npu.dialects.rules import fitting_shapes, require
 
 
 def is_identity(kind: MemRefType[Attribute]) -> bool:
@@ -219,8 +221,36 @@ class ReshapeOp(DialectOp):
     assembly_format = "$source `(` $shape `)` attr-dict `:` functional-type(operands, results)"
 
 
+def _indexed(op: Any) -> None:
+    kind = op.memref.type
+    require(len(op.indices) == kind.get_num_dims(), "invalid number of indices for accessed memref, expected "
+                                                    f"{kind.get_num_dims()} but got {len(op.indices)}")
+    value = op.value if isinstance(op, memref.StoreOp) else op.res
+    require(value.type == kind.element_type, f"failed to verify that type of value matches element type of '{kind}'")
+
+
+def _allocates(op: Any) -> None:
+    kind = op.memref.type
+    sizes, symbols = kind.get_shape().count(DYNAMIC_INDEX), 0
+    require(len(op.dynamic_sizes) == sizes, "dimension operand count does not equal memref dynamic dimension count")
+    if isinstance(kind.layout, StridedLayoutAttr):
+        symbols = [*kind.layout.strides, kind.layout.offset].count(NoneAttr())
+    require(len(op.symbol_operands) == symbols, f"symbol operand count does not equal memref symbol count: expected {symbols},"
+                                                f" got {len(op.symbol_operands)}")
+
+
+def _copies(op: Any) -> None:
+    source, target = op.source.type, op.destination.type
+    require(source.element_type == target.element_type, "requires the same element type for all operands")
+    require(fitting_shapes(source, target), "requires the same shape for all operands")
+
+
 ReinterpretCastOp = widened(memref.ReinterpretCastOp, _reinterpretable, source=ANY)
 ViewOp = widened(memref.ViewOp, _viewable)
 GetGlobalOp = widened(memref.GetGlobalOp, _names_a_global)
 RankOp = widened(memref.RankOp, _free, source=ANY)
-MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp)
+LoadOp = widened(memref.LoadOp, _indexed)
+StoreOp = widened(memref.StoreOp, _indexed)
+CopyOp = widened(memref.CopyOp, _copies, source=ANY, destination=ANY)
+MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp, LoadOp, StoreOp, CopyOp,
+                   widened(memref.AllocOp, _allocates), widened(memref.AllocaOp, _allocates), *VIEWS)

@@ -34,30 +34,16 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
+from tilelang_npu.dialects.rules import drops_ones, dynamic_sizes, fitting_shapes, is_whole, output_shape, require, slice_of
 from tilelang_npu.dialects.tensor_pack import PackOp, UnpackOp
 
 _ANY = OfClass((TensorType, UnrankedTensorType), "tensor of any type values")
 _NUMBERS = DenseArrayBase.constr(i64)
 
 
-def _require(holds: object, message: str) -> None:
-    if not holds:
-        raise VerifyException(message)
-
-
 def _expandable(op: Any) -> None:
-    shape = op.result.type.get_shape()
-    stated = op.static_output_shape.get_values()
-    if len(stated) != len(shape):
-        msg = (f"expected number of static shape dims to be equal to the output rank ({len(shape)})"
-               f" but found {len(stated)} inputs instead")
-        raise VerifyException(msg)
-    markers = list(stated).count(DYNAMIC_INDEX)
-    if markers != len(op.dynamic_output_shape):
-        msg = (f"mismatch in dynamic dims in output_shape and static_output_shape: static_output_shape has"
-               f" {markers} dynamic dims while output_shape has {len(op.dynamic_output_shape)} values")
-        raise VerifyException(msg)
     _reshapeable(op.src.type, op.result.type, op)
+    output_shape(op, op.dynamic_output_shape, op.result.type.get_shape())
 
 
 def _collapsible(op: Any) -> None:
@@ -65,14 +51,15 @@ def _collapsible(op: Any) -> None:
 
 
 def _reshapeable(collapsed: Any, expanded: Any, op: Any) -> None:
+    require(collapsed.element_type == expanded.element_type, f"expected element type '{collapsed.element_type}', but got"
+                                                             f" '{expanded.element_type}'")
     if collapsed.get_shape():
         verify_reshape_like_types(collapsed, expanded, op.reassociation)
-    elif len(op.reassociation):
-        msg = f"expected collapsed rank (0) to equal the number of reassociation maps ({len(op.reassociation)})."
-        raise VerifyException(msg)
-    elif any(size != 1 for size in expanded.get_shape()):
-        msg = "invalid to reshape tensor/memref with non-unit extent dimensions to zero-rank tensor/memref"
-        raise VerifyException(msg)
+        return
+    require(not len(op.reassociation),
+            f"expected collapsed rank (0) to equal the number of reassociation maps ({len(op.reassociation)}).")
+    require(all(size in (1, DYNAMIC_INDEX) for size in expanded.get_shape()),
+            "invalid to reshape tensor/memref with non-unit extent dimensions to zero-rank tensor/memref")
 
 
 def _paddable(op: Any) -> None:
@@ -109,28 +96,28 @@ def _paddable(op: Any) -> None:
 
 def _reshaped(op: Any) -> None:
     source, shape, result = op.source.type, op.shape.type, op.result.type
-    _require(source.element_type == result.element_type,
+    require(source.element_type == result.element_type,
              "element types of source and destination tensor types should be the same")
-    _require(len(shape.get_shape()) == 1, "shape tensor must have a rank one")
+    require(len(shape.get_shape()) == 1, "shape tensor must have a rank one")
     length = shape.get_shape()[0]
     if isinstance(result, TensorType):
-        _require(length != DYNAMIC_INDEX,
+        require(length != DYNAMIC_INDEX,
                  "cannot use shape operand with dynamic length to reshape to statically-ranked tensor type")
-        _require(length == len(result.get_shape()), "length of shape operand differs from the result's tensor rank")
+        require(length == len(result.get_shape()), "length of shape operand differs from the result's tensor rank")
         if isinstance(source, TensorType):
             sizes = (*source.get_shape(), *result.get_shape())
-            _require(DYNAMIC_INDEX in sizes or math.prod(source.get_shape()) == math.prod(result.get_shape()),
+            require(DYNAMIC_INDEX in sizes or math.prod(source.get_shape()) == math.prod(result.get_shape()),
                      "source and destination tensor should have the same number of elements")
 
 
 def _generates(op: Any) -> None:
     shape, arguments = op.result.type.get_shape(), op.body.block.args
-    _require(shape.count(DYNAMIC_INDEX) == len(op.dynamicExtents),
+    require(shape.count(DYNAMIC_INDEX) == len(op.dynamicExtents),
              "must have as many index operands as dynamic extents in the result type")
-    _require(len(arguments) == len(shape), "must have one body argument per input dimension")
-    _require(all(isinstance(argument.type, IndexType) for argument in arguments), "all body arguments must be index")
+    require(len(arguments) == len(shape), "must have one body argument per input dimension")
+    require(all(isinstance(argument.type, IndexType) for argument in arguments), "all body arguments must be index")
     last = op.body.block.last_op
-    _require(isinstance(last, tensor.YieldOp) and [value.type for value in last.operands] == [op.result.type.element_type],
+    require(isinstance(last, tensor.YieldOp) and [value.type for value in last.operands] == [op.result.type.element_type],
              "body must be terminated with a `yield` operation of the tensor element type")
 
 
@@ -138,50 +125,75 @@ def _same_bits(op: Any) -> None:
     source, result = op.source.type, op.dest.type
     one, other = source.element_type, result.element_type
     fits = (isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
-            and type(source) is type(result) and (isinstance(source, UnrankedTensorType) or source.shape == result.shape))
-    _require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
+            and fitting_shapes(source, result))
+    require(fits, f"operand type '{source}' and result type '{result}' are cast incompatible")
 
 
 def _gathers(op: Any) -> None:
     axes, shape = list(op.gather_dims.get_values()), list(op.source.type.get_shape())
     indices = list(op.indices.type.get_shape())
-    _require(axes, "gather_dims must be non-empty")
-    _require(len(axes) <= len(shape), "gather_dims overflow source rank")
-    _require(min(axes) >= 0 and max(axes) < len(shape), "gather_dims value must be in the range of source's axes")
-    _require(axes == sorted(set(axes)), "gather_dims values must be strictly increasing")
-    _require(indices and indices[-1] in (len(axes), DYNAMIC_INDEX),
+    require(is_whole(op.indices.type.element_type),
+            f"operand #1 must be ranked tensor of signless integer or index values, but got '{op.indices.type}'")
+    require(axes, "gather_dims must be non-empty")
+    require(len(axes) <= len(shape), "gather_dims overflow source rank")
+    require(min(axes) >= 0 and max(axes) < len(shape), "gather_dims value must be in the range of source's axes")
+    require(axes == sorted(set(axes)), "gather_dims values must be strictly increasing")
+    require(indices and indices[-1] == len(axes),
              "gather_dims length must match the size of last dimension of indices")
     element = op.source.type.element_type
     whole = TensorType(element, [*indices[:-1], *(1 if axis in axes else size for axis, size in enumerate(shape))])
     reduced = TensorType(element, [*indices[:-1], *(size for axis, size in enumerate(shape) if axis not in axes)])
-    _require(op.result.type in (whole, reduced),
+    require(op.result.type in (whole, reduced),
              f"result type mismatch: expected '{whole}' or its rank-reduced variant '{reduced}' (got: '{op.result.type}')")
 
 
 def _slice(op: Any) -> None:
-    shape = op.dest.type.get_shape()
-    for word, static, dynamic in (("offset", op.static_offsets, op.offsets), ("size", op.static_sizes, op.sizes),
-                                  ("stride", op.static_strides, op.strides)):
-        _require(len(static) == len(shape), f"expected {len(shape)} {word} values, got {len(static)}")
-        markers = list(static.get_values()).count(DYNAMIC_INDEX)
-        _require(markers == len(dynamic), f"expected {markers} dynamic {word} values")
-    source = list(op.source.type.get_shape())
-    sizes = list(op.static_sizes.get_values())
-    _require(op.source.type.element_type == op.dest.type.element_type and _drops_ones(sizes, source),
-             f"expected source type to be '{TensorType(op.dest.type.element_type, sizes)}' or a rank-reduced version")
+    _part(op, op.dest.type, op.source.type, "source")
     parent = op.parent_op()
-    _require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
+    require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
 
 
-def _drops_ones(sizes: list[int], shape: list[int]) -> bool:
-    """Whether a shape is the sizes of a slice, or those without some axes of size 1."""
-    rest = list(shape)
-    for size in sizes:
-        if rest and rest[0] == size:
-            rest.pop(0)
-        elif size != 1:
-            return False
-    return not rest
+def _inserts_slice(op: Any) -> None:
+    _part(op, op.dest.type, op.source.type, "source")
+    require(op.result.type == op.dest.type, "failed to verify that all of {dest, result} have same type")
+
+
+def _extracts_slice(op: Any) -> None:
+    _part(op, op.source.type, op.result.type, "result")
+
+
+def _part(op: Any, whole: TensorType[Any], part: TensorType[Any], word: str) -> None:
+    expected = TensorType(whole.element_type, slice_of(op, whole.get_shape()))
+    require(part.element_type == whole.element_type and drops_ones(expected.get_shape(), part.get_shape()),
+            f"expected {word} type to be '{expected}' or a rank-reduced version, but got '{part}'")
+
+
+def _empty(op: Any) -> None:
+    dynamic_sizes(op.dynamic_sizes, op.tensor.type.get_shape())
+
+
+def _castable(op: Any) -> None:
+    source, result = op.source.type, op.dest.type
+    require(source.element_type == result.element_type and fitting_shapes(source, result),
+            f"operand type '{source}' and result type '{result}' are cast incompatible")
+
+
+def _indexed(op: Any) -> None:
+    inserts = op.name == "tensor.insert"
+    source = op.dest.type if inserts else op.tensor.type
+    require(len(op.indices) == len(source.get_shape()),
+            f"incorrect number of indices: {len(op.indices)} for {len(source.get_shape())} axes")
+    value = op.scalar if inserts else op.result
+    require(value.type == source.element_type, f"failed to verify that type of value matches element type of '{source}'")
+    require(not inserts or op.result.type == source, "expected result type to match dest type")
+
+
+def _from_elements(op: Any) -> None:
+    kind = op.result.type
+    require(DYNAMIC_INDEX not in kind.get_shape(),
+            f"result #0 must be statically shaped tensor of any type values, but got '{kind}'")
+    fits = len(op.elements) == math.prod(kind.get_shape()) and all(type_ == kind.element_type for type_ in op.elements.types)
+    require(fits, "failed to verify that operand types match result element type")
 
 
 @operation()
@@ -257,5 +269,8 @@ ExpandShapeOp = widened(tensor.ExpandShapeOp, _expandable)
 CollapseShapeOp = widened(tensor.CollapseShapeOp, _collapsible)
 PadOp = widened(tensor.PadOp, _paddable)
 ReshapeOp = widened(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
-Tensor = replacing(tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
-                   ParallelInsertSliceOp, PackOp, UnpackOp)
+Tensor = replacing(
+    tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
+    ParallelInsertSliceOp, PackOp, UnpackOp, widened(tensor.EmptyOp, _empty), widened(tensor.CastOp, _castable),
+    widened(tensor.ExtractOp, _indexed), widened(tensor.InsertOp, _indexed), widened(tensor.FromElementsOp, _from_elements),
+    widened(tensor.ExtractSliceOp, _extracts_slice), widened(tensor.InsertSliceOp, _inserts_slice))

@@ -18,19 +18,14 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, operation
+from tilelang_npu.dialects.rules import require
 
 _AXES = DenseArrayBase.constr(i64)
 _NONE = DenseArrayBase.from_list(i64, [])
 _TILES = ("`inner_dims_pos` `=` $inner_dims_pos `inner_tiles` `=` custom<DynamicIndexList>($inner_tiles, $static_inner_tiles) "
           "`into` $dest attr-dict `:` type($source) `->` type($dest)")
-
-
-def _require(holds: object, message: str) -> None:
-    if not holds:
-        raise VerifyException(message)
 
 
 def _check(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -> tuple[list[int], list[int]]:
@@ -39,18 +34,18 @@ def _check(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -> tuple
     order = list(op.outer_dims_perm.get_values())
     shape = list(unpacked.get_shape())
     rank = len(shape)
-    _require(0 not in tiles, "invalid zero tile factor")
+    require(0 not in tiles, "invalid zero tile factor")
     for name, places in (("inner_dims_pos", axes), ("outer_dims_perm", order)):
         valid = len(set(places)) == len(places) <= rank and all(0 <= axis < rank for axis in places)
-        _require(valid, f"invalid {name} vector")
-    _require(len(order) in (0, rank), "outer_dims_perm must be a permutation or empty")
-    _require(len(tiles) == len(axes), "tiling factors must equal the number of dimensions to tile")
-    _require(tiles.count(DYNAMIC_INDEX) == len(op.inner_tiles),
+        require(valid, f"invalid {name} vector")
+    require(len(order) in (0, rank), "outer_dims_perm must be a permutation or empty")
+    require(len(tiles) == len(axes), "tiling factors must equal the number of dimensions to tile")
+    require(tiles.count(DYNAMIC_INDEX) == len(op.inner_tiles),
              f"expected {tiles.count(DYNAMIC_INDEX)} dynamic inner_tiles, got {len(op.inner_tiles)}")
-    _require(len(packed.get_shape()) == rank + len(tiles),
+    require(len(packed.get_shape()) == rank + len(tiles),
              "packed rank != (unpacked rank + num tiling factors), got "
              f"{len(packed.get_shape())} != {rank + len(tiles)}")
-    _require(packed.element_type == unpacked.element_type, "expected source and destination to have the same element type")
+    require(packed.element_type == unpacked.element_type, "expected source and destination to have the same element type")
     outer = list(shape)
     for axis, tile in zip(axes, tiles, strict=True):
         outer[axis] = DYNAMIC_INDEX if DYNAMIC_INDEX in (outer[axis], tile) else -(-outer[axis] // tile)
@@ -59,10 +54,10 @@ def _check(op: Any, unpacked: TensorType[Any], packed: TensorType[Any]) -> tuple
     expected = [*outer, *tiles]
     got = packed.get_shape()
     fits = all(DYNAMIC_INDEX in (want, have) or want <= have for want, have in zip(outer, got, strict=False))
-    _require(fits, "the shape of output is not large enough to hold the packed data. Expected at least "
+    require(fits, "the shape of output is not large enough to hold the packed data. Expected at least "
                    f"{TensorType(packed.element_type, expected)}, got {packed}")
     fits = all(DYNAMIC_INDEX in (want, have) or want == have for want, have in zip(tiles, got[rank:], strict=True))
-    _require(fits, "mismatch in inner tile sizes specified and shaped of tiled dimension in the packed type")
+    require(fits, "mismatch in inner tile sizes specified and shaped of tiled dimension in the packed type")
     return shape, tiles
 
 
@@ -71,10 +66,10 @@ def _pack_rule(op: Any) -> None:
     if op.padding_value is None:
         whole = all(DYNAMIC_INDEX in (shape[axis], tile) or shape[axis] % tile == 0
                     for axis, tile in zip(op.inner_dims_pos.get_values(), tiles, strict=True))
-        _require(whole, "invalid tile factor or output size provided. "
+        require(whole, "invalid tile factor or output size provided. "
                         "Only full tiles are supported when padding_value is not set")
     elif op.padding_value.type != op.source.type.element_type:
-        _require(False, f"expected padding_value has '{op.source.type.element_type}' but got: '{op.padding_value.type}'")
+        require(False, f"expected padding_value has '{op.source.type.element_type}' but got: '{op.padding_value.type}'")
 
 
 def _unpack_rule(op: Any) -> None:

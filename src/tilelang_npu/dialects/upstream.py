@@ -24,7 +24,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing
+from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, replacing, widened
+from tilelang_npu.dialects.rules import dynamic_sizes, fitting_shapes, require
 
 _CAST = "$source attr-dict `:` type($source) `to` type($dest)"
 FORMATS = {
@@ -172,6 +173,35 @@ class MaterializeInDestinationOp(DialectOp):
             properties={"restrict": UnitAttr() if restrict else None, "writable": UnitAttr() if writable else None})
 
 
+    def verify_(self) -> None:
+        source, dest = self.source.type, self.dest.type
+        on_tensor = isinstance(dest, TENSOR.classes)
+        require(not on_tensor or self.result is not None, "tensor 'dest' implies exactly one tensor result")
+        require(on_tensor or self.result is None, "memref 'dest' implies zero results")
+        require(self.result is None or self.result.type == dest, "result and 'dest' types must match")
+        require(not on_tensor or self.restrict is None, "'restrict' must be specified if and only if the destination is of"
+                                                        " memref type")
+        require(on_tensor != (self.writable is not None), "'writable' must be specified if and only if the destination is of"
+                                                          " memref type")
+        require(element_type(source) == element_type(dest),
+                "failed to verify that all of {source, dest} have same element type")
+        require(fitting_shapes(source, dest), f"source '{source}' and destination '{dest}' have incompatible shapes")
+
+
+def _allocates(op: Any) -> None:
+    type_ = op.tensor.type
+    shape = type_.get_shape() if isinstance(type_, TensorType) else ()
+    if op.copy is None:
+        dynamic_sizes(op.dynamic_sizes, shape)
+        return
+    require(not op.dynamic_sizes, "dynamic sizes not needed when copying a tensor")
+    require(op.copy.type == type_, "expected that `copy` and return type match")
+
+
+def _free(op: Any) -> None:
+    """No rule but the types."""
+
+
 def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str], type_: Attribute) -> None:
     printer.print_string(" ")
     printer.print_ssa_value(operand)
@@ -182,4 +212,6 @@ def _print(printer: Printer, op: Operation, operand: SSAValue, words: list[str],
     printer.print_attribute(type_)
 
 
-Bufferization = replacing(bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp)
+Bufferization = replacing(
+    bufferization.Bufferization, ToTensorOp, ToMemrefOp, MaterializeInDestinationOp,
+    widened(bufferization.AllocTensorOp, _allocates), widened(bufferization.CloneOp, _free, input=MEMREF, output=MEMREF))

@@ -33,6 +33,8 @@ from tilelang_npu.transforms.optimisations import Deed
 from tilelang_npu.transforms.ranges import Ranges
 
 _CUBE = ("cbuf", "ca", "cb", "cc")
+_ROWS = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}
+"""Which operand of an op is the row."""
 
 
 @dataclass(frozen=True)
@@ -363,7 +365,7 @@ class _Binding:
 
     def _is_local(self, op: Operation, index: int) -> bool:
         """Whether an operand is the place of a row in a buffer of which this core has half."""
-        first = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}.get(type(op))
+        first = next((place for kind, place in _ROWS.items() if isinstance(op, kind)), None)
         if index != first:
             return False
         place = op.operands[1] if isinstance(op, memref.StoreOp) else op.operands[0]

@@ -1,0 +1,224 @@
+"""What MLIR asks of ops whose operands are walked by loops: maps from loops to axes, sizes that agree, bodies that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ShapedType, TensorType
+from xdsl.dialects.linalg.ops import GenericOp as _Generic
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from tilelang_npu.dialects.rules import is_float, is_signless, require
+
+_MATRICES = ((0, 2), (2, 1), (0, 1))
+"""Of a product, the loops of the rows, columns and of what is summed, in the order of the axes of each operand."""
+
+
+def shape_of(type_: Attribute) -> tuple[int, ...]:
+    """The shape of a tensor or memref; a number has no axes."""
+    return type_.get_shape() if isinstance(type_, ShapedType) else ()
+
+
+def element_of(type_: Attribute) -> Attribute:
+    """The element type of a tensor or memref; the type itself of anything else."""
+    return type_.element_type if isinstance(type_, (TensorType, MemRefType)) else type_
+
+
+def groups(op: Any) -> tuple[list[SSAValue], list[SSAValue]]:
+    """What an op reads and what it writes, in whichever fields it holds them."""
+    for reads, writes in (("src", "dst"), ("inputs", "outputs"), ("input", "init")):
+        if hasattr(op, reads) and hasattr(op, writes):
+            return _flat(getattr(op, reads)), _flat(getattr(op, writes))
+    msg = f"{op.name} has no ins and outs"
+    raise AssertionError(msg)
+
+
+def _flat(values: SSAValue | Sequence[SSAValue]) -> list[SSAValue]:
+    return [values] if isinstance(values, SSAValue) else list(values)
+
+
+def writes_its_outs(op: Any) -> None:
+    """The results are the destinations that are tensors; every destination is a tensor or a buffer."""
+    outs = groups(op)[1]
+    require(outs, "expected at least one output")
+    kinds = {type(operand.type) for operand in op.operands}
+    require(not {TensorType, MemRefType} <= kinds, "expected to have pure tensor or buffer semantics")
+    tensors = []
+    for out in outs:
+        require(isinstance(out.type, (TensorType, MemRefType)),
+                f"expected that operand #{list(op.operands).index(out)} is a ranked tensor or a ranked memref")
+        if isinstance(out.type, TensorType):
+            tensors.append(out)
+    results = list(op.results)
+    require(len(results) == len(tensors), f"expected the number of tensor results ({len(results)}) to be equal to the number of"
+                                          f" output tensors ({len(tensors)})")
+    for out, result in zip(tensors, results, strict=True):
+        require(result.type == out.type, f"expected type of operand #{list(op.operands).index(out)} ('{out.type}') to match"
+                                         f" type of corresponding result ('{result.type}')")
+
+
+def looped(op: Any, maps: Sequence[AffineMap], loops: int) -> None:
+    """The operands, in their order, have as many axes as their maps have results, and sizes that the loops fit."""
+    operands = list(op.operands)
+    require(len(maps) == len(operands), f"expected the number of indexing_map ({len(maps)}) to be equal to the number of input"
+                                        f" operands ({len(operands)})")
+    bound: dict[int, int] = {}
+    for number, (map_, operand) in enumerate(zip(maps, operands, strict=True)):
+        shape = shape_of(operand.type)
+        require(map_.num_symbols == 0, f"unexpected symbols in indexing_map #{number}")
+        require(map_.num_dims == loops, f"expected indexing_map #{number} to have {loops} dim(s) to match the number of loops")
+        require(len(map_.results) == len(shape), f"expected operand #{number} rank ({len(shape)}) to match the result rank of"
+                                                 f" indexing_map #{number} ({len(map_.results)})")
+        for result, size in zip(map_.results, shape, strict=True):
+            if isinstance(result, AffineDimExpr):
+                bound.setdefault(result.position, size)
+    require(len(bound) == loops, "expected the shape-to-loops map to be non-null")
+    if DYNAMIC_INDEX in bound.values():
+        return
+    last = [bound[loop] - 1 for loop in range(loops)]
+    for number, (map_, operand) in enumerate(zip(maps, operands, strict=True)):
+        for axis, (result, size) in enumerate(zip(map_.results, shape_of(operand.type), strict=True)):
+            if size in (DYNAMIC_INDEX, 0):
+                continue  # what has no elements is never read
+            needed = max(result.eval(last, []), result.eval([0] * loops, [])) + 1
+            fits = needed == size if isinstance(result, AffineDimExpr) else needed <= size
+            require(fits,
+                    f"inferred input/output operand #{number} has shape's dimension #{axis} to be {needed}, but found {size}")
+
+
+def body_fits(op: Any, block: Block, values: Sequence[SSAValue]) -> None:
+    """The body takes an element of each operand and yields one for each destination."""
+    require(len(block.args) == len(values), f"expected as many non-induction variable region arguments as the number of"
+                                            f" input/output operands: {len(values)}, but got {len(block.args)}")
+    for number, (argument, value) in enumerate(zip(block.args, values, strict=True)):
+        require(argument.type == element_of(value.type),
+                f"expected type of bb argument #{number} ('{argument.type}') to match element or self type of the corresponding"
+                f" operand ('{element_of(value.type)}')")
+    last = block.last_op
+    require(last is not None and last.name == "linalg.yield", "expected the body to end in linalg.yield")
+    given = [] if last is None else [value.type for value in last.operands]
+    wanted = [element_of(out.type) for out in groups(op)[1]]
+    require(len(given) == len(wanted), f"expected number of yield values ({len(given)}) to match the number of inits / outs"
+                                       f" operands of the enclosing op ({len(wanted)})")
+    for number, (one, other) in enumerate(zip(given, wanted, strict=True), 1):
+        require(one == other, f"type of yield operand {number} ('{one}') doesn't match the element type of the enclosing op"
+                              f" ('{other}')")
+
+
+def takes(count: int) -> Any:
+    """The rule that an op reads so many operands, and writes one."""
+
+    def check(op: Any) -> None:
+        inputs, outs = groups(op)
+        require((len(inputs), len(outs)) == (count, 1),
+                f"expected {count} inputs and 1 output, got {len(inputs)} and {len(outs)}")
+
+    return check
+
+
+def elementwise(op: Any) -> None:
+    """All operands have the shape of the destination; one without axes goes with every element."""
+    writes_its_outs(op)
+    loops = len(shape_of(groups(op)[1][0].type))
+    maps = [AffineMap.identity(loops) if shape_of(value.type) else AffineMap(loops, 0, ()) for value in op.operands]
+    looped(op, maps, loops)
+
+
+def product(*, batches: int = 0, transposed: str = "") -> Any:
+    """The rule of a product of matrices.
+
+    Args:
+        batches: how many axes stand before those of the matrices.
+        transposed: ``a`` or ``b``, where one of the operands is.
+    """
+    batch = tuple(range(batches))
+    maps = []
+    for name, axes in zip("abc", _MATRICES, strict=True):
+        order = reversed(axes) if name == transposed else axes
+        loops = (*batch, *(batches + axis for axis in order))
+        maps.append(AffineMap(batches + 3, 0, tuple(AffineDimExpr(loop) for loop in loops)))
+
+    def check(op: Any) -> None:
+        writes_its_outs(op)
+        for operand in op.operands:
+            element = element_of(operand.type)
+            require(is_float(element) or is_signless(element), f"expects floats or signless integers, got '{operand.type}'")
+        looped(op, maps, batches + 3)
+
+    return check
+
+
+def generic(op: Any) -> None:
+    """A loop nest over its operands."""
+    writes_its_outs(op)
+    looped(op, [map_.data for map_ in op.indexing_maps], len(op.iterator_types))
+    body_fits(op, op.body.block, op.operands)
+
+
+def reduces(op: Any) -> None:
+    """The destinations have the axes of the inputs that are not folded."""
+    writes_its_outs(op)
+    inputs, inits = groups(op)
+    require(len(inputs) == len(inits), "expected as many inits as inputs")
+    axes = list(op.dimensions.get_values())
+    shape, kept = _one_shape(inputs, "input"), _one_shape(inits, "init")
+    require(axes == sorted(axes) and len(set(axes)) == len(axes), "'dimensions' should be in increasing order")
+    require(all(0 <= axis < len(shape) for axis in axes),
+            f"dimensions for reduction should be in the range [0, {len(shape) - 1}].")
+    rest = [size for axis, size in enumerate(shape) if axis not in axes]
+    require(len(kept) == len(rest), f"number of dimensions after reduction {len(rest)} doesn't match the init rank {len(kept)}")
+    require(list(kept) == rest, f"init dimensions {list(kept)} doesn't match input dimensions after reduction {rest}")
+    body_fits(op, op.combiner.block, op.operands)
+
+
+def _one_shape(values: Sequence[SSAValue], word: str) -> tuple[int, ...]:
+    shapes = {shape_of(value.type) for value in values}
+    require(len(shapes) == 1, f"expects all {word}s to have the same shapes")
+    return next(iter(shapes))
+
+
+def transposes(op: Any) -> None:
+    """The destination has the axes of the input in another order."""
+    writes_its_outs(op)
+    inputs, inits = groups(op)
+    order, shape, target = list(op.permutation.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
+    require(sorted(order) == list(range(len(order))), "permutation is not valid")
+    require(len(shape) == len(target), f"input rank {len(shape)} does not match init rank {len(target)}")
+    require(len(order) == len(shape), f"size of permutation {len(order)} does not match the argument rank {len(shape)}")
+    for axis, place in enumerate(order):
+        require(target[axis] == shape[place],
+                f"dim(result, {axis}) = {target[axis]} doesn't match dim(input, permutation[{axis}]) = {shape[place]}")
+    body_fits(op, op.regions[0].block, op.operands)
+
+
+def broadcasts(op: Any) -> None:
+    """The destination has the axes of the input, and new ones."""
+    writes_its_outs(op)
+    inputs, inits = groups(op)
+    added, shape, target = list(op.dimensions.get_values()), shape_of(inputs[0].type), shape_of(inits[0].type)
+    require(len(shape) + len(added) == len(target), f"input rank plus added dimensions does not match init rank. input rank:"
+                                                    f" {len(shape)}, dimensions size: {len(added)}, init rank: {len(target)}")
+    require(all(0 <= axis < len(target) for axis in added),
+            f"dimension is out of range. expected range: [0, {len(target) - 1}]")
+    kept = [axis for axis in range(len(target)) if axis not in added]
+    require(len(kept) == len(shape), "added dimensions are not unique")
+    for place, axis in enumerate(kept):
+        require(shape[place] == target[axis], f"input dim {place} should match init dim {axis}. input: {shape[place]}, init:"
+                                              f" {target[axis]}")
+    body_fits(op, op.regions[0].block, op.operands)
+
+
+def stands_in_a_loop(op: Any) -> None:
+    """``linalg.index`` names one of the loops around it."""
+    parent = op.parent_op()
+    if parent is None or not parent.name.startswith("linalg."):
+        require(False, "expected parent op with LinalgOp interface")
+        return
+    if isinstance(parent, _Generic):
+        loops = len(parent.iterator_types)
+    else:
+        loops = max(len(shape_of(operand.type)) for operand in parent.operands)
+    require(0 <= op.dim.value.data < loops, f"expected dim ({op.dim.value.data}) to be lower than the number of loops ({loops})"
+                                            " of the enclosing LinalgOp")
