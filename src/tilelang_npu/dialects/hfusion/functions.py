@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, SymbolNameConstraint, TensorType, i1, i8, i16, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, SymbolNameConstraint, TensorType, f16, f32, i1, i8, i64
 from xdsl.irdl import (
     OptPropertyDef,
     base,
@@ -23,58 +24,67 @@ from xdsl.printer import Printer
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.declaration import Count, DialectOp, Rule, operation
 from tilelang_npu.dialects.hfusion.enums import CacheModifierAttr, EvictionPolicyAttr
-from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS, same_size
+from tilelang_npu.dialects.hfusion.rules import (
+    FLOATS,
+    SMALL_FLOATS,
+    deinterleaves,
+    fills_its_bins,
+    halves,
+    hypotenuse,
+    interleaves,
+    of_types,
+    one_rank,
+    one_tensor_shape,
+    one_tensor_type,
+    reads,
+    scans,
+    sorts,
+)
+from tilelang_npu.dialects.hfusion.rules import NUMBERS as ALL_NUMBERS
+from tilelang_npu.dialects.hfusion.structured import BOOL, NUMBER, NUMBERS
 from tilelang_npu.dialects.hivm.structured import fail
 
 _SOURCES = "$src attr-dict `:` type($src)"
 
 
 def _function(name: str, doc: str, *, text: str | None = f"{_SOURCES} `->` type($result)",
-              **attributes: Any) -> type[DialectOp]:
+              rules: Sequence[Rule] = (), **attributes: Any) -> type[DialectOp]:
     """The class of a function of tensors with one result or several; without ``text`` it has the generic form alone."""
     fields: dict[str, Any] = {
         "name": f"hfusion.{name}", "__doc__": doc, "__module__": __name__, "src": var_operand_def(), "result": var_result_def(),
         **attributes, "assembly_format": text}
-    return operation()(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
+    return operation(rules=rules)(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
 
 
 _ALONG = f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)"
 _SCAN: dict[str, Any] = {"cum_dims": prop_def(NUMBERS), "reverse": prop_def(BOOL)}
 _EXTREME = {**_SCAN, "propagate_nan": opt_prop_def(BOOL)}
-FlipOp = _function("flip", "An axis reversed.", text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
+FlipOp = _function("flip", "An axis reversed.", rules=[reads(1)], text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
                    flip_axis=prop_def(NUMBER))
-InterleaveOp = _function("interleave", "The elements of two tensors in turn.")
-SCANS = tuple(_function(name, doc, text=_ALONG, **attributes) for name, doc, attributes in (
-    ("cumsum", "Sums so far.", _SCAN), ("cumprod", "Products so far.", _SCAN),
-    ("cummax", "Largest so far.", _EXTREME), ("cummin", "Smallest so far.", _EXTREME)))
+InterleaveOp = _function("interleave", "The elements of two tensors in turn.", rules=[interleaves])
+SCANS = tuple(_function(f"cum{name}", doc, text=_ALONG, rules=[reads(1), of_types(types, types), scans], **attributes)
+              for name, types, doc, attributes in (
+    ("sum", (*ALL_NUMBERS, *SMALL_FLOATS), "Sums so far.", _SCAN), ("prod", ALL_NUMBERS, "Products so far.", _SCAN),
+    ("max", ALL_NUMBERS, "Largest so far.", _EXTREME), ("min", ALL_NUMBERS, "Smallest so far.", _EXTREME)))
 SortOp = _function(
-    "sort", "An axis sorted.", descending=prop_def(BOOL), sort_axis=prop_def(NUMBER),
+    "sort", "An axis sorted.", rules=[reads(1), sorts], descending=prop_def(BOOL), sort_axis=prop_def(NUMBER),
     text="attr-dict `ins` `(` $src `:` type($src) `)` `descending` `=` $descending `sort_axis` `=` $sort_axis"
          " (`->` type($result)^)?")
-_PLAIN = tuple(_function(name, doc) for name, doc in (
-    ("isinf", "Whether each element is infinite."), ("isnan", "Whether each element is a NaN."),
-    ("isfinite", "Whether each element is finite."), ("erfinv", "The inverse of erf."), ("hypot", "The hypotenuse."),
-    ("nextafter", "The next float towards another."), ("cyl_bessel_i0", "The modified Bessel function of order 0.")))
-SignBitOp = _function("signbit", "Whether each element has its sign set.", text=None)
+_HALF_OR_SINGLE = (f16, f32)
+_ROUNDED = of_types(_HALF_OR_SINGLE, _HALF_OR_SINGLE)
+_PLAIN = tuple(_function(name, doc, rules=rules) for name, doc, rules in (
+    ("isinf", "Whether each element is infinite.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
+    ("isnan", "Whether each element is a NaN.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
+    ("isfinite", "Whether each element is finite.", (reads(1), of_types(FLOATS, (i1,)), one_rank)),
+    ("erfinv", "The inverse of erf.", (reads(1), _ROUNDED, one_tensor_type)),
+    ("hypot", "The hypotenuse.", (of_types(FLOATS, FLOATS), hypotenuse)),
+    ("nextafter", "The next float towards another.", (reads(2), _ROUNDED, one_tensor_type)),
+    ("cyl_bessel_i0", "The modified Bessel function of order 0.", (reads(1), _ROUNDED, one_tensor_type))))
+SignBitOp = _function("signbit", "Whether each element has its sign set.", text=None,
+                      rules=[reads(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape])
 
 
-def _has_axes(op: Any) -> None:
-    if not op.src.type.get_shape():
-        fail("requires input rank to be at least 1")
-
-
-def _fills_its_bins(op: Any) -> None:
-    mask, out, bins = op.mask, op.output.type, op.num_bins.value.data
-    if mask is not None and (not isinstance(mask.type, TensorType) or mask.type.element_type not in (i1, i8, i16)):
-        fail("operand #1 must be ranked tensor of 1-bit signless integer or 8-bit signless integer or 16-bit signless integer"
-             f" values, but got '{mask.type}'")
-    if not isinstance(out, TensorType) or len(out.get_shape()) != 1:
-        fail("output must be rank-1")
-    elif not same_size(out.get_shape()[0], bins):
-        fail(f"output length ({out.get_shape()[0]}) must equal num_bins ({bins})")
-
-
-@operation(rules=[_has_axes])
+@operation(rules=[deinterleaves])
 class DeinterleaveOp(DialectOp):
     """The elements at even places (channel 0), at odd ones (channel 1), or both."""
 
@@ -133,7 +143,7 @@ class _Product(DialectOp):
         printer.print_attribute(self.operands[0].type)
 
 
-@operation()
+@operation(rules=[halves])
 class MulExtOp(_Product):
     """Low and high half of signed products."""
 
@@ -144,7 +154,7 @@ class MulExtOp(_Product):
     high = result_def()
 
 
-@operation()
+@operation(rules=[halves])
 class MulExtUIOp(_Product):
     """Low and high half of unsigned products."""
 
@@ -155,7 +165,7 @@ class MulExtUIOp(_Product):
     high = result_def()
 
 
-@operation(rules=[_fills_its_bins])
+@operation(rules=[fills_its_bins])
 class HistogramOp(DialectOp):
     """How often each number below a bound occurs, where a mask is set."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -33,7 +33,19 @@ from tilelang_npu.dialects.hfusion.enums import (
     UnaryFnAttr,
     UnsignedModeAttr,
 )
+from tilelang_npu.dialects.hfusion.rules import (
+    compares,
+    converts,
+    gathers,
+    keeps_bits,
+    masks,
+    of_elements,
+    reduces_with_index,
+    selects,
+)
 from tilelang_npu.dialects.hivm.structured import StructuredOp, fail, results_for, shape_of
+from tilelang_npu.dialects.linalg_rules import takes
+from tilelang_npu.dialects.rules import same_size
 
 OpT = TypeVar("OpT", bound=DialectOp)
 BOOL = IntegerAttr.constr(i1)
@@ -98,15 +110,6 @@ def _exchange(operands: int) -> tuple[int, int, int]:
     return 1, 1, operands - 2
 
 
-def _one_axis_of_many(op: Any) -> None:
-    dimensions = list(op.dimensions.get_values())
-    if dimensions != sorted(set(dimensions)):
-        fail("dense array attribute should be in increasing order")
-    rank = len(shape_of(op.src[0]))
-    if any(not 0 <= axis < rank for axis in dimensions):
-        fail(f"dimensions for reduction should be in the range [0, {rank - 1}]")
-
-
 def _product(op: Any) -> None:
     left, right, out = (shape_of(value) for value in (op.src[0], op.src[1], op.dst[0]))
     if not len(left) == len(right) == len(out) == MATRIX:
@@ -117,41 +120,36 @@ def _product(op: Any) -> None:
         fail("requires output shape to match with input shapes")
 
 
-def same_size(one: int, other: int) -> bool:
-    """Whether two sizes of axes may be equal."""
-    return one == other or DYNAMIC_INDEX in (one, other)
-
-
 UnaryOp = named(
-    "hfusion.elemwise_unary", "A function of each element.",
+    "hfusion.elemwise_unary", "A function of each element.", rules=of_elements(1),
     fun=opt_prop_def(UnaryFnAttr), cast=opt_prop_def(TypeFnAttr))
 BinaryOp = named(
-    "hfusion.elemwise_binary", "A function of each two elements.",
+    "hfusion.elemwise_binary", "A function of each two elements.", rules=of_elements(2),
     fun=opt_prop_def(BinaryFnAttr), cast=opt_prop_def(TypeFnAttr))
 TernaryOp = named(
-    "hfusion.elemwise_ternary", "A function of each three elements.",
+    "hfusion.elemwise_ternary", "A function of each three elements.", rules=of_elements(3),
     fun=opt_prop_def(TernaryFnAttr), cast=opt_prop_def(TypeFnAttr))
 CompareOp = named(
-    "hfusion.compare", "A comparison of each two elements.",
+    "hfusion.compare", "A comparison of each two elements.", rules=of_elements(2, compares),
     compare_fn=opt_prop_def(CompareFnAttr))
-SelectOp = named("hfusion.select", "The second or the third input, as the first says.")
+SelectOp = named("hfusion.select", "The second or the third input, as the first says.", rules=of_elements(3, selects))
 CastOp = named(
-    "hfusion.cast", "A conversion of each element to another type.",
+    "hfusion.cast", "A conversion of each element to another type.", rules=of_elements(1, converts),
     round_mode=opt_prop_def(RoundModeAttr),
     enable_overflow=opt_prop_def(BOOL), enable_saturate=opt_prop_def(BOOL),
     cast=opt_prop_def(TypeFnAttr),
     unsigned_mode=opt_prop_def(UnsignedModeAttr))
-BitcastOp = named("hfusion.bitcast", "The bits of each element read as another type.")
-LoadOp = named("hfusion.load", "A copy from global memory.")
-StoreOp = named("hfusion.store", "A copy to global memory.", atomic_kind=opt_prop_def(AtomicKindAttr))
+BitcastOp = named("hfusion.bitcast", "The bits of each element read as another type.", rules=of_elements(1, keeps_bits))
+LoadOp = named("hfusion.load", "A copy from global memory.", rules=of_elements(1))
+StoreOp = named("hfusion.store", "A copy to global memory.", rules=of_elements(1), atomic_kind=opt_prop_def(AtomicKindAttr))
 GroupMatmulOp = named("hfusion.group_matmul", "A product per expert, of as many rows as a table says.")
 GatherOp = named("hfusion.gather", "The elements that indices name along an axis.", tail=" `axis` `=` $axis",
-                 counted=_one_out, axis=prop_def(NUMBER))
-GatherMaskOp = named("hfusion.gather_mask", "The elements where a mask is set, and how many they are.",
+                 rules=[takes(2), gathers], counted=_one_out, axis=prop_def(NUMBER))
+GatherMaskOp = named("hfusion.gather_mask", "The elements where a mask is set, and how many they are.", rules=[masks],
                      result=" (`->` `(` type($result)^ `)`)?", counted=_two_in)
 ReduceWithIndexOp = named(
     "hfusion.reduce_with_index", "The extreme along an axis, and where it stands.", head="$reduce_kind",
-    tail=" `dimensions` `=` $dimensions", rules=[_one_axis_of_many],
+    tail=" `dimensions` `=` $dimensions", rules=[reduces_with_index],
     reduce_kind=prop_def(ReduceWithIndexKindAttr), dimensions=prop_def(NUMBERS),
     tie_break_left=opt_prop_def(BOOL), unsigned_src=opt_prop_def(BOOL))
 _PER_AXIS = IntegerAttr.constr(i32) | base(ArrayAttr)

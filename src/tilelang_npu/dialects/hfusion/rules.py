@@ -1,0 +1,237 @@
+"""What AscendNPU-IR's verifier asks of HFusion's ops: shapes and types that fit what the op is for (master 52f96a13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FixedBitwidthType,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+    TensorType,
+    bf16,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from tilelang_npu.dialects.declaration import Rule
+from tilelang_npu.dialects.linalg_rules import element_of, elementwise, groups, shape_of, takes, writes_its_outs
+from tilelang_npu.dialects.rules import is_float, is_signless, require, same_shape
+
+FLOATS = (bf16, f16, f32)
+NUMBERS = (*FLOATS, i8, i16, i32, i64)
+SMALL_FLOATS = (f8E4M3FN, f8E5M2)
+CHANNELS = 2
+
+
+def of_elements(count: int, *extra: Rule) -> tuple[Rule, ...]:
+    """The rules of an op on each element of so many inputs."""
+    return (takes(count), elementwise, *extra)
+
+
+def _elements(values: Sequence[SSAValue]) -> list[Attribute]:
+    return [element_of(value.type) for value in values]
+
+
+def compares(op: Any) -> None:
+    """Both inputs are of one type, and the result says yes or no."""
+    inputs, outs = map(_elements, groups(op))
+    require(inputs[0] == inputs[1], f"expects inputs of one element type, got '{inputs[0]}' and '{inputs[1]}'")
+    require(outs == [i1], f"type of yield operand 1 ('i1') doesn't match the element type of the enclosing op ('{outs[0]}')")
+
+
+def selects(op: Any) -> None:
+    """The first input says yes or no; the others are of the result's type."""
+    inputs, outs = map(_elements, groups(op))
+    require(inputs[0] == i1, f"expects a condition of i1, got '{inputs[0]}'")
+    require(inputs[1] == inputs[2] == outs[0], f"expects one element type, got '{inputs[1]}', '{inputs[2]}' and '{outs[0]}'")
+
+
+def converts(op: Any) -> None:
+    """A cast that overflows by wrapping makes integers."""
+    inputs, outs = map(_elements, groups(op))
+    if op.round_mode is not None and op.round_mode.data == "truncwithoverflow":
+        whole = is_signless(outs[0]) and (is_float(inputs[0]) or is_signless(inputs[0]))
+        require(whole, "inputs of castOp in TRUNCWITHOVERFLOW rounding mode must be float or integer type and outputs must be"
+                       " integer type")
+
+
+def keeps_bits(op: Any) -> None:
+    """The elements have as many bits as they had."""
+    inputs, outs = map(_elements, groups(op))
+    one, other = inputs[0], outs[0]
+    fits = isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
+    require(fits, f"operand type '{one}' and result type '{other}' are cast incompatible")
+
+
+def reduces_with_index(op: Any) -> None:
+    """The destinations have the axes of the inputs that are not folded."""
+    writes_its_outs(op)
+    inputs, inits = groups(op)
+    axes = list(op.dimensions.get_values())
+    require(axes and inputs, "ReduceWithIndexOp requires positive number of dimensions and inputs")
+    require(axes == sorted(set(axes)), "dense array attribute should be in increasing order")
+    shape = shape_of(inputs[0].type)
+    require(all(0 <= axis < len(shape) for axis in axes),
+            f"dimensions for reduction should be in the range [0, {len(shape) - 1}].")
+    rest = [size for axis, size in enumerate(shape) if axis not in axes]
+    for init in inits:
+        kept = list(shape_of(init.type))
+        require(len(kept) == len(rest),
+                f"number of dimensions after reduction {len(rest)} doesn't match the init rank {len(kept)}")
+        require(kept == rest, f"init dimensions {kept} doesn't match input dimensions after reduction {rest}")
+    for value in inputs[1:]:
+        require(shape_of(value.type) == shape,
+                f"expects inputs of one shape, got {list(shape)} and {list(shape_of(value.type))}")
+
+
+def gathers(op: Any) -> None:
+    """What is gathered has the axes of its source, of other size along one of them alone."""
+    writes_its_outs(op)
+    inputs, outs = groups(op)
+    axis, source, target = op.axis.value.data, shape_of(inputs[0].type), shape_of(outs[0].type)
+    for place, (one, other) in enumerate(zip(source, target, strict=False)):
+        require(place == axis or one == other, "All dimensions must match except the gather axis")
+
+
+def masks(op: Any) -> None:
+    """Two results on tensors, and none on buffers."""
+    writes_its_outs(op)
+    on_tensors = any(isinstance(value.type, TensorType) for value in op.operands)
+    expected = CHANNELS if on_tensors else 0
+    require(len(op.result) == expected, f"expecting exactly {expected} results, but got {len(op.result)}")
+
+
+def _tensors(op: Any) -> list[TensorType[Any]]:
+    types = [*op.operand_types, *op.result_types]
+    for type_ in types:
+        require(isinstance(type_, TensorType), f"must be ranked tensor, but got '{type_}'")
+    return types
+
+
+def one_rank(op: Any) -> None:
+    """All operands and results have one rank."""
+    types = [type_ for type_ in (*op.operand_types, *op.result_types) if isinstance(type_, ShapedType)]
+    require(len({len(type_.get_shape()) for type_ in types}) <= 1, "operands must have same rank")
+
+
+def of_types(inputs: Sequence[Attribute], results: Sequence[Attribute]) -> Rule:
+    """Tensors, of so many results, whose elements are among some types."""
+
+    def check(op: Any) -> None:
+        _tensors(op)
+        require(len(op.result) == 1, f"expects one result, got {len(op.result)}")
+        for values, allowed in ((op.src, inputs), (op.result, results)):
+            for value in values:
+                require(element_of(value.type) in allowed,
+                        f"must be ranked tensor of {' or '.join(map(str, allowed))} values, but got '{value.type}'")
+
+    return check
+
+
+def reads(count: int) -> Rule:
+    """The op has so many operands."""
+
+    def check(op: Any) -> None:
+        require(len(op.operands) == count, f"expected {count} operands, but found {len(op.operands)}")
+
+    return check
+
+
+def one_tensor_type(op: Any) -> None:
+    """All operands and results are of one type."""
+    types = _tensors(op)
+    for type_ in types[1:]:
+        require(type_.element_type == types[0].element_type and same_shape(types[0], type_),
+                "requires the same type for all operands and results")
+
+
+def one_tensor_shape(op: Any) -> None:
+    """All operands and results are of one shape."""
+    types = _tensors(op)
+    require(all(same_shape(types[0], type_) for type_ in types), "requires the same shape for all operands and results")
+
+
+def interleaves(op: Any) -> None:
+    """Two tensors of one type in turn make one whose last axis is even."""
+    one_rank(op)
+    types = _tensors(op)
+    require(len(op.src) == CHANNELS, "num of interleave op input must equal channel num")
+    require(types[0] == types[1], f"failed to verify that all of {{input}} have same type: '{types[0]}' and '{types[1]}'")
+    require(len(op.result) == 1, f"expects one result, got {len(op.result)}")
+    shape = types[-1].get_shape()
+    require(shape, "requires input rank to be at least 1")
+    require(shape[-1] == DYNAMIC_INDEX or shape[-1] % CHANNELS == 0,
+            "last dimension size of output RankedTensorType must be multiples of current channel num")
+
+
+def deinterleaves(op: Any) -> None:
+    """The last axis is even; there is a result for one half or for both."""
+    shape = op.src.type.get_shape()
+    require(shape, "requires input rank to be at least 1")
+    one_rank(op)
+    require(shape[-1] == DYNAMIC_INDEX or shape[-1] % CHANNELS == 0,
+            "last dimension size of input RankedTensorType must be multiples of 2")
+    types = set(op.result.types)
+    require(len(types) == 1, "failed to verify that all of {output} have same type")
+
+
+def scans(op: Any) -> None:
+    """One axis is walked."""
+    axes, rank = list(op.cum_dims.get_values()), len(op.result[0].type.get_shape())
+    one_rank(op)
+    require(axes == sorted(set(axes)), "dense array attribute should be in increasing order")
+    require(axes, "have empty cum dims array")
+    for axis in axes:
+        require(0 <= axis < rank, f"have invalid index '{axis}' inside cum dims array")
+    require(len(axes) == 1, "have more than one cumulative dims")
+
+
+def sorts(op: Any) -> None:
+    """The last axis is sorted."""
+    one_rank(op)
+    axis, rank = op.sort_axis.value.data, len(op.src[0].type.get_shape())
+    require(axis in (rank - 1, -1), "Currently only tail axis sorting is supported")
+
+
+def hypotenuse(op: Any) -> None:
+    """Two or three sides of one type."""
+    types = _tensors(op)
+    require(len(op.src) in (2, 3), f"expected 2 or 3 operands, but found {len(op.src)}")
+    require(all(type_ == types[0] for type_ in types), "requires inputs and output to have the same type")
+    require(len(op.src) == 2 or types[0].element_type != bf16, "supports bf16 only for the 2-input form")
+
+
+def halves(op: Any) -> None:
+    """Factors and both halves of a product are of one type of signless integers."""
+    types = [*op.operand_types, *op.result_types]
+    element = getattr(types[0], "element_type", types[0])
+    require(is_signless(element) or str(element) == "index", f"operand #0 must be signless-integer-like, but got '{types[0]}'")
+    require(all(type_ == types[0] for type_ in types), "failed to verify that all of {lhs, rhs, low, high} have same type")
+
+
+def fills_its_bins(op: Any) -> None:
+    """There is a bin for each number, and a mask of yes or no."""
+    mask, source, out = op.mask, op.input.type, op.output.type
+    require(isinstance(source, TensorType) and isinstance(source.element_type, IntegerType),
+            f"operand #0 must be ranked tensor of integer values, but got '{source}'")
+    require(mask is None or (isinstance(mask.type, TensorType) and mask.type.element_type in (i1, i8, i16)),
+            "operand #1 must be ranked tensor of 1-bit signless integer or 8-bit signless integer or 16-bit signless integer"
+            f" values, but got '{None if mask is None else mask.type}'")
+    require(isinstance(out, TensorType) and len(out.get_shape()) == 1, "output must be rank-1")
+    require(out.element_type in (i8, i16, i32, i64),
+            f"result #0 must be ranked tensor of signless integer values, but got '{out}'")
+    assert isinstance(op.num_bins, IntegerAttr)
+    length, bins = out.get_shape()[0], op.num_bins.value.data
+    require(length in (bins, DYNAMIC_INDEX), f"output length ({length}) must equal num_bins ({bins})")
