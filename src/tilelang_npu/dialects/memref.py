@@ -239,6 +239,12 @@ def _allocates(op: Any) -> None:
                                                 f" got {len(op.symbol_operands)}")
 
 
+def _has_axes(op: Any) -> None:
+    kind = op.source.type
+    require(not isinstance(kind, MemRefType) or kind.get_shape(),
+            f"operand #0 must be unranked or non-0-ranked memref of any type values, but got '{kind}'")
+
+
 def _copies(op: Any) -> None:
     source, target = op.source.type, op.destination.type
     require(source.element_type == target.element_type, "requires the same element type for all operands")
@@ -253,4 +259,5 @@ LoadOp = widened(memref.LoadOp, _indexed)
 StoreOp = widened(memref.StoreOp, _indexed)
 CopyOp = widened(memref.CopyOp, _copies, source=ANY, destination=ANY)
 MemRef = replacing(memref.MemRef, ReinterpretCastOp, ViewOp, GlobalOp, GetGlobalOp, ReshapeOp, RankOp, LoadOp, StoreOp, CopyOp,
-                   widened(memref.AllocOp, _allocates), widened(memref.AllocaOp, _allocates), *VIEWS)
+                   widened(memref.AllocOp, _allocates), widened(memref.AllocaOp, _allocates), widened(memref.DimOp, _has_axes),
+                   *VIEWS)

@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from tilelang_npu.dialects.declaration import DialectOp, operation, replacing
+from tilelang_npu.dialects.declaration import DialectOp, operation, replacing, widened
 
 _INDEX = IndexType()
 _NUMBERS = DenseArrayBase.constr(i64)
@@ -302,6 +302,47 @@ class IfOp(scf.IfOp):
                        f" ({', '.join(map(str, self.result_types))})")
 
 
+def _flows(word: str, given: Sequence[Attribute], wanted: Sequence[Attribute]) -> None:
+    """What one place of a loop hands to another is what that one takes."""
+    if list(given) != list(wanted):
+        _wrong(f"{word}: given are ({', '.join(map(str, given))}), wanted ({', '.join(map(str, wanted))})")
+
+
+def _yields(word: str, block: Block, wanted: Sequence[Attribute]) -> None:
+    last = block.last_op
+    if isinstance(last, scf.YieldOp):
+        _flows(word, last.operand_types, wanted)
+
+
+def _region_runs(op: Any) -> None:
+    blocks = list(op.region.blocks)
+    if not blocks:
+        _wrong("region needs to have at least one block")
+    if blocks[0].args:
+        _wrong("region cannot have any arguments")
+    for block in blocks:
+        _yields("what the region yields is not what the op has for results", block, op.result_types)
+
+
+def _loops(op: Any) -> None:
+    scf.ForOp.verify_(op)
+    _flows("mismatch of loop-carried values and defined values", op.iter_args.types, op.result_types)
+
+
+def _loops_while(op: Any) -> None:
+    before, after = op.before_region.block, op.after_region.block
+    _flows("what the loop starts with is not what its condition takes", op.arguments.types, before.arg_types)
+    condition = before.last_op
+    if not isinstance(condition, scf.ConditionOp):
+        _wrong("expects the 'before' region to end with 'scf.condition'")
+    else:
+        _flows("what the condition hands on is not what the body takes", condition.operand_types[1:], after.arg_types)
+        _flows("what the condition hands on is not what the op has for results", condition.operand_types[1:], op.result_types)
+    if not isinstance(after.last_op, scf.YieldOp):
+        _wrong("expects the 'after' region to end with 'scf.yield'")
+    _yields("what the body yields is not what the condition takes", after, before.arg_types)
+
+
 def _wrong(message: str) -> None:
     raise VerifyException(message)
 
@@ -355,4 +396,6 @@ def _arrow_types(parser: Parser) -> list[Attribute]:
     return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
 
 
-Scf = replacing(scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp)
+Scf = replacing(
+    scf.Scf, ForallOp, InParallelOp, ParallelOp, ReduceOp, IfOp, widened(scf.ExecuteRegionOp, _region_runs),
+    widened(scf.ForOp, _loops), widened(scf.WhileOp, _loops_while))

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils.dynamic_index_list import DynamicIndexList
 from xdsl.dialects.utils.reshape_ops_utils import verify_reshape_like_types
+from xdsl.ir import BlockArgument
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     VarConstraint,
@@ -44,6 +45,9 @@ _NUMBERS = DenseArrayBase.constr(i64)
 def _expandable(op: Any) -> None:
     _reshapeable(op.src.type, op.result.type, op)
     output_shape(op, op.dynamic_output_shape, op.result.type.get_shape())
+    sizes = zip(op.result.type.get_shape(), op.static_output_shape.get_values(), strict=True)
+    require(all(said == DYNAMIC_INDEX for size, said in sizes if size == DYNAMIC_INDEX),
+            f"incorrect number of dynamic sizes: '{op.result.type}' leaves open what the op states")
 
 
 def _collapsible(op: Any) -> None:
@@ -148,6 +152,7 @@ def _gathers(op: Any) -> None:
 
 
 def _slice(op: Any) -> None:
+    require(isinstance(op.dest, BlockArgument), "may only insert into an output block argument")
     _part(op, op.dest.type, op.source.type, "source")
     parent = op.parent_op()
     require(parent is not None and parent.name == "scf.forall.in_parallel", "expected ParallelCombiningOpInterface parent")
@@ -170,6 +175,12 @@ def _part(op: Any, whole: TensorType[Any], part: TensorType[Any], word: str) -> 
 
 def _empty(op: Any) -> None:
     dynamic_sizes(op.dynamic_sizes, op.tensor.type.get_shape())
+
+
+def _has_axes(op: Any) -> None:
+    kind = op.source.type
+    require(not isinstance(kind, TensorType) or kind.get_shape(),
+            f"operand #0 must be non-0-ranked or unranked tensor, but got '{kind}'")
 
 
 def _castable(op: Any) -> None:
@@ -272,5 +283,6 @@ ReshapeOp = widened(tensor.ReshapeOp, _reshaped, source=_ANY, result=_ANY)
 Tensor = replacing(
     tensor.Tensor, ExpandShapeOp, CollapseShapeOp, PadOp, ReshapeOp, RankOp, GenerateOp, BitcastOp, GatherOp,
     ParallelInsertSliceOp, PackOp, UnpackOp, widened(tensor.EmptyOp, _empty), widened(tensor.CastOp, _castable),
+    widened(tensor.DimOp, _has_axes),
     widened(tensor.ExtractOp, _indexed), widened(tensor.InsertOp, _indexed), widened(tensor.FromElementsOp, _from_elements),
     widened(tensor.ExtractSliceOp, _extracts_slice), widened(tensor.InsertSliceOp, _inserts_slice))

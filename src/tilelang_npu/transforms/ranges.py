@@ -94,21 +94,21 @@ def _maximum(a: Range, b: Range) -> Range:
     return Range(max(a.low, b.low), max(a.high, b.high))
 
 
-_BINARY: dict[type[Operation], Callable[[Range, Range], Range]] = {
-    arith.AddiOp: _add,
-    arith.SubiOp: _subtract,
-    arith.MuliOp: _multiply,
-    arith.FloorDivSIOp: _floordiv,
-    arith.DivSIOp: _truncdiv,
-    arith.DivUIOp: _truncdiv,
-    arith.CeilDivSIOp: _ceildiv,
-    arith.CeilDivUIOp: _ceildiv,
-    arith.RemSIOp: _remainder,
-    arith.RemUIOp: _remainder,
-    arith.MinSIOp: _minimum,
-    arith.MinUIOp: _minimum,
-    arith.MaxSIOp: _maximum,
-    arith.MaxUIOp: _maximum,
+_BINARY: dict[str, Callable[[Range, Range], Range]] = {
+    arith.AddiOp.name: _add,
+    arith.SubiOp.name: _subtract,
+    arith.MuliOp.name: _multiply,
+    arith.FloorDivSIOp.name: _floordiv,
+    arith.DivSIOp.name: _truncdiv,
+    arith.DivUIOp.name: _truncdiv,
+    arith.CeilDivSIOp.name: _ceildiv,
+    arith.CeilDivUIOp.name: _ceildiv,
+    arith.RemSIOp.name: _remainder,
+    arith.RemUIOp.name: _remainder,
+    arith.MinSIOp.name: _minimum,
+    arith.MinUIOp.name: _minimum,
+    arith.MaxSIOp.name: _maximum,
+    arith.MaxUIOp.name: _maximum,
 }
 _SAME = (arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)
 
@@ -145,7 +145,7 @@ class Ranges:
             return self._argument(value, owner)
         if isinstance(owner, arith.ConstantOp):
             return Range(owner.value.value.data, owner.value.value.data) if isinstance(owner.value, IntegerAttr) else ANY
-        combine = _BINARY.get(type(owner))
+        combine = _BINARY.get(owner.name)
         if combine is not None:
             return combine(self.of(owner.operands[0]), self.of(owner.operands[1]))
         if isinstance(owner, _SAME):

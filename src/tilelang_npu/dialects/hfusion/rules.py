@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ShapedType,
+    Signedness,
     TensorType,
     bf16,
     f8E4M3FN,
@@ -201,6 +202,8 @@ def scans(op: Any) -> None:
 def sorts(op: Any) -> None:
     """The last axis is sorted."""
     one_rank(op)
+    for type_ in op.result.types:
+        require(isinstance(type_, TensorType), f"result must be variadic of ranked tensor, but got '{type_}'")
     axis, rank = op.sort_axis.value.data, len(op.src[0].type.get_shape())
     require(axis in (rank - 1, -1), "Currently only tail axis sorting is supported")
 
@@ -224,8 +227,9 @@ def halves(op: Any) -> None:
 def fills_its_bins(op: Any) -> None:
     """There is a bin for each number, and a mask of yes or no."""
     mask, source, out = op.mask, op.input.type, op.output.type
-    require(isinstance(source, TensorType) and isinstance(source.element_type, IntegerType),
-            f"operand #0 must be ranked tensor of integer values, but got '{source}'")
+    kinds = [IntegerType(bits, sign) for bits in (8, 16, 32, 64) for sign in (Signedness.SIGNLESS, Signedness.UNSIGNED)]
+    require(isinstance(source, TensorType) and source.element_type in kinds,
+            f"operand #0 must be ranked tensor of integer values of 8 to 64 bits, but got '{source}'")
     require(mask is None or (isinstance(mask.type, TensorType) and mask.type.element_type in (i1, i8, i16)),
             "operand #1 must be ranked tensor of 1-bit signless integer or 8-bit signless integer or 16-bit signless integer"
             f" values, but got '{None if mask is None else mask.type}'")

@@ -1,0 +1,22 @@
+"""Valid functions of an op or two: in the text files here, a line each; before ``=>`` stand arguments, behind it the body."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+UPSTREAM = ("arith", "math", "tensor", "memref", "linalg", "named", "scf", "affine", "others")
+"""The files of MLIR's own dialects; ``named`` has the ops of linalg whose generic form has a body that we leave out."""
+
+
+def seeds(name: str) -> list[str]:
+    """The lines of a file."""
+    return (Path(__file__).parent / f"{name}.txt").read_text().splitlines()
+
+
+def function(seed: str) -> str:
+    """The text of a function that a seed stands for."""
+    arguments, _, body = seed.partition("=>")
+    text = f"func.func @f({arguments.strip()}) {{\n  {body.strip()}\n  return\n}}\n"
+    for short, space in (("UB>", "ub"), ("GM>", "gm")):
+        text = text.replace(f", {short}", f", #hivm.address_space<{space}>>")
+    return text
