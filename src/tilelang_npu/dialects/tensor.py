@@ -45,9 +45,6 @@ _NUMBERS = DenseArrayBase.constr(i64)
 def _expandable(op: Any) -> None:
     _reshapeable(op.src.type, op.result.type, op)
     output_shape(op, op.dynamic_output_shape, op.result.type.get_shape())
-    sizes = zip(op.result.type.get_shape(), op.static_output_shape.get_values(), strict=True)
-    require(all(said == DYNAMIC_INDEX for size, said in sizes if size == DYNAMIC_INDEX),
-            f"incorrect number of dynamic sizes: '{op.result.type}' leaves open what the op states")
 
 
 def _collapsible(op: Any) -> None:
