@@ -240,11 +240,11 @@ _VALID: dict[str, Callable[[Any], bool]] = {
 
 def _judged(op: Operation) -> bool:
     """Attributes that are missing or of another type are what xDSL checks; sizes of 0 are in no rule."""
-    numbers = [op.properties.get(name) for name in ("num_bins", "axis", "sort_axis", "channel_index")]
+    numbers = [op.properties.get(name) for name in ("num_bins", "axis", "sort_axis", "channelIndex")]
     kinds = all(number is None or "i64" in str(number) for number in numbers)
     sizes = [size for type_ in (*op.operand_types, *op.result_types) for size in _shape(type_) or ()]
     wanted = {name for name, _ in type(op).get_irdl_definition().properties.items()
-              if name in ("num_bins", "axis", "sort_axis", "channel_index", "dimensions", "cum_dims", "reduce_kind", "reverse",
+              if name in ("num_bins", "axis", "sort_axis", "channelIndex", "dimensions", "cum_dims", "reduce_kind", "reverse",
                           "descending")}
     return kinds and 0 not in sizes and wanted <= op.properties.keys()
 

@@ -59,7 +59,8 @@ def _function(name: str, doc: str, *, text: str | None = f"{_SOURCES} `->` type(
 _ALONG = f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)"
 _SCAN: dict[str, Any] = {"cum_dims": prop_def(NUMBERS), "reverse": prop_def(BOOL)}
 _EXTREME = {**_SCAN, "propagate_nan": opt_prop_def(BOOL)}
-FlipOp = _function("flip", "An axis reversed.", rules=[reads(1)], text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
+FlipOp = _function("flip", "An axis reversed.", rules=[reads(1)],
+                   text=f"{_SOURCES} `flip_axis` `=` $flip_axis `->` type($result)",
                    flip_axis=prop_def(NUMBER))
 InterleaveOp = _function("interleave", "The elements of two tensors in turn.", rules=[interleaves])
 SCANS = tuple(_function(f"cum{name}", doc, text=_ALONG, rules=[reads(1), of_types(types, types), scans], **attributes)
