@@ -84,8 +84,8 @@ def test_signbit_is_printed_in_the_form_that_mlir_reads() -> None:
     ("%0 = hfusion.cummax %z {propagate_nan = false} : tensor<4x8xf32> cum_dims = [0] reverse = false -> tensor<4x8xf32>",
      '%0 = "hfusion.cummax"(%z) <{cum_dims = array<i64: 0>, propagate_nan = false, reverse = false}> :'
      " (tensor<4x8xf32>) -> tensor<4x8xf32>"),
-    ("%0 = hfusion.sort {note} ins(%z : tensor<4x8xf32>) descending = true sort_axis = 0 -> tensor<4x8xf32>",
-     '%0 = "hfusion.sort"(%z) <{descending = true, sort_axis = 0 : i64}> {note} : (tensor<4x8xf32>) -> tensor<4x8xf32>'),
+    ("%0 = hfusion.sort {note} ins(%z : tensor<4x8xf32>) descending = true sort_axis = 1 -> tensor<4x8xf32>",
+     '%0 = "hfusion.sort"(%z) <{descending = true, sort_axis = 1 : i64}> {note} : (tensor<4x8xf32>) -> tensor<4x8xf32>'),
     ("%0 = hfusion.arange strides[%w, %w] {note} outs(%z : tensor<4x8xf32>) -> tensor<4x8xf32>",
      '%0 = "hfusion.arange"(%w, %w, %z) <{operandSegmentSizes = array<i32: 0, 2, 1>}> {note} : (index, index,'
      " tensor<4x8xf32>) -> tensor<4x8xf32>"),
