@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
+from tilelang_npu.sharing import once
+
 TRACEBACK = "TILELANG_NPU_TRACEBACK"
 """The environment variable that leaves tracebacks as they are: ``full``."""
 
@@ -78,6 +80,9 @@ class TileError(Exception):
         self.notes = tuple(notes)
         self.help = help
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _raised, (type(self), self.args, vars(self))
+
     def at(self, location: Location | None) -> TileError:
         """Fill in the location where none is known yet; returns the error itself."""
         if self.location is None:
@@ -86,6 +91,13 @@ class TileError(Exception):
 
     def __str__(self) -> str:
         return render(self)
+
+
+def _raised(kind: type[TileError], arguments: tuple[Any, ...], state: dict[str, Any]) -> TileError:
+    """An error of another process."""
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(state)
+    return error
 
 
 class SanitizerError(TileError):
@@ -193,7 +205,7 @@ def door(public: PublicT) -> PublicT:
             setattr(public, name, type(value)(_closed(value.__func__)))
         elif isinstance(value, property) and value.fget is not None:
             setattr(public, name, value.getter(_closed(value.fget)))
-        elif isinstance(value, functools.cached_property):
+        elif isinstance(value, (functools.cached_property, once)):
             value.func = _closed(value.func)
     return public
 

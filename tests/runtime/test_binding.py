@@ -10,6 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
 from tilelang_npu.language.symbols import Sym, smaller
@@ -258,3 +260,59 @@ def test_bad_indices(given: Any) -> None:
     with pytest.raises(TileError) as caught:
         indices(given, 3, "out_idx", None)
     assert caught.value.code == "T709"
+
+
+def named_kernel(**settings: Any) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), factor: T.float32, B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64,), "float32")
+            T.copy(A, a)
+            for i in T.Parallel(64):
+                a[i] = a[i] * factor
+            T.copy(a, B)
+
+    return tilelang.compile(main, target="npuir", **settings)
+
+
+def test_arguments_may_be_named_by_their_parameters() -> None:
+    kernel = named_kernel(out_idx=[-1])
+    ones = np.ones(64, np.float32)
+    for result in (kernel(A=ones, factor=3.0), kernel(ones, factor=3.0), kernel(factor=3.0, A=ones),
+                   kernel(ones, 3.0, stream=None)):
+        assert (result == 3).all()
+    mine = np.zeros(64, np.float32)
+    assert (kernel(ones, factor=2.0, B=mine) == 2).all()
+    assert (mine == 2).all()
+    plain = named_kernel()
+    plain(ones, B=mine, factor=5.0)
+    assert (mine == 5).all()
+    assert plain.trace(A=ones, factor=1.0, B=mine).cycles == plain.profile(ones, B=mine, factor=1.0).cycles
+
+
+@pytest.mark.parametrize(("args", "named", "message", "help_"), [
+    ((), {"A": 1, "faktor": 2.0}, "main has no parameter faktor", "did you mean factor?"),
+    ((1,), {"A": 1, "factor": 2.0}, "main got A twice, at its place and by its name", "leave one of the two out"),
+    ((), {"A": 1}, "main is called without factor", "call it with A, factor"),
+    ((1, 2.0, 3), {"factor": 2.0}, "main got factor twice, at its place and by its name", "leave one of the two out"),
+    ((), {"P": 1, "A": 1, "factor": 2.0}, "main has no parameter P", "its parameters are A, factor"),
+])
+def test_names_that_do_not_fit_are_refused(args: tuple[Any, ...], named: dict[str, Any], message: str, help_: str) -> None:
+    with pytest.raises(TileError) as caught:
+        named_kernel(out_idx=[-1])(*args, **named)
+    assert (caught.value.code, caught.value.message, caught.value.help) == ("T401", message, help_)
+
+
+def test_a_workspace_cannot_be_named() -> None:
+    with pytest.raises(TileError) as caught:
+        named_kernel(workspace_idx=[-1])(A=1, factor=2.0, B=3)
+    assert caught.value.message == "main got B, whose array the call allocates"
+
+
+def test_a_masked_array_is_refused_with_what_to_do() -> None:
+    masked = np.ma.masked_array(np.ones(64, np.float32), mask=np.arange(64) > 5)
+    with pytest.raises(TileError) as caught:
+        named_kernel(out_idx=[-1])(masked, 2.0)
+    assert (caught.value.code, caught.value.message) == ("T405", "A is a masked array, and a kernel knows no mask")
+    assert "A.filled()" in caught.value.help
+    assert (named_kernel(out_idx=[-1])(masked.filled(0), 2.0)[:6] == 2).all()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -161,3 +164,66 @@ def test_an_output_that_is_only_read_is_refused() -> None:
 
 def test_a_factory_tells_its_target() -> None:
     assert tilelang.jit(target="pto")(lambda: None).__jit_impl__.target == "pto"
+
+
+class Members:
+    """Factories as methods of each kind, and one that holds its kernel itself."""
+
+    rows = 16
+
+    @tilelang.jit
+    def method(self, rows: int = 8) -> Any:
+        return factory(rows)
+
+    @tilelang.jit
+    @staticmethod
+    def inner_static(rows: int) -> Any:
+        return factory(rows)
+
+    @staticmethod
+    @tilelang.jit
+    def outer_static(rows: int) -> Any:
+        return factory(rows)
+
+    @tilelang.jit
+    @classmethod
+    def inner_class(cls) -> Any:
+        return factory(cls.rows)
+
+    @classmethod
+    @tilelang.jit
+    def outer_class(cls) -> Any:
+        return factory(cls.rows)
+
+    @tilelang.autotune(configs=[{"rows": 8}, {"rows": 16}])
+    @tilelang.jit
+    def tuned(self, rows: int = 1) -> Any:
+        return factory(rows)
+
+    @tilelang.jit(target="npuir")
+    def held(self, A):
+        n = T.const("n")
+        A: T.Tensor[[n], T.float32]
+        B = T.empty([n], T.float32)
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((n,), "float32")
+            T.copy(A, a)
+            T.copy(a, B)
+        return B
+
+
+def test_a_factory_may_be_a_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    members = Members()
+    rows = {
+        members.method(16): 16, members.method(): 8, Members.method(members, 16): 16, members.method.compile(rows=24): 24,
+        members.inner_static(16): 16, Members.inner_static(8): 8, members.outer_static(16): 16, Members.outer_static(8): 8,
+        members.inner_class(): 16, Members.inner_class(): 16, members.outer_class(): 16, Members.outer_class(): 16,
+    }
+    assert {kernel.params[0].shape[0] - rows for kernel, rows in rows.items()} == {0}
+    assert members.method(16) is Members().method(16)
+    assert members.tuned().params[0].shape[0] in (8, 16)
+    assert "func" in members.method.get_kernel_source(16)
+    given = np.ones(32, np.float32)
+    assert (members.held(given) == given).all()
+    assert isinstance(Members.method, Factory)

@@ -553,3 +553,50 @@ def test_own_tensors_that_cannot_be(where: str, said: str) -> None:
 
     with pytest.raises(TileError, match=said.replace("size n", "size .*")):
         tilelang.compile(main, target="npuir")
+
+
+def chosen(later: float) -> Any:
+    """Takes bytes that nobody wrote where A is positive; a second launch puts a number into all of A."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8, 64), "float32"), C: T.Tensor((8, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((8, 64), "float32")
+            s = T.alloc_shared((8, 64), "float32")
+            T.copy(A, a)
+            for i, j in T.Parallel(8, 64):
+                a[i, j] = T.if_then_else(a[i, j] > 0, s[i, j], a[i, j])
+            T.copy(a, C)
+        with T.Kernel(1, threads=128):
+            b = T.alloc_shared((8, 64), "float32")
+            T.fill(b, later)
+            T.copy(b, A)
+
+    return tilelang.compile(main, target="npuir")
+
+
+@pytest.mark.filterwarnings("ignore:stale")
+@pytest.mark.parametrize(("first", "later", "codes"), [(1.0, -1.0, ["S221"]), (-1.0, 1.0, [])])
+def test_hazards_read_after_several_launches_are_of_what_each_left(first: float, later: float, codes: list[str]) -> None:
+    kernel = chosen(later)
+    a = np.full((8, 64), first, np.float32)
+    kernel(a, np.zeros((8, 64), np.float32))
+    assert (a == later).all()
+    assert [hazard.code for hazard in kernel.last_launch.hazards] == codes
+    assert [[hazard.code for hazard in part.hazards] for part in kernel.last_launch.parts] == [codes, []]
+
+
+def test_only_what_a_later_launch_changes_is_copied_for_its_hazards() -> None:
+    a, b = factors(40, 32, 64)
+    partial = np.zeros((2, 40, 32), np.float32)
+    kernel = split_product(40, 32, 64, 2)
+    kernel.sanitize = False
+    kernel(a, b, partial)
+    first = kernel.last_launch.parts[0].recorded.bound.given
+    assert [one is other for one, other in zip(first, (a, b, partial), strict=False)] == [True] * 3
+    kernel = chosen(1.0)
+    mine = np.full((8, 64), -1.0, np.float32), np.zeros((8, 64), np.float32)
+    kernel(*mine)
+    kept, result = kernel.last_launch.parts[0].recorded.bound.given
+    assert (kept == -1).all()
+    assert result is mine[1]

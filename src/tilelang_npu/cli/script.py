@@ -121,7 +121,7 @@ def execute(
     old_argv, old_path = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    with record(sanitizer=sanitizer, checker=checker) as done:
+    with record(sanitizer=sanitizer, checker=checker, every_thread=True) as done:
         outcome = Outcome(0, {}, done)
         try:
             if transform is None:

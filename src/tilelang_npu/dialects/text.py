@@ -10,11 +10,12 @@ import re
 import struct
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, ModuleOp, NameLoc, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import ParseError, PyRDLError, UnregisteredConstructException, VerifyException
 
+from tilelang_npu.dialects import remarks
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text_reader import TextParser
 from tilelang_npu.dialects.text_refusals import first_line, in_our_words, of_python, refuse_what_is_no_text, remember
@@ -60,6 +61,25 @@ def parse_module(text: str, filename: str = "<string>", *, allow_unregistered: b
     if verify:
         remember(text, filename)
         verify_module(module)
+    return module
+
+
+def to_keep(module: ModuleOp) -> dict[str, str]:
+    """All of a module as text, its locations and remarks with it."""
+    return {"text": print_module(module, generic=True, locations=True), "remarks": remarks.collected(module)}
+
+
+def read_back(kept: Mapping[str, str]) -> ModuleOp:
+    """The module of which ``to_keep`` gave the text, unverified.
+
+    The generic form states every location, so an op that the parser had to place has none.
+    """
+    name = "<kept>"
+    module = parse_module(kept["text"], name, verify=False)
+    for op in module.walk():
+        if isinstance(op.location, FileLineColLoc) and op.location.filename.data == name:
+            op.location = UnknownLoc()
+    remarks.restore(module, kept["remarks"])
     return module
 
 

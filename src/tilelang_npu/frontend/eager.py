@@ -12,7 +12,6 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -22,6 +21,7 @@ from tilelang_npu.frontend.locations import span
 from tilelang_npu.language import eager
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.types import Tensor
+from tilelang_npu.sharing import once
 
 _DECLARE, _LOCALS, _OUTER = "__tilelang_declare__", "__tilelang_locals__", "__tilelang_outer__"
 
@@ -221,7 +221,7 @@ class Eager:
                                               optimize=0 if asserts else 1)
         return self._compiled[asserts]
 
-    @cached_property
+    @once
     def _host_module(self) -> ast.Module:
         node = self._found.node
         declarations = _Declarations(self.parameters)

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
+from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels, source
 from tilelang_npu.frontend.buffers import Buffer
@@ -79,6 +80,12 @@ class Traced:
     same: Mapping[int, int] = field(default_factory=dict)
     own: int = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "module": to_keep(self.module)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, module=read_back(state["module"]))
+
     @property
     def launches(self) -> list[tile.LaunchOp]:
         """The launch of each ``T.Kernel``, in order."""
@@ -115,6 +122,7 @@ class Traced:
         """Note in the module that the tensors at ``positions`` hold nothing when the kernel starts."""
         scratch = set(positions) - {*self.same, *self.same.values()}
         function = self._function
+        function.properties.pop("arg_attrs", None)
         if scratch:
             function.properties["arg_attrs"] = ArrayAttr(
                 [DictionaryAttr({tile.SCRATCH: UnitAttr()} if at in scratch else {})

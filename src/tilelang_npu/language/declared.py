@@ -7,8 +7,7 @@ says which operation it is and on what.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from tilelang_npu.errors import Location
 from tilelang_npu.language import tracing
@@ -23,11 +22,12 @@ class Op:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    _known: ClassVar[dict[str, Op]] = {}
+
     @staticmethod
-    @cache
     def get(name: str) -> Op:
         """The operation of that name, such as ``tl.ascend_reduce``."""
-        return Op(name)
+        return Op._known.setdefault(name, Op(name))
 
     def same_as(self, other: object) -> bool:
         """Whether both are the same operation."""

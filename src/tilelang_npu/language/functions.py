@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType
@@ -38,13 +39,57 @@ class PrimFunc:
         """File and first line of the function (its decorator's line)."""
         return Location(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
 
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """First and last line of the function; None where it has no source any more."""
+        try:
+            return self.location.line, self.location.line + len(inspect.getsourcelines(self.function)[0]) - 1
+        except (OSError, TypeError):
+            return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbsentFunc, (self.__name__, self.location, self.lines)
+
+    def __deepcopy__(self, _copied: object) -> PrimFunc:
+        return self
+
     def __call__(self, *_arguments: Any, **_keywords: Any) -> Any:
-        raise TileError(f"{self.function.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
+        raise TileError(f"{self.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
                         location=tracing.user_location(),
                         help="return it from a factory under @tilelang.jit, or give it to tilelang.compile")
 
     def __repr__(self) -> str:
-        return f"<prim_func {self.function.__name__} at {self.location}>"
+        return f"<prim_func {self.__name__} at {self.location}>"
+
+    __name__: str
+
+
+class AbsentFunc(PrimFunc):
+    """What a pickle says of a kernel's function, which stays in the process that has defined it."""
+
+    def __init__(self, name: str, location: Location, lines: tuple[int, int] | None) -> None:
+        self.__name__ = name
+        self._location, self._lines = location, lines
+
+    @property
+    def function(self) -> FunctionType:  # type: ignore[override]  # there is none to set
+        """There is none.
+
+        Raises:
+            TileError: T734.
+        """
+        raise TileError(f"{self.__name__} comes from a pickle, which has the compiled kernel and not its function", code="T734",
+                        location=self._location, help="call its factory here: that gives the kernel with its function")
+
+    @property
+    def location(self) -> Location:
+        """File and first line of the function where it was pickled."""
+        return self._location
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Its first and last line there."""
+        return self._lines
 
 
 class Macro:

@@ -28,7 +28,9 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.factory import Factory, jit
 from tilelang_npu.runtime.log import warn_at
+from tilelang_npu.runtime.methods import Method, bound, by_name
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
+from tilelang_npu.sharing import Kept
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -138,7 +140,7 @@ class AutoTuner:
         Raises:
             TileError: T707 the factory is under ``jit``, and has them already.
         """
-        if settings and isinstance(self.fn, Factory):
+        if settings and isinstance(self.fn, (Factory, Method)):
             raise TileError(f"set_compile_args has no effect on {self.fn.function.__name__}, which is under jit", code="T707",
                             location=user_location(), help="give jit these arguments, or take the factory from under it")
         self.compile_args = settings
@@ -190,10 +192,13 @@ class AutoTuner:
         if executor is not None:
             waiting = [executor.submit(functools.partial(compile_one, **config)) for config in configs]
         search = _Search(self.profile, configs, timeout)
-        for number, (config, future) in enumerate(zip(configs, waiting, strict=True)):
-            search.add(number, functools.partial(compile_one, **config) if future is None
-                       else functools.partial(future.result, timeout))
-        ranked = search.ranked()
+        try:
+            for number, (config, future) in enumerate(zip(configs, waiting, strict=True)):
+                search.add(number, functools.partial(compile_one, **config) if future is None
+                           else functools.partial(future.result, timeout))
+            ranked = search.ranked()
+        finally:
+            search.close()
         if not ranked:
             notes = [f"{dict(item.config)}: {item.reason}" for item in search.rejected[:8]]
             msg = f"none of {len(configs)} configurations works" if configs else "there is no configuration to try"
@@ -206,8 +211,9 @@ class AutoTuner:
                               [(one.latency, dict(configs[one.number])) for one in ranked], search.rejected)
 
     def _compiler(self) -> Callable[..., JITKernel]:
-        factory: Factory[Any] = self.fn if isinstance(self.fn, Factory) else jit(**self.compile_args)(self.fn)
-        return factory.compile
+        factory = self.fn if isinstance(self.fn, (Factory, Method)) else jit(**self.compile_args)(self.fn)
+        compiler: Callable[..., JITKernel] = factory.compile
+        return compiler
 
     def __call__(self, *args: Any, **kwargs: Any) -> AutotuneResult:
         """The same as :meth:`run`."""
@@ -238,7 +244,9 @@ class _Search:
         try:
             with _at_most(self._timeout):
                 return work()
-        except Exception as error:  # noqa: BLE001  (whatever stops a configuration is its reason, and tuning goes on)
+        except Exception as error:
+            if isinstance(error, TileError) and error.code == "T733":
+                raise  # no process can be given the factory, for whatever configuration
             config = dict(self._configs[number])
             self.rejected.append(Rejected(config, _reason(error)))
             self._log.write(number, f"{config} left out: {self.rejected[-1].reason}")
@@ -276,8 +284,11 @@ class _Search:
                 one.latency = latency
             self._log.write(one.number, f"{dict(self._configs[one.number])} takes {one.latency:.6f} ms")
             working.append(one)
-        self._log.close()
         return sorted(working, key=lambda one: (one.latency, one.number))
+
+    def close(self) -> None:
+        """No more will come."""
+        self._log.close()
 
     def _measured(self, one: _Candidate) -> float:
         return self.reference.measure(one.kernel, self._configs[one.number])
@@ -429,8 +440,20 @@ class Tuned:
         self.factory = factory
         self.configs = configs
         self.profile, self.run_args = profile, run
-        self._found: dict[object, AutotuneResult] = {}
+        self._found: Kept[object, AutotuneResult] = Kept()
         self.last_result: AutotuneResult | None = None
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return bound(self, self.factory.kind, instance, owner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return by_name(self, self.factory.function) or (Tuned, (self.factory, self.configs, self.profile, self.run_args))
+
+    def __deepcopy__(self, _copied: object) -> Tuned:
+        return self
+
+    def __copy__(self) -> Tuned:
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the factory's call gives with the best configuration for these arguments, or with what they say where they leave
@@ -459,13 +482,13 @@ class Tuned:
         if configs in ([], [{}]):
             return self.factory.compile(*args, **kwargs)
         key = self.factory.key(args, kwargs)
-        result = None if key is None else self._found.get(key)
-        if result is None:
+
+        def tune() -> AutotuneResult:
             tuner = AutoTuner(self.factory, configs).set_profile_args(**self.profile)
             tuner.compile = functools.partial(self.factory.compile, *args, **kwargs)
-            result = tuner.run(**self.run_args)
-            if key is not None:
-                self._found[key] = result
+            return tuner.run(**self.run_args)
+
+        result = tune() if key is None else self._found.get((key, repr(configs)), tune)
         self.last_result = result
         return result.kernel
 
@@ -497,7 +520,9 @@ def autotune(
     run = {"warmup": warmup, "rep": rep, "timeout": timeout, "executor": executor}
     AutoTuner(lambda: None, []).set_profile_args(**profile)  # an unknown argument is the decorator's fault, not the call's
 
-    def decorate(factory: Callable[..., Any]) -> Tuned:
+    def decorate(factory: Any) -> Tuned:
+        if isinstance(factory, (staticmethod, classmethod)) and isinstance(factory.__func__, Factory):
+            factory = Factory(factory.__func__.function, factory.__func__.settings, type(factory))
         if not isinstance(factory, Factory):
             msg = f"autotune takes a factory under jit; {getattr(factory, '__name__', factory)!r} is none"
             raise TileError(msg, code="T708", location=user_location(), help="write @tilelang.jit below @tilelang.autotune")

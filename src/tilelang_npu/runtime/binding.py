@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,6 +122,37 @@ class Signature:
         for position in left:
             values[position] = _allocate(self.parameters[position], symbols)
         return Call(values, symbols, tuple(left))
+
+    def positional(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in order; some may be named by their parameters.
+
+        Raises:
+            TileError: T401, no parameter has a name, the call makes its array, or it is given twice, or one is missing.
+        """
+        if not named:
+            return tuple(arguments)
+        called = user_location()
+        names = [parameter.name for parameter in self.parameters]
+        passed = self.inputs
+        if {self.parameters[position].name for position in self.outputs} <= {*named} and self.outputs:
+            passed = tuple(sorted({*self.inputs, *self.outputs}))  # the caller's own memory for the results
+        taken = [names[position] for position in passed]
+        for name in named:
+            if name not in names:
+                near = get_close_matches(name, taken, n=1)
+                raise TileError(f"{self.kernel} has no parameter {name}", code="T401", location=called,
+                                help=f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(taken) or 'none'}")
+            if name not in taken:
+                raise TileError(f"{self.kernel} got {name}, whose array the call allocates", code="T401", location=called,
+                                help=f"leave it out; call it with {', '.join(taken) or 'nothing'}")
+            if name in taken[:len(arguments)]:
+                raise TileError(f"{self.kernel} got {name} twice, at its place and by its name", code="T401", location=called,
+                                help="leave one of the two out")
+        missing = [name for name in taken[len(arguments):] if name not in named]
+        if missing:
+            raise TileError(f"{self.kernel} is called without {', '.join(missing)}", code="T401", location=called,
+                            help=f"call it with {', '.join(taken)}")
+        return (*arguments, *(named[name] for name in taken[len(arguments):]))
 
     def longer(self, arguments: Sequence[Any]) -> dict[str, int]:
         """Lengths along the first axis of the arrays that are longer there than declared and fit otherwise, by parameter."""
@@ -275,6 +307,9 @@ def _checked(parameter: Parameter, argument: Any, written: bool, called: Locatio
     if not is_tensor(argument):
         msg = f"{name} is an array of {parameter.dtype}; got {_kind(argument)}"
         raise TileError(msg, code="T405", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
+    if isinstance(argument, np.ma.MaskedArray):
+        raise TileError(f"{name} is a masked array, and a kernel knows no mask", code="T405", location=where, notes=notes,
+                        help=f"pass {name}.filled() with a number for what is masked, or {name}.data")
     try:
         array = as_array(argument)
     except TileError as error:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from threading import RLock
 
 from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.log import logger
@@ -51,6 +52,7 @@ class _State:
     directory: Path | None = None
     cleared = False
     memory: dict[str, Entry] = {}
+    lock = RLock()
 
 
 def enable_cache() -> None:
@@ -80,7 +82,8 @@ def get_cache_dir() -> Path:
 
 def clear_cache() -> None:
     """Forget every compiled kernel, in memory and on disk. Kernel objects that exist stay usable."""
-    _State.memory.clear()
+    with _State.lock:
+        _State.memory.clear()
     for file in [*_entries(), *get_cache_dir().glob(f".*{_SUFFIX}.*.part")]:  # a killed process leaves the latter
         file.unlink(missing_ok=True)
 
@@ -123,10 +126,13 @@ def load(key: str) -> Entry | None:
     if not is_cache_enabled():
         return _State.memory.get(key)
     if environment.CLEAR_CACHE.is_on() and not _State.cleared:
-        _State.cleared = True
-        clear_cache()
-    if key in _State.memory:
-        return _State.memory[key]
+        with _State.lock:  # who comes meanwhile waits, and finds nothing
+            if not _State.cleared:
+                clear_cache()
+                _State.cleared = True
+    known = _State.memory.get(key)
+    if known is not None:
+        return known
     try:
         entry = json.loads(gzip.decompress((get_cache_dir() / (key + _SUFFIX)).read_bytes()))
     except FileNotFoundError:
@@ -141,9 +147,10 @@ def load(key: str) -> Entry | None:
 
 
 def _remember(key: str, entry: Entry) -> None:
-    _State.memory[key] = entry
-    while len(_State.memory) > _IN_MEMORY:
-        del _State.memory[next(iter(_State.memory))]
+    with _State.lock:
+        _State.memory[key] = entry
+        while len(_State.memory) > _IN_MEMORY:
+            del _State.memory[next(iter(_State.memory))]
 
 
 def store(key: str, entry: Entry) -> None:

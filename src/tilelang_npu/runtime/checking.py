@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class Checker:
         self.looks: list[Look] = []
         self._sizes = sizes
         self._used: set[str] = set()
+        self._lock = RLock()
         self._known: dict[object, tuple[JITKernel, AnyLaunch | None]] = {}
 
     def look_at(self, kernel: JITKernel, call: Call, assumed: str = "") -> AnyLaunch | None:
@@ -79,13 +81,20 @@ class Checker:
             call: its arguments.
             assumed: what to say of the sizes in place of their values.
         """
-        from tilelang_npu.simulator.launches import joined
-        from tilelang_npu.simulator.static_check import check
-
         numbers = {parameter.name: value.item() for parameter, value in zip(kernel.params, call.values, strict=True)
                    if parameter.shape is None}
         values = {**call.symbols, **numbers}
         key = id(kernel), tuple(values.items())
+        with self._lock:
+            launch = self._looked(key, kernel, call, values, assumed)
+        if launch is not None:
+            launches.launched(kernel, launch)
+        return launch
+
+    def _looked(self, key: object, kernel: JITKernel, call: Call, values: Mapping[str, int], assumed: str) -> AnyLaunch | None:
+        from tilelang_npu.simulator.launches import joined
+        from tilelang_npu.simulator.static_check import check
+
         if key not in self._known:
             sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())
             parts: list[Launch | None] = []
@@ -104,10 +113,7 @@ class Checker:
                     error = left.error()
                     done.errors += [error] if error is not None else []
                     done.notes += [left.warning()] if error is None and left.warning() else []
-        launch = self._known[key][1]
-        if launch is not None:
-            launches.launched(kernel, launch)
-        return launch
+        return self._known[key][1]
 
     def look_alone(self, kernel: JITKernel) -> None:
         """Check a kernel that nobody calls: its sizes are given by name, or assumed."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from typing_extensions import ParamSpec
@@ -18,10 +19,12 @@ from typing_extensions import ParamSpec
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.tracing import user_location
-from tilelang_npu.runtime import environment, launches
+from tilelang_npu.runtime import captures, environment, launches
+from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.runtime.targets import dialect_of, select_chip
+from tilelang_npu.sharing import Kept, once
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend.eager import Eager
@@ -87,21 +90,35 @@ class Given:
 
 
 class Factory(Generic[P]):
-    """A function under ``@jit``. The same arguments give the same kernel.
+    """A function under ``@jit``. The same arguments give the same kernel, as long as the globals that it reads hold the same;
+    several threads that ask for it at once get one.
 
     What returns a ``prim_func`` is a factory: its call gives the kernel for these arguments. What holds ``with T.Kernel``
     itself and declares its tensors in its body takes them among its arguments: its call makes the kernel for them, runs it
     and returns what the function returns; ``compile`` gives the kernel alone.
     """
 
-    def __init__(self, function: Callable[P, object], settings: Settings) -> None:
+    def __init__(self, function: Callable[P, object], settings: Settings, kind: type = FunctionType) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.settings = settings
-        self._made: dict[object, JITKernel] = {}
+        self.kind = kind
+        self._made: Kept[object, JITKernel] = Kept()
         self.__jit_impl__ = settings  # the name by which scripts ask for the target
 
-    @functools.cached_property
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return bound(self, self.kind, instance, owner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return by_name(self, self.function) or (Factory, (self.function, self.settings, self.kind))
+
+    def __deepcopy__(self, _copied: object) -> Factory[P]:
+        return self
+
+    def __copy__(self) -> Factory[P]:
+        return self
+
+    @once
     def eager(self) -> Eager | None:
         """The function as one that holds its kernel itself; None for a factory."""
         from tilelang_npu.frontend.eager import read
@@ -128,13 +145,12 @@ class Factory(Generic[P]):
         """
         read = None if self.eager is None else self._read(self.eager, args, kwargs)
         key = self._key(args, kwargs, read)
-        kernel = None if key is None else self._made.get(key)
-        if kernel is not None:
-            launches.compiled(kernel)
-            return kernel
-        kernel = self._make(args, kwargs) if self.eager is None or read is None else self._make_eager(self.eager, *read)
-        if key is not None:
-            self._made[key] = kernel
+
+        def make() -> JITKernel:
+            return self._make(args, kwargs) if self.eager is None or read is None else self._make_eager(self.eager, *read)
+
+        kernel = make() if key is None else self._made.get(key, make)
+        launches.compiled(kernel)
         return kernel
 
     def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
@@ -142,19 +158,17 @@ class Factory(Generic[P]):
         return self.compile(*args, **kwargs).get_kernel_source()
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-        """Equal for arguments that give the same kernel; None where an argument cannot be hashed."""
+        """Equal for arguments that give the same kernel; None where nobody can tell whether one has changed."""
         return self._key(args, kwargs, None if self.eager is None else self._read(self.eager, args, kwargs))
 
     def _key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any],
              read: tuple[dict[str, Any], dict[str, int]] | None) -> object:
-        made: object
-        if self.eager is None or read is None:
-            made = args, tuple(sorted(kwargs.items())), self.settings.key()
-        else:
-            arguments, sizes = read
-            made = tuple((name, value) for name, value in sorted(arguments.items()) if name not in self.eager.unread), \
-                tuple(sorted(sizes.items())), self.settings.key()
+        if self.eager is not None and read is not None:
+            given, sizes = read
+            args, kwargs = (), {**{name: value for name, value in given.items() if name not in self.eager.unread}, **sizes}
+        settings = self.settings.key()
         try:
+            made = captures.arguments(self.function, args, kwargs), captures.captured(self.function), settings
             hash(made)
         except TypeError:
             return None
@@ -274,6 +288,8 @@ def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
 
 
 def _factory(function: Callable[..., object], settings: Settings) -> Factory[Any]:
+    if isinstance(function, (staticmethod, classmethod)):
+        return Factory(function.__func__, settings, type(function))
     if isinstance(function, PrimFunc):
         msg = f"@jit decorates a factory that returns a kernel, and {function.function.__name__} is a kernel itself"
         raise TileError(msg, code="T708", location=function.location,
@@ -292,7 +308,9 @@ def compile(func: PrimFunc, **settings: Any) -> JITKernel:  # noqa: A001  (the n
         kind = "a factory: call it with its arguments" if isinstance(func, Factory) else _described(func)
         msg = f"compile takes a @T.prim_func; this is {kind}"
         raise TileError(msg, code="T708", location=read.at, help="pass the function under @T.prim_func")
-    return _kernel(func, read)
+    kernel = _kernel(func, read)
+    launches.compiled(kernel)
+    return kernel
 
 
 def lower(func: PrimFunc, **settings: Any) -> str:
@@ -328,9 +346,7 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
 def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
     from tilelang_npu.runtime.kernel import JITKernel
 
-    kernel = JITKernel(func, settings)
-    launches.compiled(kernel)
-    return kernel
+    return JITKernel(func, settings)
 
 
 doors(globals())

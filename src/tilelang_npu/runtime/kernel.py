@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,9 @@ from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
 from tilelang_npu.runtime.coverage import Effect, LeftOut, effects, has_nan, left_out
+from tilelang_npu.runtime.here import Here
 from tilelang_npu.runtime.log import TileWarning, logger, told, warn_at
+from tilelang_npu.runtime.longer import longer
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
@@ -27,10 +28,11 @@ from tilelang_npu.runtime.switches import check_kernel, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
+from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.transforms.split_launches import names_of
 
 if TYPE_CHECKING:
-    from tilelang_npu.frontend import Parameter
+    from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.explanation import Explanation
     from tilelang_npu.runtime.factory import Settings
@@ -44,6 +46,9 @@ __all__ = ["JITKernel"]
 class JITKernel:
     """One kernel for fixed sizes, types and switches, compiled for one chip.
 
+    Any number of threads may call it at the same time. It can be pickled, whatever it was made from: what is written is the
+    compiled kernel, and it runs where there is neither its source nor its factory.
+
     Attributes:
         prim_func: the function it was made from.
         name: its name.
@@ -52,8 +57,6 @@ class JITKernel:
         switches: the compiler switches in effect, by their string keys.
         without: the optimisations that are off.
         remarks: what its author should know though nothing is wrong.
-        last_launch: times, hazards and trace of the last run; None before the first. Of a kernel with several ``T.Kernel`` it
-            is ``Launches``, whose ``parts`` are the launches in order.
         latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
         config: that configuration.
         ref_latency: milliseconds of the reference on the host, where tuning had one.
@@ -62,7 +65,7 @@ class JITKernel:
     """
 
     def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
-                 same: Mapping[int, int] | None = None) -> None:
+                 same: Mapping[int, int] | None = None, traced: Traced | None = None) -> None:
         """Trace and prepare a kernel.
 
         Args:
@@ -70,16 +73,18 @@ class JITKernel:
             settings: target, switches, outputs.
             lengths: of the first axis of parameters, in place of those declared.
             same: parameters that have the array of an earlier one, by position: that one.
+            traced: the function as it was traced before.
         """
         environment.check()
         self.prim_func = func
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
-        traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
+        if traced is None:
+            traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
+            for remark in traced.remarks:
+                warn_at(remark)
         self.name = traced.name
         self.dialect = traced.dialect
         self.remarks = traced.remarks
-        for remark in traced.remarks:
-            warn_at(remark)
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
         self.without = disabled(settings.pass_configs, settings.at)
         idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
@@ -101,29 +106,44 @@ class JITKernel:
         self.sanitize = settings.sanitize
         self._settings = settings
         self._lengths = lengths
-        self._longer: dict[tuple[tuple[str, int], ...], JITKernel] = {}
-        self._as_one: dict[tuple[tuple[int, int], ...], JITKernel] = {}
+        self._longer: Kept[tuple[tuple[str, int], ...], JITKernel] = Kept()
+        self._as_one: Kept[tuple[tuple[int, int], ...], JITKernel] = Kept()
         self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
-        self.last_launch: AnyLaunch | None = None
         self.latency: float | None = None
         self.config: dict[str, Any] | None = None
         self.ref_latency: float | None = None
-        self._covered: set[object] = set()
-        self._stale_told = False
+        self._here = Here()
         self._check_allocated(settings)
         if settings.debug_root_path is not None:
             with told(settings.verbose):
                 self._dump(Path(settings.debug_root_path))
 
-    @cached_property
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in state_of(self).items() if name != "_here"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        environment.check()
+        vars(self).update(state, _here=Here())
+
+    @property
+    def last_launch(self) -> AnyLaunch | None:
+        """Times, hazards and trace of the last run that the calling thread asked for; None before its first. Of a kernel with
+        several ``T.Kernel`` it is ``Launches``, whose ``parts`` are the launches in order."""
+        return getattr(self._here.threads, "last", None)
+
+    @last_launch.setter
+    def last_launch(self, launch: AnyLaunch | None) -> None:
+        self._here.threads.last = launch
+
+    @once
     def _effects(self) -> Mapping[int, Effect]:
         return effects(self._lowering.traced.module)
 
-    @cached_property
+    @once
     def _effects_of_launches(self) -> list[Mapping[int, Effect]]:
         return [effects(launch) for launch in self._lowering.traced.launches]
 
-    @cached_property
+    @once
     def programs(self) -> tuple[Program, ...]:
         """The kernel as the simulator runs it: what a call launches, in order, one for each ``T.Kernel``."""
         from tilelang_npu.simulator import Program
@@ -131,7 +151,7 @@ class JITKernel:
         names = names_of(self._lowering.traced.symbol, len(self._lowering.traced.grids))
         return tuple(Program(self._lowering.final, self.chip, entry=name) for name in names)
 
-    @cached_property
+    @once
     def program(self) -> Program:
         """The only one of ``programs``.
 
@@ -163,13 +183,13 @@ class JITKernel:
                     msg = f"{name} names parameter {position}, {parameter.name}, which {what}"
                     raise TileError(msg, code="T709", location=find(name, settings.at), help="name an array there")
 
-    def __call__(self, *args: Any, stream: object = None) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the kernel.
 
         Args:
             args: arrays (NumPy, or torch on the CPU) and numbers for all parameters that are in neither ``out_idx`` nor
                 ``workspace_idx``, in order. Arrays are used in place.
-            stream: accepted and without effect.
+            named: arguments by the names of their parameters; ``stream``, where no parameter is called so, is without effect.
 
         Returns:
             The arrays of ``out_idx``: one alone, several as a list; without any, nothing (an empty list in the ascendc
@@ -181,6 +201,7 @@ class JITKernel:
                 finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
+        args = self._positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
@@ -196,6 +217,11 @@ class JITKernel:
             return None if self.dialect == "npuir" else []
         return results[0] if len(results) == 1 else results
 
+    def _positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        if "stream" in named and all(parameter.name != "stream" for parameter in self.params):
+            del named["stream"]
+        return self.signature.positional(args, named)
+
     def _run(self, call: Call) -> None:
         """Run a call, and look at what came of it."""
         from tilelang_npu.simulator import Launch, Numbers
@@ -205,8 +231,8 @@ class JITKernel:
         arguments, blocks = self.machine_arguments(call), self.blocks(call)
         parts: list[Launch] = []
         for program, count in zip(self.programs, blocks, strict=True):
-            if parts and (self._is_sanitized() or launches.are_sanitized()):
-                _ = parts[-1].hazards  # judged before the next launch changes what is in the arrays
+            for part in parts:
+                part.keep(program.changed)
             watch = Numbers() if environment.NUMBERS.is_on() else None
             recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch, most_ops=environment.most_ops())
             numbers = watch.findings if watch is not None else ()
@@ -227,11 +253,11 @@ class JITKernel:
 
             raise_found(in_process().judge_all(launch, self.prim_func))
 
-    def trace(self, *args: Any) -> AnyLaunch | None:
+    def trace(self, *args: Any, **named: Any) -> AnyLaunch | None:
         """What a launch does and takes, without values: much faster than a run. Nothing is written.
 
         Args:
-            args: as for a call; without any, arrays as declared, where their sizes are constants.
+            args, named: as for a call; without any, arrays as declared, where their sizes are constants.
 
         Returns:
             the launch with its times, traffic and hazards, equal to a run's; None where data decide what the kernel does, or
@@ -243,6 +269,7 @@ class JITKernel:
         from tilelang_npu.simulator import Launch
         from tilelang_npu.simulator.launches import joined
 
+        args = self._positional(args, named)
         if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths).trace(*args)
         if args:
@@ -264,29 +291,12 @@ class JITKernel:
 
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
-        key = tuple(lengths.items())
-        if key not in self._longer:
-            self._longer[key] = self._longer_kernel(lengths)
-            for parameter in self.params:
-                if parameter.name in lengths:
-                    rows = lengths[parameter.name]
-                    warn_at(TileError(
-                        f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the"
-                        " kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
-        self._longer[key].sanitize = self.sanitize
-        return self._longer[key]
+        return self._in_place(self._longer.get(tuple(lengths.items()), lambda: longer(self, self._settings, lengths)))
 
-    def _longer_kernel(self, lengths: Mapping[str, int]) -> JITKernel:
-        try:
-            return JITKernel(self.prim_func, self._settings, lengths)
-        except TileError as error:
-            parameter = next(one for one in self.params if one.name in lengths)
-            called = user_location()
-            raise TileError(
-                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, and "
-                "the kernel cannot take them all", code="T403", location=parameter.location,
-                notes=(*([f"in the call at {called}"] if called else ()), f"at {error.location}: {error.message}"),
-                help="pass an array of this shape, or make the kernel for that one") from None
+    def _in_place(self, kernel: JITKernel) -> JITKernel:
+        """A kernel that runs in the place of this one."""
+        kernel.sanitize = self.sanitize
+        return kernel
 
     def _same_arrays(self, call: Call) -> dict[int, int]:
         """See ``same_arrays``; nothing where the author orders all that goes on."""
@@ -296,16 +306,16 @@ class JITKernel:
 
     def _with_same(self, same: Mapping[int, int]) -> JITKernel:
         """The kernel for calls in which one array stands for several parameters: they are one tensor in it."""
-        key = tuple(same.items())
-        if key not in self._as_one:
+
+        def make() -> JITKernel:
             try:
-                self._as_one[key] = JITKernel(self.prim_func, self._settings, self._lengths, same)
+                return JITKernel(self.prim_func, self._settings, self._lengths, same, self._lowering.traced)
             except TileError as error:
-                one = ", ".join(f"{self.params[other].name} is {self.params[first].name}" for other, first in key)
+                one = ", ".join(f"{self.params[other].name} is {self.params[first].name}" for other, first in same.items())
                 error.notes = (*error.notes, f"in a call with one array for several parameters: {one}")
                 raise
-        self._as_one[key].sanitize = self.sanitize
-        return self._as_one[key]
+
+        return self._in_place(self._as_one.get(tuple(same.items()), make))
 
     def for_arguments(self, *args: Any) -> JITKernel:
         """The kernel that a call with these arguments runs: another one where arrays are longer than declared (in the npuir
@@ -357,7 +367,7 @@ class JITKernel:
                                 help="take larger tiles, or let each block loop over several of them (T.Persistent)")
         return tuple(found)
 
-    @cached_property
+    @once
     def _blocks_per_point(self) -> tuple[int, ...]:
         """Two where the Vector cores run alone and share the work of a point of the grid: it is two blocks."""
         found = []
@@ -374,25 +384,27 @@ class JITKernel:
     def _check_written(self, launch: AnyLaunch, call: Call) -> None:
         """Look for unwritten results, once for each set of sizes that is in order: data decide nothing, or it is but told."""
         sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
-        for found in () if sizes in self._covered else self.left_out(launch, call):
-            error = found.error()
-            if error is not None:
-                raise error
-            if found.warning():
-                called = user_location() or found.parameter.location
-                warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
-        self._covered.add(sizes)
+        if sizes in self._here.covered:
+            return
+        with self._here.lock:
+            for found in () if sizes in self._here.covered else self.left_out(launch, call):
+                error = found.error()
+                if error is not None:
+                    raise error
+                if found.warning():
+                    called = user_location() or found.parameter.location
+                    warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
+            self._here.covered.add(sizes)
 
     def _check_stale(self, launch: AnyLaunch, call: Call) -> None:
         """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
-        if self._stale_told or launches.are_sanitized():
+        if self._here.stale_told or launches.are_sanitized():
             return
         written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
         if not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
             return
         hazard = launch.stale()
-        if hazard is not None:
-            self._stale_told = True
+        if hazard is not None and self._here.first_stale():
             where = hazard.first.location
             warnings.warn_explicit(str(hazard), TileWarning, where.file if where else self.name, where.line if where else 1)
 
@@ -530,14 +542,14 @@ class JITKernel:
 
         return live_module(self.mlir(stage, generic=True, locations=True))
 
-    def profile(self, *args: Any) -> AnyLaunch:
+    def profile(self, *args: Any, **named: Any) -> AnyLaunch:
         """Times of the last run; of a run with these arguments, where any are given or there was none.
 
         Raises:
             TileError: what the call raises.
         """
-        if args or self.last_launch is None:
-            self(*(args or self.get_profiler().inputs()))
+        if args or named or self.last_launch is None:
+            self(*(self._positional(args, named) or self.get_profiler().inputs()))
         assert self.last_launch is not None
         return self.last_launch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,12 +51,14 @@ class Record:
         tallies: the runs of each kernel, in the order of first runs.
         sanitizer: looks for hazards in every run; None where nobody asked for that.
         checker: looks at kernels in place of running them; None where they run.
+        thread: whose kernels these are; None for those of all threads.
     """
 
     kernels: list[JITKernel] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)
     sanitizer: Sanitizer | None = None
     checker: Checker | None = None
+    thread: int | None = None
 
     def milliseconds(self) -> float:
         """Modelled time of all runs together."""
@@ -63,10 +66,17 @@ class Record:
 
 
 _OPEN: list[Record] = []
+_LOCK = threading.Lock()
+"""For what the records hold, and the clock."""
+
+
+def _heard() -> list[Record]:
+    """The open records of what the calling thread does."""
+    return [opened for opened in list(_OPEN) if opened.thread in (None, threading.get_ident())]
 
 
 class _Clock:
-    """Modelled microseconds of every run in this process so far."""
+    """Modelled microseconds of every run in this process so far, whichever thread asked for it."""
 
     now = 0.0
 
@@ -77,14 +87,16 @@ def clock_us() -> float:
 
 
 @contextmanager
-def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None) -> Iterator[Record]:
+def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None,
+           every_thread: bool = False) -> Iterator[Record]:
     """Collect the kernels that are compiled and run inside the ``with``.
 
     Args:
         sanitizer: looks for races and broken flag protocols in every run.
         checker: looks at kernels in place of running them.
+        every_thread: also those of other threads.
     """
-    opened = Record(sanitizer=sanitizer, checker=checker)
+    opened = Record(sanitizer=sanitizer, checker=checker, thread=None if every_thread else threading.get_ident())
     _OPEN.append(opened)
     try:
         yield opened
@@ -94,9 +106,10 @@ def record(*, sanitizer: Sanitizer | None = None, checker: Checker | None = None
 
 def compiled(kernel: JITKernel) -> None:
     """Tell the open records about a kernel."""
-    for opened in _OPEN:
-        if all(kernel is not other for other in opened.kernels):
-            opened.kernels.append(kernel)
+    with _LOCK:
+        for opened in _heard():
+            if all(kernel is not other for other in opened.kernels):
+                opened.kernels.append(kernel)
 
 
 def kernels() -> list[JITKernel]:
@@ -106,33 +119,40 @@ def kernels() -> list[JITKernel]:
 
 def launched(kernel: JITKernel, launch: AnyLaunch) -> None:
     """Tell the open records about a run. A record keeps the last run of a kernel; a run's events take memory."""
-    _Clock.now += launch.time_us
-    if not _OPEN:
+    time_us = launch.time_us
+    with _LOCK:
+        _Clock.now += time_us
+    listening = _heard()
+    if not listening:
         for number in launch.numbers:
             logger.warning("%s: %s", kernel.name, number)
-    for opened in _OPEN:
-        tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
-        if tally is None:
-            tally = Tally(kernel, launch)
-            opened.tallies.append(tally)
-        tally.last = launch
-        tally.count += 1
-        tally.total_us += launch.time_us
-        for number in launch.numbers:
-            tally.numbers.setdefault(number.key, number)
-        if opened.sanitizer is not None:
-            from tilelang_npu.simulator.causes import merged
+    for opened in listening:
+        found = [] if opened.sanitizer is None else opened.sanitizer.judge_all(launch, kernel.prim_func)
+        with _LOCK:
+            _note(opened, kernel, launch, time_us, found)
 
-            found = opened.sanitizer.judge_all(launch, kernel.prim_func)
-            tally.findings = merged([*tally.findings, *found])
+
+def _note(opened: Record, kernel: JITKernel, launch: AnyLaunch, time_us: float, found: list[Finding]) -> None:
+    from tilelang_npu.simulator.causes import merged
+
+    tally = next((tally for tally in opened.tallies if tally.kernel is kernel), None)
+    if tally is None:
+        tally = Tally(kernel, launch)
+        opened.tallies.append(tally)
+    tally.last = launch
+    tally.count += 1
+    tally.total_us += time_us
+    for number in launch.numbers:
+        tally.numbers.setdefault(number.key, number)
+    if found:
+        tally.findings = merged([*tally.findings, *found])
 
 
 def are_sanitized() -> bool:
     """Whether somebody looks for hazards in every run and will tell."""
-    return any(opened.sanitizer is not None for opened in _OPEN)
-
+    return any(opened.sanitizer is not None for opened in _heard())
 
 
 def checker() -> Checker | None:
     """Who looks at kernels in place of running them; None where they run."""
-    return next((opened.checker for opened in reversed(_OPEN) if opened.checker is not None), None)
+    return next((opened.checker for opened in reversed(_heard()) if opened.checker is not None), None)

@@ -6,6 +6,8 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
 
 from tilelang_npu.errors import Location, TileError
 
@@ -25,16 +27,52 @@ def warn_at(remark: TileError) -> None:
     warnings.warn_explicit(f"{remark.code}: {text}", TileWarning, place.file, place.line)
 
 
+_VERBOSE: ContextVar[bool] = ContextVar("tilelang_npu_verbose", default=False)
+
+
+class _Told:
+    """The logger's level is one of the process; while some thread is told more, it is kept from the others.
+
+    Attributes:
+        inside: how many are told more.
+        before: the logger's own level.
+        least: the level from which on all hear.
+    """
+
+    lock = Lock()
+    inside = 0
+    before = logging.NOTSET
+    least = logging.NOTSET
+
+
+def _is_heard(record: logging.LogRecord) -> bool:
+    return _Told.inside == 0 or record.levelno >= _Told.least or _VERBOSE.get()
+
+
+logger.addFilter(_is_heard)
+
+
 @contextmanager
 def told(verbose: bool) -> Iterator[None]:
-    """Show what is logged inside of the ``with`` from INFO on, if ``verbose``."""
-    before = logger.level
-    if verbose and not logger.isEnabledFor(logging.INFO):
-        set_log_level(logging.INFO)
+    """Show what this thread logs inside of the ``with`` from INFO on, if ``verbose``."""
+    if not verbose:
+        yield
+        return
+    with _Told.lock:
+        if _Told.inside == 0:
+            _Told.before, _Told.least = logger.level, logger.getEffectiveLevel()
+            if not logger.isEnabledFor(logging.INFO):
+                set_log_level(logging.INFO)
+        _Told.inside += 1
+    token = _VERBOSE.set(True)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        _VERBOSE.reset(token)
+        with _Told.lock:
+            _Told.inside -= 1
+            if _Told.inside == 0:
+                logger.setLevel(_Told.before)
 
 
 def set_log_level(level: int | str) -> None:

@@ -9,16 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import FileLineColLoc, UnknownLoc
-
-from tilelang_npu.dialects import remarks
-from tilelang_npu.dialects.text import parse_module, print_module
+from tilelang_npu.dialects.text import print_module, read_back, to_keep
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import logger
+from tilelang_npu.sharing import once, state_of
 from tilelang_npu.transforms import pipeline
 
 if TYPE_CHECKING:
@@ -57,14 +54,18 @@ class Lowering:
         self.from_cache = entry is not None
         if entry is None:
             self.final = pipeline.lower(self.traced.module.clone(), self.options)
-            cache.store(key, {"text": print_module(self.final, generic=True, locations=True),
-                              "remarks": remarks.collected(self.final)})
+            cache.store(key, to_keep(self.final))
         else:
-            self.final = _read(entry["text"])
-            remarks.restore(self.final, entry["remarks"])
+            self.final = read_back(entry)
         logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
                     dict(switches) or "none", "from the cache" if self.from_cache else "lowered",
                     (time.perf_counter() - started) * 1000)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**state_of(self), "final": to_keep(self.final)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, final=read_back(state["final"]))
 
     def stages(self) -> list[str]:
         """Names of the stages in order, from ``tile`` to ``hivm``."""
@@ -97,7 +98,7 @@ class Lowering:
         """What was done for speed."""
         return pipeline.deeds(self._between, self.options)
 
-    @cached_property
+    @once
     def _between(self) -> dict[str, ModuleOp]:
         """Every stage but the last, by lowering once more."""
         seen = {"tile": self.traced.module}
@@ -107,13 +108,3 @@ class Lowering:
 
         pipeline.lower(self.traced.module.clone(), self.options, observer=keep)
         return seen
-
-
-def _read(text: str) -> ModuleOp:
-    """The module of a cache entry. The generic form states every location, so an op that the parser had to place has none."""
-    name = "<cache>"
-    module = parse_module(text, name, verify=False)
-    for op in module.walk():
-        if isinstance(op.location, FileLineColLoc) and op.location.filename.data == name:
-            op.location = UnknownLoc()
-    return module

@@ -7,8 +7,8 @@ whose kernels ask for it (``jit(..., sanitize=True)``, ``TILELANG_NPU_SANITIZE=1
 from __future__ import annotations
 
 import atexit
-import inspect
 from collections.abc import Iterable, Sequence
+from threading import RLock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -43,6 +43,7 @@ class Sanitizer:
         self._comments: dict[Allowance, bool] = {}
         self._used: set[Allowance] = set()
         self._programs: WeakSet[Program] = WeakSet()
+        self._lock = RLock()
 
     def judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None = None) -> list[Finding]:
         """The findings of a launch, those that are let pass marked so.
@@ -56,6 +57,10 @@ class Sanitizer:
         Raises:
             TileError: T414 a comment of the kernel cannot be read or has no reason.
         """
+        with self._lock:
+            return self._judge(hazards, program, name, function)
+
+    def _judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None) -> list[Finding]:
         if program not in self._programs:
             for file, (first, last) in _lines(program, function).items():
                 self._comments.update(dict.fromkeys(beside(file, first, last), True))
@@ -120,11 +125,10 @@ def _lines(program: Program, function: PrimFunc | None) -> Lines:
                 first, last = found.get(place.file, (place.line, place.line))
                 found[place.file] = min(first, place.line), max(last, place.line)
     if function is not None:
-        file, start = function.location.file, function.location.line
-        try:
-            end = start + len(inspect.getsourcelines(function.function)[0]) - 1
-        except OSError:  # typed in: there is no file and so no comment
+        file, lines = function.location.file, function.lines
+        if lines is None:  # typed in: there is no file and so no comment
             return found
+        start, end = lines
         first, last = found.get(file, (start, end))
         found[file] = min(first, start), max(last, end)
     else:
@@ -134,14 +138,16 @@ def _lines(program: Program, function: PrimFunc | None) -> Lines:
 
 class _Process:
     session: Sanitizer | None = None
+    lock = RLock()
 
 
 def in_process() -> Sanitizer:
     """The session of launches that no command and no test looks after; at the end it says which comments let nothing pass."""
-    if _Process.session is None:
-        _Process.session = Sanitizer()
-        atexit.register(_say_idle)
-    return _Process.session
+    with _Process.lock:
+        if _Process.session is None:
+            _Process.session = Sanitizer()
+            atexit.register(_say_idle)
+        return _Process.session
 
 
 def _say_idle() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,19 +29,13 @@ def write_whole(path: str | Path, text: str) -> None:
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` once it is whole: what ends before that leaves the old one, or none."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:  # with the permissions of any new file, which only the system knows
             yield file
-        Path(temporary).chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
-        Path(temporary).replace(path)
+        if path.exists():
+            temporary.chmod(path.stat().st_mode)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    """The bits that new files do not get."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

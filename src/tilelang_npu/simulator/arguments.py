@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.simulator.codegen.emitter import element_of
 from tilelang_npu.simulator.memory import as_bytes
+from tilelang_npu.simulator.shared_bytes import copies
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
 _ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock", "workspace": "workspace"}
@@ -86,6 +87,35 @@ class Bound:
     users: tuple[int, ...]
     given: tuple[Any, ...]
     parameters: tuple[Parameter, ...]
+
+    def copied(self, which: Iterable[int]) -> Bound:
+        """With copies in place of these arrays; what had bytes in common has so still."""
+        return self._over(copies(self.arrays, which), self._forms)
+
+    @property
+    def _forms(self) -> list[tuple[np.dtype[Any], tuple[int, ...]] | None]:
+        return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
+
+    def _over(self, memories: Iterable[tuple[NDArray[Any], Mapping[int, slice]]],
+              forms: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> Bound:
+        """With arrays in these memories, of these types and shapes where the user gave them."""
+        made = {number: held[place] for held, places in memories for number, place in places.items()}
+        given = list(self.given)
+        for position, (number, form) in enumerate(zip(self.users, forms, strict=True)):
+            if form is not None and number in made:
+                given[position] = made[number].view(form[0]).reshape(form[1])
+        arrays = tuple(made.get(number, array) for number, array in enumerate(self.arrays))
+        return replace(self, arrays=arrays, given=tuple(given))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        forms = self._forms
+        numbers = tuple(None if form else value for form, value in zip(forms, self.given, strict=True))
+        empty = (None,) * len(self.arrays), self.scalars, self.dims, self.users, numbers, self.parameters
+        return _bound, (empty, list(copies(self.arrays, range(len(self.arrays)))), forms)
+
+
+def _bound(empty: tuple[Any, ...], memories: Any, forms: Any) -> Bound:
+    return Bound(*empty)._over(memories, forms)
 
 
 def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: int) -> Bound:

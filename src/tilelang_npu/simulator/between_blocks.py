@@ -8,7 +8,6 @@ wrote it may read: where writes meet, the blocks run once more, on copies, to se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.program import BlockRun, Recorded
+from tilelang_npu.simulator.shared_bytes import Memory, memories
 from tilelang_npu.target import SPOKEN
 
 MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
@@ -49,35 +49,6 @@ class _Use(NamedTuple):
         return self.access.reads and self.access.writes
 
 
-@dataclass
-class _Memory:
-    """Kernel arguments that share bytes: usually one.
-
-    Attributes:
-        start: address of the first byte.
-        size: bytes.
-        delta: where each argument begins in it.
-    """
-
-    start: int
-    size: int
-    delta: dict[int, int] = field(default_factory=dict)
-
-
-def memories(arrays: Sequence[NDArray[Any] | None]) -> list[_Memory]:
-    """The arguments of a launch, those that share bytes together."""
-    spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
-    found: list[_Memory] = []
-    for start, size, number in spans:
-        if found and start < found[-1].start + found[-1].size:
-            last = found[-1]
-            last.size = max(last.size, start + size - last.start)
-        else:
-            found.append(_Memory(start, size))
-        found[-1].delta[number] = start - found[-1].start
-    return found
-
-
 def find_between_blocks(recorded: Recorded) -> list[Hazard]:
     """The races between the blocks of a launch in which blocks do not wait for each other."""
     if len(recorded.blocks) < 2:
@@ -91,7 +62,7 @@ def find_between_blocks(recorded: Recorded) -> list[Hazard]:
 class _Check:
     """The search in one memory."""
 
-    def __init__(self, recorded: Recorded, memory: _Memory) -> None:
+    def __init__(self, recorded: Recorded, memory: Memory) -> None:
         self.recorded = recorded
         self.memory = memory
         self.records = [recorded.program.functions[index].records for index, _ in recorded.program.lanes]

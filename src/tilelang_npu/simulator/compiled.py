@@ -22,9 +22,8 @@ from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.arguments import parameters
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import op_name
-from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
+from tilelang_npu.simulator.codegen.traced import TracingEmitter
 from tilelang_npu.simulator.data_uses import DataUses
-from tilelang_npu.simulator.endless import Guard
 from tilelang_npu.target import SPOKEN, Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
@@ -33,12 +32,13 @@ _NUMBERS = itertools.count(1)
 _VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
 """A line of generated code that makes an array over a memory."""
 _MEMORIES = {f"m_{memory}": spoken for memory, spoken in SPOKEN.items()}
-_HEADER = ("def bind(arrays, scalars, dims, nblocks, sid, m_ub, m_cbuf, m_ca, m_cb, m_cc, m_bt, m_fb):",
+_HEADER = ("def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness,"
+           " m_ub, m_cbuf, m_ca, m_cb, m_cc, m_bt, m_fb):",
            "    def run(bid, ev, gm, counts, set_flag):")
 
 
 class CompiledFunction:
-    """One device function as Python.
+    """One device function as Python. Any number of threads may run it: what changes while it runs is handed to ``bind``.
 
     Args:
         function: the function.
@@ -54,7 +54,8 @@ class CompiledFunction:
         extents: used bytes of each on-chip memory.
         switches: whether ``run`` is a generator, because it waits for other cores.
         global_sync: whether it waits for other blocks.
-        guard: ends what does not end.
+        bind: gives the code of a core, for the arguments of a launch and what it works with: a ``Scratch``, a ``Guard``, a
+            ``Witness`` where it only tells what it does, and its memories.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = Emitter) -> None:
@@ -71,8 +72,7 @@ class CompiledFunction:
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
         self._ops: list[Operation | None] = [None]
         self.source = self._assemble(emitter)
-        self.guard = Guard(core, self.name)
-        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray, "guard": self.guard}
+        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
         code: CodeType = compile(self.source, self.filename, "exec")
         exec(code, scope)
         self.bind: Callable[..., Callable[..., Any]] = scope["bind"]
@@ -138,14 +138,12 @@ class TracedFunction(CompiledFunction):
     """A device function that computes nothing.
 
     Attributes:
-        witness: stands in for the numbers that it reads from memory.
-        data: what depends on them.
+        data: what depends on the numbers that it reads from memory.
     """
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
-        self.witness = Witness()
         self.data = DataUses(function)
-        super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.witness, self.data))
+        super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
 
 
 def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:

@@ -7,6 +7,7 @@ are read here as panels ``[blocks of columns, rows, c0]``, which is a view.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def _whole(size: int) -> int:
 
 
 class _Operand:
-    """An operand of a product as an f32 matrix, kept between calls.
+    """An operand of a product as an f32 matrix.
 
     Args:
         shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
@@ -163,10 +164,11 @@ class _Operand:
             self._to[...] = self._from
 
 
+@dataclass(frozen=True)
 class Product:
-    """One mmadL1: keeps the f32 copies of its operands between calls, so that nothing is allocated while a kernel runs.
+    """What one mmadL1 multiplies; nothing in it changes, so every launch may have it.
 
-    Args:
+    Attributes:
         a, b: shapes of the operands' buffers, rank 4 (fractals) or rank 2 (rows).
         c: shape of the accumulator's buffer.
         a_transposed: the left operand is stored as [K, M].
@@ -176,29 +178,42 @@ class Product:
         terms: how many enter the accumulator at once, in the order of K; None where the order does not show.
     """
 
-    def __init__(self, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...], *, a_transposed: bool,
-                 b_transposed: bool, wide: bool, exact: bool, terms: int | None = None) -> None:
-        left = _Operand(a, wide=wide)
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: tuple[int, ...]
+    a_transposed: bool
+    b_transposed: bool
+    wide: bool
+    exact: bool
+    terms: int | None = None
+
+
+class Multiplier:
+    """Computes a product. It keeps the f32 copies of the operands between calls, so that nothing is allocated while a kernel
+    runs, and so it belongs to one launch: what else runs at the same time has another one."""
+
+    def __init__(self, product: Product) -> None:
+        left = _Operand(product.a, wide=product.wide)
         self._fill_left = left.fill
-        self._left = left.matrix.T if a_transposed else left.matrix
+        self._left = left.matrix.T if product.a_transposed else left.matrix
         # The right operand as [blocks of 16 columns, K, 16]: its products are L0C's panels, with nothing to rearrange.
         self._right: Array
-        if len(b) == 4 and b[3] == FRACTAL and not b_transposed and not wide:
+        b, c = product.b, product.c
+        if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide:
             self._right = np.empty((b[0], b[1] * b[2], FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
-            right = _Operand(b, wide=wide)
+            right = _Operand(b, wide=product.wide)
             self._fill_right = right.fill
             matrix = right.matrix
-            if b_transposed:
+            if product.b_transposed:
                 self._right = matrix.reshape(-1, FRACTAL, matrix.shape[1]).transpose(0, 2, 1)
             else:
                 self._right = matrix.reshape(len(matrix), -1, FRACTAL).transpose(1, 0, 2)
         self._flat = len(c) == 2
         blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
         self._out = np.empty((blocks, rows, FRACTAL), np.float32)
-        self._exact = exact
-        self._terms = terms
+        self._exact, self._terms = product.exact, product.terms
 
     def _fill_panels(self, values: Array) -> None:
         widen(values, self._right)
@@ -239,6 +254,24 @@ class Product:
             padded = np.zeros(target.shape[0] * FRACTAL, target.dtype)
             padded[:n] = row
             target += padded.reshape(-1, 1, FRACTAL)
+
+
+class Scratch:
+    """What the products of one launch are computed in: one multiplier for all that are alike, as its cores run in turn."""
+
+    def __init__(self) -> None:
+        self._made: dict[Product, Multiplier] = {}
+
+    def __call__(self, product: Product) -> Multiplier:
+        """The multiplier of a product."""
+        found = self._made.get(product)
+        if found is None:
+            found = self._made[product] = Multiplier(product)
+        return found
+
+
+def no_scratch(product: Product) -> None:
+    """In place of ``Scratch`` where nothing is computed."""
 
 
 _HALF = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)

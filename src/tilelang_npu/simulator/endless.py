@@ -45,18 +45,19 @@ def room() -> int:
 
 
 class Guard:
-    """What the generated code of one device function asks."""
+    """What the generated code asks while one core of a launch runs it.
 
-    def __init__(self, core: str, name: str) -> None:
-        self.core, self.name = core, name
-        self._events: object = None
-        self._ran = 0
-        self.limit(None)
+    Args:
+        core: ``AIC`` or ``AIV``.
+        most_ops: ops that a core may issue in a block, in every loop alike; with None, by what is known of the loop.
+    """
 
-    def limit(self, most_ops: int | None) -> None:
-        """Set how many ops a core may issue in a block: in every loop alike, or, with None, by what is known of the loop."""
+    def __init__(self, core: str, most_ops: int | None = None) -> None:
+        self.core = core
         self.most = MOST_OPS if most_ops is None else most_ops
         self._stated = most_ops is not None
+        self._events: object = None
+        self._ran = 0
 
     def label(self, sub: int) -> str:
         """``AIC``, ``AIV0`` or ``AIV1``."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import door
+from tilelang_npu.sharing import once
 from tilelang_npu.simulator import plot, report, trace
-from tilelang_npu.simulator.between_blocks import find_between_blocks, memories
+from tilelang_npu.simulator.between_blocks import find_between_blocks
 from tilelang_npu.simulator.blank import find_blank, reads
 from tilelang_npu.simulator.cost import Cost, CostModel
 from tilelang_npu.simulator.coverage import written
@@ -27,6 +27,7 @@ from tilelang_npu.simulator.padding import find_padding
 from tilelang_npu.simulator.program import BlockRun, Recorded
 from tilelang_npu.simulator.same_writes import without_same_writes
 from tilelang_npu.simulator.schedule import Order
+from tilelang_npu.simulator.shared_bytes import memories
 from tilelang_npu.simulator.steps import PIPES, Expansion
 from tilelang_npu.simulator.timing import BlockTiming, simulate_times
 from tilelang_npu.simulator.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
@@ -98,6 +99,22 @@ class Launch:
         if hazards:
             _ = self.hazards
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"))
+
+    def keep(self, changed: Iterable[int]) -> None:
+        """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
+        they are asked for, are those of what it left.
+
+        Args:
+            changed: positions among the user's arguments.
+        """
+        bound, program = self.recorded.bound, self.recorded.program
+        if "hazards" not in vars(self):
+            which = program.used.intersection(bound.users[position] for position in changed)
+            if which:
+                self.recorded = replace(self.recorded, bound=bound.copied(which))
+
     @property
     def parts(self) -> tuple[Launch, ...]:
         """The launches of the call: this one (see ``Launches``)."""
@@ -130,7 +147,7 @@ class Launch:
         """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel."""
         return self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
 
-    @cached_property
+    @once
     def _core_cycles(self) -> list[float]:
         gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
         total = [0.0] * min(self.cores, self.blocks)
@@ -139,7 +156,7 @@ class Launch:
             total[core] += group.timing.cycles + (gap if place >= self.cores else 0.0)
         return total
 
-    @cached_property
+    @once
     def group_of_block(self) -> list[Group]:
         """The group that each block belongs to, by block."""
         cores, runs = self.cores, self.recorded.blocks
@@ -209,7 +226,7 @@ class Launch:
         for run in self.distinct_blocks:
             self._order([run])
 
-    @cached_property
+    @once
     def distinct_blocks(self) -> list[BlockRun]:
         """One block of each kind of event streams."""
         seen: dict[tuple[int, ...], BlockRun] = {}
@@ -232,7 +249,7 @@ class Launch:
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def moved(self) -> Bytes:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(self._key(run) for run in self.recorded.blocks)
@@ -243,7 +260,7 @@ class Launch:
                     total[key] += nbytes * counts[self._key(run)]
         return total
 
-    @cached_property
+    @once
     def _seconds(self) -> dict[tuple[int, bool], float]:
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
@@ -269,7 +286,7 @@ class Launch:
 
     # -- what the cores did --------------------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def busy_cycles(self) -> dict[str, dict[str, float]]:
         """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
         total: dict[str, dict[str, float]] = {}
@@ -281,7 +298,7 @@ class Launch:
                     row[pipe] += cycles * group.count
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
-    @cached_property
+    @once
     def held_us(self) -> dict[tuple[int, int], float]:
         """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
 
@@ -299,7 +316,7 @@ class Launch:
         lanes = list(self.recorded.program.lanes)
         return lanes * (len(group.timing.busy) // len(lanes))
 
-    @cached_property
+    @once
     def pipes(self) -> dict[str, dict[str, float]]:
         """Share of the time that each pipe of each kind of core has work in flight, over the cores that take part."""
         program = self.recorded.program
@@ -333,17 +350,20 @@ class Launch:
             l2 += least
         return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
 
-    @cached_property
+    @once
     def memory(self) -> dict[str, int]:
         """Used bytes of each on-chip memory, as ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
         return report.memory_use(self.recorded.program, self.distinct_blocks, self.expansions)
 
     # -- hazards, coverage, trace --------------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def hazards(self) -> list[Hazard]:
         """Races and broken flag protocols: in one block of each kind, and between the blocks; addresses; results of unwritten
-        bytes."""
+        bytes.
+
+        Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
+        """
         found: list[Hazard] = []
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
@@ -374,7 +394,7 @@ class Launch:
         on_chip = next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
         return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
 
-    @cached_property
+    @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:
         """The bytes that nothing has written of the arguments that the call allocated and this launch reads; none where it is
         not known what was written."""
@@ -473,3 +493,12 @@ class Launch:
     def summary(self, name: str | None = None) -> str:
         """The launch in five lines: time, busy pipes, memory."""
         return report.summary(self, name or self.name)
+
+
+def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
+            hazards: list[Hazard] | None) -> Launch:
+    """A launch of another process."""
+    launch = Launch(recorded, numbers=numbers, made=made, before=before)
+    if hazards is not None:
+        vars(launch)["hazards"] = hazards
+    return launch

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
-from tilelang_npu.dialects.text import location_of
+from tilelang_npu.dialects.text import location_of, read_back, to_keep
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.arguments import Bound, bind
+from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.arguments import Bound, bind, parameters
+from tilelang_npu.simulator.blas import one_blas_thread
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
+from tilelang_npu.simulator.codegen.traced import Ways, Witness
 from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.compiled import CompiledFunction, Form, TracedFunction, functions_of
 from tilelang_npu.simulator.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.cost import CostModel
 from tilelang_npu.simulator.data_uses import DataUses
+from tilelang_npu.simulator.datapath import Product, Scratch, no_scratch
+from tilelang_npu.simulator.endless import Guard
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.memory import POISON, CoreMemory
 from tilelang_npu.simulator.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
@@ -46,18 +49,6 @@ _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"
 MIX_1_1 = 31
 """Task type of a mixed kernel with one Vector core beside each Cube core."""
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Many small products on many threads are slower than on one, by a hundred times on a busy machine."""
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
 
 
 Left = dict[tuple[int, int, int], LeftSet]
@@ -86,12 +77,15 @@ class Recorded:
     traced: bool = False
     """Whether nothing was computed."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
     @property
     def is_complete(self) -> bool:
         """Whether it is known what the launch accesses: all blocks are there, and no data could have decided otherwise."""
         return not self.traced or (len(self.blocks) == self.count and self.program.data_free)
 
-    @cached_property
+    @once
     def replay(self) -> Replay:
         """Further runs of single blocks."""
         return Replay(self)
@@ -134,18 +128,33 @@ class Program:
         self.workspace = WORKSPACE_BYTES if asked is None else asked
         self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
 
-    @cached_property
+    @once
     def written(self) -> frozenset[int]:
         """The arguments that some op writes."""
         return frozenset(access.buffer for function in self.functions for record in function.records
                          for access in record.accesses if access.memory == "gm" and access.writes)
 
-    @cached_property
+    @once
+    def used(self) -> frozenset[int]:
+        """The arguments that some op reads or writes."""
+        return frozenset(access.buffer for function in self.functions for record in function.records
+                         for access in record.accesses if access.memory == "gm")
+
+    @property
+    def changed(self) -> frozenset[int]:
+        """The positions among the user's arguments of those that some op writes."""
+        users = [parameter.index for parameter in parameters(self.entry) if parameter.role == "user"]
+        return frozenset(position for position, index in enumerate(users) if index in self.written)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _program, (to_keep(self.module), self.chip, self.name)
+
+    @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that a schedule runs."""
         return self._in_form(StepwiseEmitter)
 
-    @cached_property
+    @once
     def traced(self) -> tuple[TracedFunction, ...]:
         """The functions in the form that only tells what they do."""
         return tuple(TracedFunction(function.function, function.core, self.chip, function.parallel)
@@ -156,7 +165,7 @@ class Program:
         """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
         return not any(function.data.uses for function in self.traced)
 
-    @cached_property
+    @once
     def places(self) -> frozenset[int]:
         """The arguments of which data decide what parts are written."""
         return frozenset[int]().union(*(DataUses(function.function).places for function in self.functions))
@@ -207,18 +216,16 @@ class Program:
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
-                _limit(self.stepwise, most_ops)
-                runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores)
+                runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
                 functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
-                _limit(functions, most_ops)
                 run = self._all_at_once if self.global_sync else self._one_by_one
-                runs = run(bound, sequence, functions)
+                runs = run(bound, sequence, _Means(functions, most_ops))
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
     def trace(self, args: Sequence[Any], *, blocks: int, value: int | tuple[int, int] | None = None,
-              most: int | None = None, most_ops: int | None = None) -> Recorded:
+              most: int | None = None, most_ops: int | None = None, ways: Sequence[Ways] | None = None) -> Recorded:
         """What blocks would record, without values: nothing is computed and nothing written.
 
         Args:
@@ -228,6 +235,7 @@ class Program:
                 the arrays, 0 on chip.
             most: ops in which all blocks are traced; of a longer launch the first blocks, the last, and some between them.
             most_ops: as for ``run``.
+            ways: takes for each function how the conditions came out that depend on data.
 
         Returns:
             the launch, for times, hazards and traffic: of any data if the kernel is ``data_free``.
@@ -238,11 +246,9 @@ class Program:
         """
         self._check_blocks(blocks)
         bound = bind(self.entry, args, blocks, self.workspace)
-        _limit(self.traced, most_ops)
-        for function in self.traced:
-            function.witness.value = value
-        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, functions=self.traced, count=blocks,
-                      poison=0)
+        witnesses = tuple(Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced)))
+        means = _Means(self.traced, most_ops, no_scratch, 0, witnesses)
+        run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, means=means, count=blocks)
         with np.errstate(all="ignore"):
             if most is None or blocks == 1:
                 return Recorded(self, bound, tuple(run(range(blocks))), self.workspace, blocks, traced=True)
@@ -268,11 +274,10 @@ class Program:
             raise TileError(f"{self.name} waits for all its {blocks} blocks at once, but {self.chip.name} runs {self.cores} "
                             "side by side", code="S304", help="launch no more blocks than cores, and loop over the rest inside")
 
-    def _one_by_one(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction], *,
-                    count: int | None = None, poison: int = POISON) -> list[BlockRun]:
+    def _one_by_one(self, bound: Bound, sequence: Sequence[int], means: _Means, count: int | None = None) -> list[BlockRun]:
         """Blocks one behind the other; of ``count`` in the launch, where they are not all."""
         blocks = len(sequence) if count is None else count
-        lanes = [_Lane(self, index, sub, bound, blocks, functions, poison=poison) for index, sub in self.lanes]
+        lanes = [_Lane(self, index, sub, bound, blocks, means) for index, sub in self.lanes]
         runs = []
         interned: dict[Stream, Stream] = {}
         for block in sequence:
@@ -283,12 +288,10 @@ class Program:
             runs.append(_finish(block, lanes, interned))
         return runs
 
-    def _all_at_once(self, bound: Bound, sequence: Sequence[int], functions: Sequence[CompiledFunction], *,
-                     count: int | None = None, poison: int = POISON) -> list[BlockRun]:
+    def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: _Means, count: int | None = None) -> list[BlockRun]:
         """Blocks side by side; of ``count`` in the launch, where they are not all."""
         blocks = len(sequence) if count is None else count
-        table = {block: [_Lane(self, index, sub, bound, blocks, functions, poison=poison) for index, sub in self.lanes]
-                 for block in sequence}
+        table = {block: [_Lane(self, index, sub, bound, blocks, means) for index, sub in self.lanes] for block in sequence}
         _together([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}
@@ -310,27 +313,29 @@ class Program:
         arrays = tuple(array if array is None or number not in self.written else _part(array, spans, number)
                        for number, array in enumerate(bound.arrays))
         functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
-        lanes = [_Lane(self, index, sub, replace(bound, arrays=arrays), count, functions, poison=poison)
-                 for _ in blocks for index, sub in self.lanes]
+        means = _Means(functions, poison=poison)
+        given = replace(bound, arrays=arrays)
+        lanes = [_Lane(self, index, sub, given, count, means) for _ in blocks for index, sub in self.lanes]
         with one_blas_thread(), np.errstate(all="ignore"):
             _together(lanes, [block for block in blocks for _ in self.lanes], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
 
-    @cached_property
+    @once
     def _parts(self) -> list[Parts]:
         costs = CostModel(self.chip)
         return [Parts(function.records, costs) for function in self.stepwise]
 
     def _reordered(self, bound: Bound, sequence: Sequence[int], policy: Policy, left: Left,
-                   stores: Stores | None) -> list[BlockRun]:
+                   stores: Stores | None, most_ops: int | None) -> list[BlockRun]:
         """As many blocks at a time as the chip has cores, op by op in the policy's order; cores keep what was left set."""
         runs = []
+        means = _Means(self.stepwise, most_ops)
         interned: dict[Stream, Stream] = {}
         for start in range(0, len(sequence), self.cores):
             table: dict[int, list[_Lane]] = {}
             cores: dict[CoreId, Stepped] = {}
             for place, block in enumerate(sequence[start:start + self.cores]):
-                table[block] = [_Lane(self, index, sub, bound, len(sequence), self.stepwise) for index, sub in self.lanes]
+                table[block] = [_Lane(self, index, sub, bound, len(sequence), means) for index, sub in self.lanes]
                 for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
                     found = left.setdefault((place, index, sub), LeftSet())
                     cores[identity] = lane.stepped(identity, self._parts[index], found, stores)
@@ -342,14 +347,32 @@ class Program:
         return runs
 
 
-class _Lane:
-    """One core of a launch: its memories and its bound code."""
+@dataclass(frozen=True)
+class _Means:
+    """What the cores of one launch run, and work with in common.
 
-    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int,
-                 functions: Sequence[CompiledFunction] | None = None, *, poison: int = POISON) -> None:
-        self._poison = poison
+    Attributes:
+        functions: their code.
+        most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
+        scratch: what products are computed in.
+        poison: the byte that fills on-chip memory at first.
+        witnesses: of each function, where nothing is computed.
+    """
+
+    functions: Sequence[CompiledFunction]
+    most_ops: int | None = None
+    scratch: Callable[[Product], object] = field(default_factory=Scratch)
+    poison: int = POISON
+    witnesses: Sequence[Witness] = ()
+
+
+class _Lane:
+    """One core of a launch: its memories, its bound code, and all that changes while that runs."""
+
+    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: _Means) -> None:
+        self._poison = means.poison
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
-        self.function = (functions or program.functions)[index]
+        self.function = means.functions[index]
         self.sub = sub
         self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
         self.events: list[Any] = []
@@ -357,7 +380,9 @@ class _Lane:
         names = ("ub", "cbuf", "ca", "cb", "cc", "bt", "fb")
         arrays = [self.memory.arrays.get(name) for name in names]
         try:
-            self.run: Callable[..., Any] = self.function.bind(bound.arrays, bound.scalars, bound.dims, blocks, sub, *arrays)
+            self.run: Callable[..., Any] = self.function.bind(
+                bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
+                means.witnesses[index] if means.witnesses else None, *arrays)
         except Exception as error:
             raise self.explained(error, 0) from error
 
@@ -405,10 +430,9 @@ class _Lane:
             raise told from None
 
 
-def _limit(functions: Sequence[CompiledFunction], most_ops: int | None) -> None:
-    """Set how many ops a core may issue in a block."""
-    for function in functions:
-        function.guard.limit(most_ops)
+def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
+    """A program of another process."""
+    return Program(read_back(kept), chip, entry=name)
 
 
 def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) -> BlockRun:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.sharing import once
 from tilelang_npu.simulator.events import footprint, number_of
 from tilelang_npu.simulator.memory import POISON, as_bytes
 from tilelang_npu.simulator.work import ScalarAccess
@@ -40,9 +41,10 @@ class Replay:
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
         self._settled: set[int] = set()
+        self._lock = RLock()
         self.failed: list[TileError] = []
 
-    @cached_property
+    @once
     def _before(self) -> Bound:
         """The arguments of a run that has to do with no other."""
         recorded, bound = self._recorded, self._recorded.bound
@@ -58,7 +60,7 @@ class Replay:
             else _made_up(array, parameter, rng, keep=number in single)
             for number, (array, parameter) in enumerate(zip(bound.arrays, bound.parameters, strict=True))))
 
-    @cached_property
+    @once
     def _bound(self) -> Bound:
         """The arguments with what the launch left in them, as far as that is known."""
         return self._before if self._recorded.traced else self._recorded.bound
@@ -70,12 +72,14 @@ class Replay:
 
     def settle(self, blocks: Iterable[int]) -> None:
         """Make sure that what these blocks leave is in the arrays."""
-        if self._recorded.traced:
+        if not self._recorded.traced:
+            return
+        with self._lock:
             for block in sorted(set(blocks) - self._settled):
-                self._settled.add(block)
                 after = self._run(self._bound, [block], POISON, None)
                 if after is not None:
                     self._bound = replace(self._bound, arrays=after.arrays)
+                self._settled.add(block)
 
     def behind(self, run: BlockRun) -> Again | None:
         """What copies of the arrays hold when a block has run once more behind the launch; None as for ``after``."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.simulator.codegen.traced import Ways
 from tilelang_npu.simulator.data_uses import Use
 from tilelang_npu.simulator.events import Stream
 from tilelang_npu.simulator.finding import Hazard
@@ -77,18 +78,17 @@ def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int |
     done = Checked()
     known: dict[object, Hazard] = {}
     uses = list(dict.fromkeys(use for function in program.traced for use in function.data.uses))
-    for function in program.traced:
-        function.witness.ways.clear()
+    ways: list[Ways] = [{} for _ in program.traced]
     chosen = {use.location for use in uses if use.what == "place"}
     given = all(array.any() for array in args if isinstance(array, np.ndarray) and array.dtype.kind in "iu")
     seen: set[tuple[Stream, ...]] = set()
     tried: list[int | tuple[int, int]] = []
-    for value in _values(program, uses):
+    for value in _values(program, uses, ways):
         if value is not None:
             tried.append(value)
         try:
             recorded = program.trace(args, blocks=blocks, value=value, most=EVENTS if value is None else EVENTS_AGAIN,
-                                     most_ops=most_ops)
+                                     most_ops=most_ops, ways=ways)
             kinds = {run.streams for run in recorded.blocks}
             if kinds <= seen:  # the same ops: only places in tensors differ
                 continue
@@ -107,13 +107,13 @@ def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int |
         done.notes += [f"not decided, because the blocks do not run on made-up numbers: {error.message}"
                        for error in launch.recorded.replay.failed]
     done.hazards = list(known.values())
-    done.notes += [*_undecided(program, tried), *_left_out(done.launch)]
+    done.notes += [*_undecided(program, tried, ways), *_left_out(done.launch)]
     done.notes = list(dict.fromkeys(done.notes))
     done.milliseconds = (time.perf_counter() - started) * 1000
     return done
 
 
-def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | tuple[int, int] | None]:
+def _values(program: Program, uses: Sequence[Use], ways: Sequence[Ways]) -> Iterator[int | tuple[int, int] | None]:
     """What to read in place of data: first what the arrays hold; further numbers as long as a branch went but one way.
 
     Two numbers in turn make iterations differ from each other.
@@ -129,8 +129,8 @@ def _values(program: Program, uses: Sequence[Use]) -> Iterator[int | tuple[int, 
     near = [number + step for function in program.traced for number in function.data.compared for step in (0, 1, -1)]
     more = [number for number in dict.fromkeys(near) if 0 <= number <= GREATEST and number not in VALUES]
     for number in more[:MOST_VALUES]:
-        if all(len(function.witness.ways.get(use.number, ())) == 2
-               for function in program.traced for use in function.data.uses if use.number >= 0):
+        if all(len(seen.get(use.number, ())) == 2
+               for function, seen in zip(program.traced, ways, strict=True) for use in function.data.uses if use.number >= 0):
             return
         yield number
         yield 0, number
@@ -153,17 +153,17 @@ def _spoken(value: int | tuple[int, int]) -> str:
     return f"{value[0]} and {value[1]} in turn" if isinstance(value, tuple) else str(value)
 
 
-def _undecided(program: Program, tried: Sequence[int | tuple[int, int]]) -> Iterator[str]:
+def _undecided(program: Program, tried: Sequence[int | tuple[int, int]], ways: Sequence[Ways]) -> Iterator[str]:
     """What depends on data, and what was tried."""
     values = ", ".join(_spoken(value) for value in tried)
-    for function in program.traced:
+    for function, seen in zip(program.traced, ways, strict=True):
         for use in function.data.uses:
             where = _line(use.location)
             said = f"{where}: {_SAID[use.what]} depends on data"
             if use.what == "branch":
-                ways = function.witness.ways.get(use.number, set())
-                taken = "both ways" if len(ways) == 2 else "only where it is taken" if True in ways else (
-                    "only where it is not taken" if ways else "nowhere: no trace came by")
+                went = seen.get(use.number, set())
+                taken = "both ways" if len(went) == 2 else "only where it is taken" if True in went else (
+                    "only where it is not taken" if went else "nowhere: no trace came by")
                 yield f"{said}; checked {taken}"
             else:
                 yield f"{said}; checked where what is read is {values}"

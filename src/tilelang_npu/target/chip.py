@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -21,6 +22,17 @@ SPOKEN: Mapping[str, str] = MappingProxyType({
 """What people call the memories, by HIVM address space."""
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """The pipes that a core of any kind may have."""
+
+
+class _Table:
+    """Tables of tables that cannot be changed, which is what pickle does not know by itself."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            vars(self)[name] = MappingProxyType(value) if isinstance(value, dict) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +157,7 @@ class Banks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cube:
+class Cube(_Table):
     """The matrix unit.
 
     Attributes:
@@ -227,7 +239,7 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chip:
+class Chip(_Table):
     """One chip (of an A3 package: one of its two dies, which is what a device id names).
 
     Attributes:

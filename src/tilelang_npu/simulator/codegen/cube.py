@@ -129,7 +129,12 @@ def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
-    em.line(f"{em.constant(product, 'mmad')}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
+    em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
+
+
+def _multiplier(em: Emitter, product: datapath.Product) -> str:
+    """The name of what computes a product, made in each launch anew."""
+    return em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
@@ -151,15 +156,15 @@ def _mma(em: Emitter, op: Any) -> None:
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)
     m, k, n = (em.integer(value) for value in size_values)
-    shapes = [_shape(op, buffer, name) for buffer, name in ((a, "a"), (b, "b"), (c, "c"))]
+    a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
     init = em.expression(init_value)
     clears = init.value is not None and bool(init.value)
     operands = [Operand(a, reads=True, writes=False, pipe="M", name="a"),
                 Operand(b, reads=True, writes=False, pipe="M", name="b"),
                 Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
     em.record(op, "M", operands, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)))
-    product = datapath.Product(*shapes, a_transposed=False, b_transposed=False, wide=False, exact=c.element == "int32",
-                               terms=terms(a.element))
+    product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
+                               exact=c.element == "int32", terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
-    em.line(f"{em.constant(product, 'mma')}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")
+    em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")

@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.data_uses import DataUses
 
 
+Ways = dict[int, set[bool]]
+"""Of each branch that depends on data, by its number, how its condition came out."""
+
+
 class Witness:
     """Stands in for numbers that the kernel reads.
 
     Attributes:
         value: what is read, wherever it is read; two numbers are read in turn, from place to place; None gives what the arrays
             hold.
-        ways: by op how its condition came out.
+        ways: what is noted.
     """
 
-    def __init__(self) -> None:
-        self.value: int | tuple[int, int] | None = None
-        self.ways: dict[int, set[bool]] = {}
+    def __init__(self, value: int | tuple[int, int] | None = None, ways: Ways | None = None) -> None:
+        self.value = value
+        self.ways = {} if ways is None else ways
 
     def read(self, element: Any) -> Any:
         """A number that the scalar unit reads, from an array of one element."""
@@ -54,17 +58,15 @@ class TracingEmitter(Emitter):
     """As ``Emitter``, for code that leaves out what its ops do.
 
     Args:
-        witness: what the generated code asks for numbers.
-        data: what depends on them.
+        data: what depends on the numbers that are read.
         function, core, chip, parallel: as for ``Emitter``.
     """
 
     computes = False
     _inside = False
 
-    def __init__(self, witness: Witness, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+    def __init__(self, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
-        self._witness = self.constant(witness, "witness")
         self._branches = data.branches
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
@@ -81,11 +83,11 @@ class TracingEmitter(Emitter):
 
     def read(self, name: str, element: str) -> None:
         """Ask the witness for a number."""
-        self.line(f"{name} = {self._witness}.read({element})")
+        self.line(f"{name} = witness.read({element})")
 
     def decided(self, op: Operation, condition: str) -> str:
         """Note how the condition of a branch comes out that depends on data."""
-        return f"{self._witness}.way({self._branches[op]}, {condition})" if op in self._branches else condition
+        return f"witness.way({self._branches[op]}, {condition})" if op in self._branches else condition
 
     def shown(self, text: str) -> None:
         """There are no values to print."""

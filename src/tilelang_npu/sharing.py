@@ -1,0 +1,84 @@
+"""What several threads may ask for at once, and one of them makes: the others wait for that, and get the same object.
+
+``functools.cached_property`` makes a value in each thread that asks early enough (from Python 3.12 on), or in one thread at a
+time for all objects of a class (before).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Any, Generic, TypeVar, overload
+
+Owner = TypeVar("Owner")
+Value = TypeVar("Value")
+Key = TypeVar("Key")
+
+_LOCK = " lock"
+"""Where an object keeps the lock of its properties: no attribute is called so."""
+
+
+class once(Generic[Owner, Value]):
+    """A property that is computed when it is first read, by one thread, and kept in the object's ``__dict__``."""
+
+    def __init__(self, make: Callable[[Owner], Value]) -> None:
+        self.func = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> once[Owner, Value]: ...
+    @overload
+    def __get__(self, instance: Owner, owner: type) -> Value: ...
+    def __get__(self, instance: Owner | None, owner: type) -> once[Owner, Value] | Value:
+        if instance is None:
+            return self
+        kept = vars(instance)
+        with kept.setdefault(_LOCK, RLock()):
+            if self._name not in kept:
+                kept[self._name] = self.func(instance)
+            value: Value = kept[self._name]
+            return value
+
+
+def state_of(instance: object) -> dict[str, Any]:
+    """The attributes of an object as a pickle can hold them: without what ``once`` made, and can make again."""
+    return {name: value for name, value in vars(instance).items()
+            if name != _LOCK and not isinstance(getattr(type(instance), name, None), once)}
+
+
+class Kept(Generic[Key, Value]):
+    """Values by key, each made once. What fails is not kept, and the next who asks makes it."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._locks: dict[Key, AbstractContextManager[Any]] = {}
+        self._made: dict[Key, Value] = {}
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value of a key. Threads that ask for other keys do not wait."""
+        if key in self._made:
+            return self._made[key]
+        with self._lock:
+            own = self._locks.setdefault(key, RLock())
+        with own:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    def values(self) -> list[Value]:
+        """All that were made."""
+        return list(self._made.values())
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kept, (dict(self._made),)
+
+
+def _kept(made: dict[Key, Value]) -> Kept[Key, Value]:
+    kept: Kept[Key, Value] = Kept()
+    kept._made.update(made)
+    return kept
