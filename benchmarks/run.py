@@ -1,11 +1,12 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,import,compile,text] [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,threads,import,compile,text] [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
 interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
-without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``compile`` has
+without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``threads`` has two
+calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has
 kernels of 100 to 5000 ops, and the ratio of the times that an op takes in them. ``text`` reads, verifies and writes 10 000 ops
 of HIVM, and as many of arith and memref, these beside xDSL's own parser, verifier and printer.
 """
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,7 @@ import developer
 import kernels
 import peers
 
-BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "import", "compile", "text")
+BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "threads", "import", "compile", "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
 OPS = (100, 500, 1000, 5000)
@@ -48,8 +50,8 @@ class Row:
     """One line of the table.
 
     Attributes:
-        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; of ``compile`` the time an op takes to that
-            in the smallest kernel; 0 where there is nothing to compare with.
+        ratio: to NumPy in the same benchmark; of ``sanitize`` to the run without; of ``threads`` to the calls in turn; of
+            ``compile`` the time an op takes to that in the smallest kernel; 0 where there is nothing to compare with.
     """
 
     benchmark: str
@@ -130,17 +132,43 @@ def _called(kernel: Any, inputs: tuple[Any, ...], *, sanitize: bool) -> Callable
 
 
 def _pair(name: str, plain: Callable[[], object], sanitized: Callable[[], object], repeat: int) -> Iterator[Row]:
-    """Both in turn, so that what else the machine does falls on both alike; of each the least."""
+    """The rows of a run without and with the sanitizer."""
+    without, beside = _least(plain, sanitized, repeat)
+    yield Row("sanitize", name, without, 1.0)
+    yield Row("sanitize", "  and races", beside, beside / without)
+
+
+def threading(repeat: int) -> Iterator[Row]:
+    """Two calls of one kernel on inputs of their own, one after the other and at the same time."""
+    with ThreadPoolExecutor(2) as pool:
+        for name, case in kernels.CASES.items():
+            kernel = case.kernel(SIZES[0])
+            inputs = [case.inputs(np.random.default_rng(number), SIZES[0]) for number in range(2)]
+            serial, parallel = _least(partial(_in_turn, kernel, inputs), partial(_at_once, kernel, inputs, pool), repeat)
+            yield Row("threads", f"{name}, two calls", serial, 1.0)
+            yield Row("threads", "  by two threads", parallel, parallel / serial)
+
+
+def _in_turn(kernel: Any, inputs: list[tuple[Any, ...]]) -> None:
+    for given in inputs:
+        kernel(*given)
+
+
+def _at_once(kernel: Any, inputs: list[tuple[Any, ...]], pool: ThreadPoolExecutor) -> None:
+    for done in [pool.submit(kernel, *given) for given in inputs]:
+        done.result()
+
+
+def _least(plain: Callable[[], object], beside: Callable[[], object], repeat: int) -> tuple[float, float]:
+    """Milliseconds of both in turn, so that what else the machine does falls on both alike; of each the least."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(repeat + 1):
-        for work, kept in zip((plain, sanitized), times, strict=True):
+        for work, kept in zip((plain, beside), times, strict=True):
             start = time.perf_counter()
             work()
             if number:
                 kept.append((time.perf_counter() - start) * 1000)
-    without, beside = map(min, times)
-    yield Row("sanitize", name, without, 1.0)
-    yield Row("sanitize", "  and races", beside, beside / without)
+    return min(times[0]), min(times[1])
 
 
 def importing(repeat: int) -> Iterator[Row]:
@@ -235,6 +263,8 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
     for name in chosen:
         if name == "sanitize":
             yield from sanitizing(repeat)
+        elif name == "threads":
+            yield from threading(repeat)
         elif name == "import":
             yield from importing(repeat)
         elif name == "compile":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import InternalError, SanitizerError, TileError
 from tilelang_npu.errors import door as _door
+from tilelang_npu.places import Places as _Places
 
 if TYPE_CHECKING:
     from tilelang_npu import language, math
@@ -69,6 +70,8 @@ _NAMES = {
     "set_cache_dir": ("runtime.cache", "set_cache_dir"),
     "set_log_level": ("runtime.log", "set_log_level"),
 }
+
+sys.meta_path.insert(0, _Places(__name__, _MODULES))  # `from tilelang_npu.autotuner import AutoTuner`
 
 __all__ = [
     "AutoTuner",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,32 @@ def test_reductions_of_declared_buffers_are_calls(mode: str, dim: int, axis: int
 def test_other_parts_of_tvm_are_refused_by_name() -> None:
     with pytest.raises(tilelang_npu.TileError, match=r"tvm\.tir\.Var: there is no TVM here"):
         tir.Var("x", "int32")
+
+
+PLACES = """
+import importlib, sys
+import tilelang_npu
+from tilelang_npu.autotuner import AutoTuner
+pairs = {"autotuner": "runtime.autotune", "profiler": "runtime.profiler", "carver": "compat.carver",
+         "testing": "compat.testing",
+         "carver.arch": "compat.carver.arch", "cache": "runtime.cache", "intrinsics": "language.layouts"}
+for name, place in pairs.items():
+    module = importlib.import_module("tilelang_npu." + name)
+    assert module is importlib.import_module("tilelang_npu." + place), name
+    assert module.__spec__.name == "tilelang_npu." + place
+    if "." not in name:
+        assert getattr(tilelang_npu, name) is module
+import tilelang_npu.compat
+tilelang_npu.compat.install()
+for name in set(pairs) - {"carver.arch"}:  # which TileLang has more in
+    assert importlib.import_module("tilelang." + name) is sys.modules["tilelang_npu." + name], name
+try:
+    import tilelang_npu.profiler.nothing
+except ModuleNotFoundError:
+    print("done")
+"""
+
+
+def test_modules_are_found_under_the_names_of_tilelang() -> None:
+    done = subprocess.run([sys.executable, "-c", PLACES], capture_output=True, text=True, check=False, env=os.environ)
+    assert (done.stdout, done.stderr) == ("done\n", "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tilelang_npu import ops
@@ -75,3 +77,13 @@ def test_paths_that_a_family_has_and_another_has_not() -> None:
     a2, a5 = ({(path.source, path.target) for path in chip(name).paths.values()} for name in ("910B2", "910_95"))
     assert a5 - a2 == {("cc", "ub"), ("ub", "cbuf"), ("cbuf", "ub")}
     assert a2 - a5 == {("gm", "ca"), ("gm", "cb")}
+
+
+@pytest.mark.parametrize("one", chips(), ids=lambda one: one.name)
+def test_a_chip_can_be_pickled_and_stays_unchangeable(one: Chip) -> None:
+    assert one.pipes and one.moves  # which the chip keeps
+    loaded = pickle.loads(pickle.dumps(one))
+    assert loaded == one
+    assert repr(loaded) == repr(one)
+    with pytest.raises(TypeError):
+        loaded.vector["ln"] = None

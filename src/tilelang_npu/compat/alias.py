@@ -16,20 +16,15 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import NoReturn
 
+from tilelang_npu.places import Stand
+
 __all__ = ["gathers", "install", "installed_elsewhere", "uninstall"]
 
 _ALIAS, _PACKAGE = "tilelang", "tilelang_npu"
 
-# Modules with another name here.
+# Modules with another name here, beside those that this package itself has under both names.
 _MOVED: Mapping[str, str] = {
-    "tilelang.autotuner": "tilelang_npu.runtime.autotune",
-    "tilelang.cache": "tilelang_npu.runtime.cache",
-    "tilelang.carver": "tilelang_npu.compat.carver",
-    "tilelang.intrinsics": "tilelang_npu.language.layouts",
     "tilelang.language.reduce_ascend": "tilelang_npu.language.reduction",
-    "tilelang.profiler": "tilelang_npu.runtime.profiler",
-    "tilelang.testing": "tilelang_npu.compat.testing",
-    "tilelang.tvm": "tilelang_npu.compat.tvm",
     "tvm": "tilelang_npu.compat.tvm",
 }
 _CARVER = "tilelang_npu.compat.carver"
@@ -59,20 +54,6 @@ _GATHERED: Mapping[str, Mapping[str, str]] = {
 
 def _target(name: str) -> str:
     return _MOVED.get(name, _PACKAGE + name[len(_ALIAS) :])
-
-
-class _Stand(Loader):
-    """Hands out the module that an alias stands for."""
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(_target(spec.name))
-        spec.loader_state = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        # The import system has put the alias's spec on a module that has one of its own.
-        if module.__spec__ is not None:
-            module.__spec__ = module.__spec__.loader_state
 
 
 class _Gather(Loader):
@@ -114,7 +95,7 @@ class _Finder(MetaPathFinder):
         except ModuleNotFoundError:
             exists = False
         if exists:
-            return ModuleSpec(fullname, _Stand())
+            return ModuleSpec(fullname, Stand(_target(fullname)))
         if fullname == f"{_ALIAS}.jit":  # a package there, a function here; whoever looks below it is told what is missing
             vars(import_module(_PACKAGE).jit)["adapter"] = _Absent(
                 "tilelang.jit.adapter", f"{_PACKAGE} generates no AscendC or PTO text, and no library")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.tracing import user_location
 
 if TYPE_CHECKING:
@@ -112,3 +112,6 @@ def _named(module: str, name: str) -> object:
         raise TileError(f"a pickle names the factory {name} of the module {module}, which has none here", code="T733",
                         help="load it where that module is the one that it was written with")
     return found
+
+
+doors(globals())

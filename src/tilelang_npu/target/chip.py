@@ -25,7 +25,7 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 
 
 class _Table:
-    """Tables of tables that cannot be changed, which is what pickle does not know by itself."""
+    """What a chip is made of. Mappings in it cannot be changed, and pickle knows no such ones by itself."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in vars(self).items()}
@@ -36,7 +36,7 @@ class _Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class Memory(_Table):
     """One on-chip memory of one core.
 
     Attributes:
@@ -53,7 +53,7 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class Move(_Table):
     """Cycles of one data movement between two memories.
 
     A lone move of ``b`` bytes takes ``max(floor, fixed + b / rate, b / sustained)`` cycles from start to arrival. Its pipe
@@ -79,7 +79,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(_Table):
     """A way from one memory to another.
 
     Attributes:
@@ -111,7 +111,7 @@ def table(*paths: Path) -> Mapping[str, Path]:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(_Table):
     """What computes on a core, and which memories it reaches.
 
     Attributes:
@@ -128,7 +128,7 @@ class Unit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorRate:
+class VectorRate(_Table):
     """Cycles of one vector instruction of R repeats (256 bytes each).
 
     Back to back: ``max(issue, slope * R)``. Until its result can be used: ``fixed + slope * R``.
@@ -149,7 +149,7 @@ class VectorRate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Banks:
+class Banks(_Table):
     """How UB addresses map to banks: ``group = address // width % groups``; two reads of one group in a cycle conflict."""
 
     groups: int
@@ -176,7 +176,7 @@ class Cube(_Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scalar:
+class Scalar(_Table):
     """The scalar unit: cycles of an arithmetic instruction, a load, a store, and of handing one instruction to a pipe."""
 
     alu: float
@@ -186,7 +186,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sync:
+class Sync(_Table):
     """Events and flags.
 
     Attributes:
@@ -211,7 +211,7 @@ class Sync:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class Traffic(_Table):
     """What all cores together get from global memory, in bytes per second.
 
     Attributes:
@@ -230,7 +230,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class Launch(_Table):
     """Microseconds around a kernel: its start and end, the extra of a kernel of both cores, the next block on a core."""
 
     kernel_us: float

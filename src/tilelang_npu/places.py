@@ -1,0 +1,57 @@
+"""Modules that have the names that TileLang gives them, and stand elsewhere in this package: the same module objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+
+class Stand(Loader):
+    """Hands out the module that another name stands for.
+
+    Args:
+        target: its own name.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._target)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has put the other name's spec on a module that has one of its own.
+        if module.__spec__ is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+class Places(MetaPathFinder):
+    """Answers for some modules of a package, and for what is below them.
+
+    Args:
+        package: the package.
+        modules: where each is, below the package.
+    """
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self._package = package
+        self._modules = {name: place for name, place in modules.items() if name != place}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        first, dot, below = rest.partition(".")
+        if package != self._package or first not in self._modules:
+            return None
+        place = f"{package}.{self._modules[first]}{dot}{below}"
+        try:
+            return None if find_spec(place) is None else ModuleSpec(fullname, Stand(place))
+        except ModuleNotFoundError:
+            return None
