@@ -45,6 +45,6 @@ def longer(kernel: JITKernel, settings: Settings, lengths: Mapping[str, int]) ->
     for parameter in kernel.params:
         if parameter.name in lengths:
             warn_at(TileError(
-                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, all of "
-                "which the kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, all "
+                "of which the kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
     return made
