@@ -43,8 +43,9 @@ def longer(kernel: JITKernel, settings: Settings, lengths: Mapping[str, int]) ->
             notes=(*([f"in the call at {called}"] if called else ()), f"at {error.location}: {error.message}"),
             help="pass an array of this shape, or make the kernel for that one") from None
     for parameter in kernel.params:
-        if parameter.name in lengths:
+        rows = lengths.get(parameter.name)
+        if rows is not None:
             warn_at(TileError(
-                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {lengths[parameter.name]} rows, all "
-                "of which the kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the kernel can "
+                "reach", code="T411", location=parameter.location, help="declare the shape of the array"))
     return made
