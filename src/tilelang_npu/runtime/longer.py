@@ -46,6 +46,6 @@ def longer(kernel: JITKernel, settings: Settings, lengths: Mapping[str, int]) ->
         rows = lengths.get(parameter.name)
         if rows is not None:
             warn_at(TileError(
-                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the kernel can "
-                "reach", code="T411", location=parameter.location, help="declare the shape of the array"))
+                f"{parameter.name} has shape {list(parameter.shape or ())}; the array has {rows} rows, all of which the "
+                "kernel can reach", code="T411", location=parameter.location, help="declare the shape of the array"))
     return made
