@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator import Program
+from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.static_check import check
+from tilelang_npu.target import chip
 
 SPACES = ("gm", "ub", "cbuf", "ca", "cb", "cc")
 WORDS = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
@@ -176,3 +178,15 @@ def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> Non
     with pytest.raises(TileError, match="an AIC does not see the UB of its AIV here") as raised:
         Program(parse_module(text))
     assert raised.value.code == "T501"
+
+
+def test_a_chip_with_one_path_more_is_one_row_more() -> None:
+    """A5 has no way from GM to L0A, as A2 has; a row in its table is all that it lacks."""
+    module = parse_module(_module("AIC", "load", ("gm", "ca")).replace("Ascend910B2", "Ascend910_9589"))
+    a2, a5 = chip("910B2"), chip("910_95")
+    with pytest.raises(TileError, match=r"Ascend910_95 has no path from GM to L0A for hivm\.hir\.load of an AIC"):
+        Program(module, a5)
+    program = Program(module, replace(a5, paths={**a5.paths, "gm_l0a": a2.paths["gm_l0a"]}))
+    x = np.arange(256, dtype=np.float16).reshape(16, 16)
+    recorded = program.run([x, np.zeros(16, np.float16)], blocks=1)
+    assert Launch(recorded).cycles == pytest.approx(a2.moves["gm_l0a"].fixed + 512 / a2.moves["gm_l0a"].rate, rel=0.2)
