@@ -118,7 +118,8 @@ class CompiledFunction:
         name = location.names(name) if location is not None else name
         where = f"in block {block}"
         if isinstance(error, ZeroDivisionError):
-            return TileError(f"{name} divides by zero {where}", code="T509", location=location)
+            return TileError(f"{name} divides by zero {where}", code="T509", location=location,
+                             help="divide only where the divisor is not 0")
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
         found = _failed_view(linecache.getline(self.filename, number).strip(), frame)

@@ -1,0 +1,23 @@
+"""A slice from a number of the call that reaches past its buffer: found when it runs, and told in the author's words."""
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@tilelang.jit(target="ascendc", out_idx=[-1], pass_configs={"tl.ascend_auto_sync": True})
+def factory(M):
+    @T.prim_func
+    def main(n: T.int32, B: T.Tensor((M,), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((M,), "float16")
+            T.tile.fill(a, 0.0)
+            T.tile.fill(a[n:n + 16], 1.0)  # mistake
+            T.copy(a, B)
+
+    return main
+
+
+def test_an_access_past_the_end_names_the_call_and_bytes(refused):
+    message = r"^T\.tile\.fill touches bytes 120\.\.151 of a, which has 128 bytes in block 0$"
+    with refused("T502", at="T.tile.fill", message=message, help="check the offset"):
+        factory(64)(60)
