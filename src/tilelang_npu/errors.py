@@ -180,6 +180,7 @@ def _window(text: str, column: int) -> tuple[str, int]:
 
 # -- doors -------------------------------------------------------------------------------------------------------------
 
+MeantT = TypeVar("MeantT", bound=Exception)
 PublicT = TypeVar("PublicT", bound=Callable[..., Any])
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
@@ -215,6 +216,12 @@ def doors(names: dict[str, Any]) -> None:
     for name, value in list(names.items()):
         if isinstance(value, (FunctionType, type)) and not name.startswith("_") and value.__module__ == names["__name__"]:
             names[name] = door(value)
+
+
+def meant(error: MeantT) -> MeantT:
+    """Mark an exception of Python's own kinds as the user's, such as a failed comparison: it shows no frame of this package."""
+    error.__tilelang_npu_meant__ = True  # type: ignore[attr-defined]
+    return error
 
 
 def caller() -> FrameType | None:
@@ -265,7 +272,9 @@ def _strip(error: BaseException) -> None:
 
 
 def _is_for_the_user(error: BaseException, places: Sequence[TracebackType]) -> bool:
-    """Whether Python's own words for arguments that do not fit a door, or for a name that is not there."""
+    """Whether it is marked so, or in Python's own words for arguments that do not fit a door or a name that is not there."""
+    if hasattr(error, "__tilelang_npu_meant__"):
+        return True
     is_wrong_call = isinstance(error, TypeError) and len(places) == 1
     return is_wrong_call or (isinstance(error, AttributeError) and bool(places)
                              and places[-1].tb_frame.f_code.co_name == "__getattr__")

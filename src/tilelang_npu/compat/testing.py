@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_npu.errors import caller, doors, meant
 from tilelang_npu.runtime.profiler import _compare, _wide
 
 __all__ = [
@@ -26,10 +26,9 @@ def main() -> None:
     """Run the tests of the calling file, and end with pytest's exit code."""
     import pytest
 
-    frame = inspect.currentframe()
+    frame = caller()
     assert frame is not None
-    assert frame.f_back is not None
-    sys.exit(pytest.main([str(Path(frame.f_back.f_code.co_filename)), *sys.argv[1:]]))
+    sys.exit(pytest.main([str(Path(frame.f_code.co_filename)), *sys.argv[1:]]))
 
 
 def set_random_seed(seed: int = 42) -> None:
@@ -63,7 +62,7 @@ def process_func(func: Callable[..., float], name: str | None = None, /, **argum
     latency = float(func(**arguments))
     if not latency > 0:
         msg = f"{shown} returns {latency}, which is no time"
-        raise ValueError(msg)
+        raise meant(ValueError(msg))
     print(f"{shown}: {latency}")  # noqa: T201  (what it is called for)
 
 
@@ -74,10 +73,9 @@ def regression(prefixes: Sequence[str] = ("regression_",), verbose: bool = True)
         prefixes: how the names begin.
         verbose: whether to print each name first.
     """
-    frame = inspect.currentframe()
+    frame = caller()
     assert frame is not None
-    assert frame.f_back is not None
-    for name, function in sorted(frame.f_back.f_globals.items(), key=lambda item: item[0]):
+    for name, function in sorted(frame.f_globals.items(), key=lambda item: item[0]):
         if callable(function) and name.startswith(tuple(prefixes)):
             if verbose:
                 print(name)  # noqa: T201  (what it is called for)
@@ -111,3 +109,6 @@ requires_cuda_compute_version_gt = partial(requires_cuda_compute_version, mode="
 requires_cuda_compute_version_le = partial(requires_cuda_compute_version, mode="le")
 requires_cuda_compute_version_lt = partial(requires_cuda_compute_version, mode="lt")
 requires_cuda_compute_version_eq = partial(requires_cuda_compute_version, mode="eq")
+
+
+doors(globals())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_npu.errors import TileError, doors
+from tilelang_npu.errors import TileError, door, doors, meant
 from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
@@ -113,11 +113,11 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
         if parameter.shape is None or len(sizes) != len(parameter.shape):
             what = "is a number" if parameter.shape is None else f"has the shape {parameter.shape}, which only a call knows"
             msg = f"no array can be made for the parameter {parameter.name}: it {what}"
-            raise ValueError(msg)
+            raise meant(ValueError(msg))
         rng = np.random.default_rng(np.random.randint(1 << 31))  # noqa: NPY002  (the generator that scripts seed)
         return like_caller(supply(parameter.dtype, sizes, supply_type, rng), ())
 
-    return supplied
+    return door(supplied)
 
 
 def _check(kind: object) -> None:
@@ -258,12 +258,13 @@ def _wide(value: Any) -> Array:
 
 
 def _compare(number: int, result: Array, wanted: Array, atol: float, rtol: float, allowed: float) -> None:
-    assert result.shape == wanted.shape, f"result {number} has shape {result.shape}, the reference {wanted.shape}"
+    if result.shape != wanted.shape:
+        raise meant(AssertionError(f"result {number} has shape {result.shape}, the reference {wanted.shape}"))
     wrong = ~np.isclose(result, wanted, rtol=rtol, atol=atol, equal_nan=True)
     if wrong.sum() > allowed * wrong.size:
         worst = np.nanmax(np.abs(result - wanted))
         msg = f"result {number}: {wrong.sum()} of {wrong.size} elements differ, by at most {worst:.6g}"
-        raise AssertionError(msg)
+        raise meant(AssertionError(msg))
 
 
 doors(globals())
