@@ -126,6 +126,27 @@ def in_parts(columns: int, larger: bool) -> Any:
     return main
 
 
+def test_a_running_sum_that_begins_with_padding() -> None:
+    """0 that was filled and 0 that padding adds are no number of the user's: the ones that exp would make of them decide."""
+    @T.prim_func
+    def main(A: T.Tensor((32, 40), "float32"), C: T.Tensor((32, 1), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((32, 64), "float32")
+            total = T.alloc_ub((32, 64), "float32")
+            c = T.alloc_ub((32, 1), "float32")
+            T.tile.fill(total, 0.0)
+            T.copy(A[0, 0], a)
+            T.tile.add(total, total, a)
+            T.tile.exp(total, total)
+            T.reduce_sum(total, c, dim=-1)
+            T.copy(c, C)
+
+    a, c = rows(40, "float32", 1, 2), np.zeros((32, 1), np.float32)
+    (hazard,) = findings(tilelang.compile(main, target="ascendc", pass_configs=CONFIGS), a, c)
+    np.testing.assert_allclose(c[:, 0], np.exp(a).sum(axis=1) + 24, rtol=1e-5)
+    assert "of 40 loaded elements and 24 of padding" in hazard.missing
+
+
 def test_padding_that_adds_nothing_to_a_running_sum() -> None:
     a, c = rows(100, "float32", 1, 2), np.zeros((32, 1), np.float32)
     assert findings(in_parts(100, False), a, c) == []
@@ -217,6 +238,29 @@ def softmax_of(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True) @ v.astype(np.float32))
 
 
+def test_keys_in_one_of_four_axes() -> None:
+    """The rows that a load takes are not those of the first axis."""
+    @T.prim_func
+    def main(A: T.Tensor((1, 32, 1, 32), "float16"), B: T.Tensor((1, 20, 1, 32), "float16"), F: T.Tensor((32, 1), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, __):
+            a = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            x = T.alloc_fragment((32, 32), "float32")
+            f = T.alloc_fragment((32, 1), "float32")
+            T.copy(A[0, 0:32, 0, 0:32], a)
+            T.copy(B[0, 0:32, 0, 0:32], b)
+            T.gemm(a, b, x, initC=True, b_transpose=True)
+            T.vexp(x, x)
+            T.reduce_sum(x, f, dim=-1)
+            T.copy(f, F[0, 0])
+
+    arrays = np.zeros((1, 32, 1, 32), np.float16), np.zeros((1, 20, 1, 32), np.float16), np.zeros((32, 1), np.float32)
+    found = findings(tilelang.compile(main, target="npuir"), *arrays)
+    assert (arrays[2] == 32).all()
+    assert found
+    assert all("of 20 loaded elements and 12 of padding" in hazard.missing for hazard in found)
+
+
 @pytest.mark.parametrize(("length", "masked"), [(100, False), (100, True), (128, False)])
 def test_padding_of_keys_went_through_a_product_unseen(length: int, masked: bool) -> None:
     """Keys of 0 have scores of 0, which are no less than others: the weights of no key at all."""
@@ -234,8 +278,9 @@ def test_padding_of_keys_went_through_a_product_unseen(length: int, masked: bool
 
 
 STEPS: dict[str, Any] = {
-    "nothing": lambda x: x, "add": lambda x: x + np.float32(0.5), "scale": lambda x: x * np.float32(-2),
-    "relu": lambda x: np.maximum(x, 0), "square": np.square, "abs": np.abs, "exp": np.exp}
+    "nothing": lambda x: x, "onto zeros": lambda x: 0 + x, "add": lambda x: x + np.float32(0.5),
+    "scale": lambda x: x * np.float32(-2), "relu": lambda x: np.maximum(x, 0), "square": np.square,
+    "abs": np.abs, "exp": np.exp}
 
 
 def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: str, behind: int) -> Any:
@@ -244,7 +289,7 @@ def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: 
     fold = {"max": T.reduce_max, "min": T.reduce_min, "sum": T.reduce_sum}[mode]
 
     @T.macro
-    def one(step: str, x: Any):
+    def one(step: str, x: Any, y: Any):
         if step == "exp":
             T.vexp(x, x)
         if step == "add":
@@ -257,6 +302,9 @@ def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: 
             T.vmul(x, x, x)
         if step == "abs":
             T.vabs(x, x)
+        if step == "onto zeros":
+            T.clear(y)
+            T.vadd(y, x, x)
 
     @T.prim_func
     def main(A: T.Tensor((rows, depth), "float16"), B: T.Tensor((keys, depth), "float16"),
@@ -267,14 +315,15 @@ def pipeline(shape: tuple[int, int, int], steps: list[str], masked: bool, mode: 
             c = T.alloc_shared((32, 32), "float16")
             p = T.alloc_shared((32, 32), "float16")
             x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
             f = T.alloc_fragment((32, 1), "float32")
             d = T.alloc_fragment((32, 32), "float32")
             T.copy(A[0, 0], a)
             T.copy(B[0, 0], b)
             T.copy(C[0, 0], c)
             T.gemm(a, b, x, initC=True, b_transpose=True)
-            one(steps[0], x)
-            one(steps[1], x)
+            one(steps[0], x, y)
+            one(steps[1], x, y)
             if masked:
                 for i, j in T.Parallel(32, 32):
                     x[i, j] = T.if_then_else(j < keys, x[i, j], 0.0)

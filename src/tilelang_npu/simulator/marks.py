@@ -1,4 +1,4 @@
-"""Marks beside numbers: of each byte of a memory the number of what it comes of, or 0.
+"""Marks beside numbers: of each byte of a memory a number that says what it comes of, or 0.
 
 A number in a Cube core's memory lies in fractals, in L0C in others than in L1, and in rows in the others. What moves it between
 them moves its mark, by row and column of the matrix.
@@ -57,8 +57,8 @@ def matrix(access: Access, values: Array) -> Array | None:
     if values.ndim == 4 and access.memory in _CUBE:
         columns, rows, height, width = values.shape
         return values.transpose(1, 2, 0, 3).reshape(rows * height, columns * width)
-    while values.ndim > 2 and values.shape[0] == 1:
-        values = values[0]
+    while values.ndim > 2 and 1 in values.shape:
+        values = values.squeeze(values.shape.index(1))
     return values if values.ndim == 2 else None
 
 

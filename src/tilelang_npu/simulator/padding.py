@@ -37,6 +37,9 @@ _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
 _MOVES = frozenset(f"hivm.hir.{name}" for name in ("load", "store", "copy", "nd2nz", "nz2nd", "fixpipe", "custom", "l12ub"))
 """Ops that put what they read elsewhere, perhaps in another layout."""
 _FILLED = "pad_value of T.copy says what is filled in"
+CONSTANT = -1
+"""Mark of what an op filled with one number: neither padding nor a number of the user's data."""
+_SELECT = "hivm.hir.vsel"
 _MADE = "T.if_then_else takes out what comes of padding; " + _FILLED
 _ROUNDING = 4e-3
 """What a product may differ by from one in 64 bits and be it, as a share of its terms' magnitudes."""
@@ -95,14 +98,14 @@ class _Kept:
     Attributes:
         writing, writes: what it writes.
         made: the marks of that, where they are known already.
-        mixed: of an elementwise op the marks and the numbers of its operands.
+        mixed: of an elementwise op the marks and the numbers of its operands, and whether it chooses between them.
         product: of a multiplication.
     """
 
     writing: Sequence[Access]
     writes: Sequence[Array]
     made: Marks | None = None
-    mixed: tuple[Sequence[Marks], Sequence[Array]] | None = None
+    mixed: tuple[Sequence[Marks], Sequence[Array], bool] | None = None
     product: _Product | None = None
 
 
@@ -162,23 +165,26 @@ class _Padding:
             return None
         reading = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
         writing = [access for access in record.accesses if access.writes and access.name != "temp_buffer"]
-        marks = [self._marks.of(array) for array in reads]
+        origins = [self._marks.of(array) for array in reads]
+        marks = [np.maximum(origin, 0) for origin in origins]
         kept = _Kept(writing, writes, np.zeros((), np.int32))
         fill = self._numbers.get((record.core, record.number), 0)
         site = Site(record.mnemonic, record.location, record.pipe, CoreId(block, record.core, sub).label, run, "src",
                     record.number)
         if isinstance(op, hivm.Nd2NzOp) and len(reads) == 1:
             kept.made = _filled_up(reading[0], marks[0], writing[0], writes[0], fill if op.init_out_buffer is not None else 0)
-        elif fill:
-            kept.made = np.array(fill, np.int32)
+        elif fill or (isinstance(op, hivm.VBrcOp) and not reads):
+            kept.made = np.array(fill or CONSTANT, np.int32)
+        elif not any(origin.any() for origin in origins):
+            pass
+        elif isinstance(op, _POINTWISE) or op.name in _ELEMENTWISE:
+            kept.mixed = origins, [array.copy() for array in reads], op.name == _SELECT
         elif not any(mark.any() for mark in marks):
             pass
         elif isinstance(op, hivm.VReduceOp):
             kept.made = self._folded(block, site, op, reading[0], reads[0], marks[0])
         elif isinstance(record.work, Mmad | Multiply):
             kept.product = _product(block, site, record.work, reading, reads, marks, writing[0], self._marks.of(writes[0]))
-        elif isinstance(op, _POINTWISE) or op.name in _ELEMENTWISE:
-            kept.mixed = marks, [array.copy() for array in reads]
         elif op.name in _MOVES and isinstance(record.work, Transfer):
             kept.made = _moved(reading, marks, writing[0], writes[0], record.work)
         return kept
@@ -299,7 +305,7 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
         padding.append(given.T if turn else given)
     (left, right), (rows, columns) = values, padding
     left, rows, right, columns = left[:m, :k], rows[:m, :k], right[:k, :n], columns[:k, :n]
-    seen = matrix(writing, marked)
+    seen = matrix(writing, np.maximum(marked, 0))
     if seen is None or not (rows.any() or columns.any()):
         return None
     with np.errstate(invalid="ignore", over="ignore"):
@@ -318,14 +324,18 @@ def _is_nan(array: Array) -> NDArray[np.bool_]:
     return found
 
 
-def _combined(marks: Sequence[Marks], sources: Sequence[Array], result: Array) -> Marks:
+def _combined(marks: Sequence[Marks], sources: Sequence[Array], chooses: bool, result: Array) -> Marks:
     """The marks of what comes of several operands, element by element: those that they have, but none where the result is that
-    of an operand without any. There the padding was neutral (0 in a running sum), or something else was chosen."""
-    made: Marks = np.zeros(result.shape, np.int32)
+    of an operand without any. There the padding was neutral (0 in a running sum), or something else was chosen. That a sum of
+    padding and a constant is that constant says nothing of it."""
+    made: Marks = np.full(result.shape, CONSTANT, np.int32)
     clean = np.zeros(result.shape, np.bool_)
     for mark, source in zip(marks, sources, strict=True):
         if spreads(source, result):
-            np.maximum(made, mark, out=made)
+            made = np.where((made > 0) | (mark > 0), np.maximum(made, mark), np.where(mark == 0, 0, made)).astype(np.int32)
             if source.dtype == result.dtype:
-                clean |= ((source == result) | (_is_nan(source) & _is_nan(result))) & (mark == 0)
+                same = (source == result) | (_is_nan(source) & _is_nan(result))
+                clean |= same & ((mark == 0) | (chooses & (mark == CONSTANT)))
+        else:
+            made = np.where(made > 0, made, 0).astype(np.int32)
     return np.where(clean, 0, made).astype(np.int32)

@@ -113,9 +113,9 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
             if source is None:
                 loaded = np.zeros(shape, np.bool_)
             elif source.memory == "gm":  # of several axes nothing is said
-                sizes = footprint(source, event).sizes
-                while len(sizes) > 2 and sizes[0] == 1:
-                    sizes = sizes[1:]
+                sizes = list(footprint(source, event).sizes)
+                while len(sizes) > 2 and 1 in sizes:
+                    sizes.remove(1)
                 if len(sizes) == 2 and sizes[0] <= shape[0] and sizes[1] <= shape[1]:
                     loaded = np.zeros(shape, np.bool_)
                     loaded[:sizes[0], :sizes[1]] = True
