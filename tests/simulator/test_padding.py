@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.simulator.causes import brief
 from tilelang_npu.simulator.finding import Hazard
 
 COUNT = int(os.environ.get("TILELANG_RANDOM_PADDING", "10"))
@@ -275,6 +276,7 @@ def test_padding_of_keys_went_through_a_product_unseen(length: int, masked: bool
         assert hazard.first.location is not None and "T.reduce_sum(scores" in hazard.first.location.source()
         assert hazard.second is not None and hazard.second.location is not None
         assert "T.copy(K[i * tile" in hazard.second.location.source()
+        assert brief(hazard).endswith("  padding, UB of scores_ub")
 
 
 STEPS: dict[str, Any] = {

@@ -69,8 +69,8 @@ def brief(hazard: Hazard) -> str:
         return f"{hazard.code}  {_place(hazard.first)}  {hazard.missing}"
     second = f" -> {_place(hazard.second)}" if hazard.second is not None else ""
     name = f" of {hazard.buffer}" if hazard.buffer else ""
-    return (f"{hazard.code}  {_place(hazard.first)}{second}  {hazard.kind}, "
-            f"{hazard.memory} bytes {hazard.start}..{hazard.end - 1}{name}")
+    where = f" bytes {hazard.start}..{hazard.end - 1}" if hazard.end > hazard.start else ""  # padding is told by its buffer
+    return f"{hazard.code}  {_place(hazard.first)}{second}  {hazard.kind}, {hazard.memory}{where}{name}"
 
 
 def _place(site: Site) -> str:
