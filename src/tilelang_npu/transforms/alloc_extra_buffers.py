@@ -40,7 +40,7 @@ class AllocExtraBuffers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             count = scratch_elements(inner)
-            if count:
+            if count and not flat(getattr(inner, "temp_buffer", None)):
                 assert isinstance(inner, StructuredOp)
                 kind = MemRefType(scratch_type(inner), [count], memory_space=hivm.address_space("ub"))
                 scratch = memref.AllocOp([], [], kind)

@@ -18,6 +18,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import hacc, hivm
 from tilelang_npu.dialects.remarks import Remark, remark
 from tilelang_npu.transforms.host_functions import TASK_TYPES, own_task_type_function, task_type_function
+from tilelang_npu.transforms.treated import begins, is_finished, release
 
 
 def _core_type(function: func.FuncOp) -> str:
@@ -43,14 +44,18 @@ class CompleteKernel(ModulePass):
         for kernel in kernels:
             first = kernel.body.block.first_op
             assert first is not None
-            mask = hivm.SetMaskNormOp()
-            mask.location = kernel.location
-            Rewriter().insert_op(mask, InsertPoint.before(first))
-            last, end = kernel.body.block.last_op, hivm.PipeBarrierOp("ALL")
-            assert last is not None
-            end.location = kernel.location
-            remark(end, Remark(self.name, "the kernel ends when all is done", source="ALL", target="ALL"))
-            Rewriter().insert_op(end, InsertPoint.before(last))
+            release(kernel)
+            finished, begun = is_finished(kernel), begins(kernel)
+            if not begun:
+                mask = hivm.SetMaskNormOp()
+                mask.location = kernel.location
+                Rewriter().insert_op(mask, InsertPoint.before(first))
+            if not finished:
+                last, end = kernel.body.block.last_op, hivm.PipeBarrierOp("ALL")
+                assert last is not None
+                end.location = kernel.location
+                remark(end, Remark(self.name, "the kernel ends when all is done", source="ALL", target="ALL"))
+                Rewriter().insert_op(end, InsertPoint.before(last))
             name, core = kernel.sym_name.data, _core_type(kernel)
             told = own_task_type_function(op, name) is not None  # by whoever wrote the module
             if core in TASK_TYPES and "hivm.part_of_mix" not in kernel.attributes and not told:

@@ -36,6 +36,7 @@ from tilelang_npu.transforms.sync.items import BlockItems, build
 from tilelang_npu.transforms.sync.reasons import event_remark
 from tilelang_npu.transforms.sync.solve import solve_between
 from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
+from tilelang_npu.transforms.treated import claim, is_treated
 
 NAME = "cross-sync"
 _CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
@@ -142,12 +143,13 @@ class CrossSync(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for writer in self._solved(op):
             writer.write()
+            claim(writer.function, self.name)
 
     def _solved(self, op: ModuleOp) -> list[_Writer]:
         flags = chips.chip(self.chip).sync.user_flag_ids
         writers = []
         for function in op.walk():
-            if isinstance(function, func.FuncOp) and is_mixed(function):
+            if isinstance(function, func.FuncOp) and is_mixed(function) and not is_treated(function, self.name):
                 by_hand = [inner for inner in function.walk() if isinstance(inner, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp))]
                 if by_hand and self.exclusive and self.arguments:
                     raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",

@@ -28,14 +28,19 @@ NAME = "guard-l0"
 
 
 def _holds(op: Operation) -> bool:
-    return any(isinstance(inner, hivm.MmadL1Op) for inner in op.walk())
+    """Whether there are macros that have no events yet."""
+    return any(_is_bare(inner) for inner in op.walk())
+
+
+def _is_bare(op: Operation) -> bool:
+    return isinstance(op, hivm.MmadL1Op) and not op.sync_related_args
 
 
 def _guard(function: func.FuncOp) -> None:
     entry = function.body.block
     emit = Emitter(entry)
     holders = [op for op in entry.ops if _holds(op)]
-    macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op)]
+    macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op) and _is_bare(op)]
     halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
     for number in halves:
         with emit.before(holders[0]):

@@ -40,6 +40,7 @@ from tilelang_npu.transforms.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.sync.round_trips import round_trips
 from tilelang_npu.transforms.sync.solve import Hazard, solve
+from tilelang_npu.transforms.treated import claim, is_finished, is_treated, refused
 
 NAME = "insert-sync"
 
@@ -191,10 +192,13 @@ def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) ->
     return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1
 
 
+def _kernels(module: ModuleOp) -> list[func.FuncOp]:
+    return [op for op in module.walk() if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+
+
 def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
     """The kernel's functions, each with what it needs."""
-    functions = [op for op in module.walk()
-                 if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+    functions = _kernels(module)
     bodies = [build(function.body.block) for function in functions]
     trips: dict[int, list[Event]] = {}
     kernels: dict[str, list[BlockItems]] = defaultdict(list)
@@ -218,8 +222,13 @@ class InsertSync(ModulePass):
     within: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in _kernels(op):
+            if is_finished(function) and not self.within:  # an author who ends in a barrier synchronises by hand
+                raise refused(function, self.name)
         for writer in list(_solved(op, within=self.within)):
-            writer.write()
+            if not is_treated(writer.function, self.name):
+                writer.write()
+                claim(writer.function, self.name)
 
 
 __all__ = ["InsertSync", "iteration", "iteration_modulo"]

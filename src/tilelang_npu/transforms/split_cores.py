@@ -26,6 +26,7 @@ from tilelang_npu.transforms.host_functions import task_type_function
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.tidy import tidy_function
 from tilelang_npu.transforms.toolchain_arguments import FFTS, toolchain_argument
+from tilelang_npu.transforms.treated import release
 
 _SPOKEN = {"AIC": "Cube", "AIV": "Vector"}
 TASK_ONE_VECTOR, TASK_TWO_VECTORS = 31, 32  # hivm.md 1.4
@@ -34,6 +35,7 @@ TASK_ONE_VECTOR, TASK_TWO_VECTORS = 31, 32  # hivm.md 1.4
 def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     """The function with the operations of one core only."""
     made = function.clone()
+    release(made)
     made.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_mix_{core.lower()}")
     made.attributes["hivm.func_core_type"] = hivm.FuncCoreTypeAttr(core)
     made.attributes["hivm.part_of_mix"] = UnitAttr()
