@@ -93,3 +93,22 @@ def test_a_place_that_cannot_be_written(tool, file: Path) -> None:
 def test_not_text(tool, tmp_path: Path) -> None:
     (tmp_path / "x.mlir").write_bytes(b"\xff\xfe\x00")
     assert "error[T801]" in tool("opt", tmp_path / "x.mlir").err
+
+
+def test_ops_of_dialects_that_are_not_known_on_demand(tool, file: Path) -> None:
+    text = ('module {\n  func.func @f(%x: i32) {\n    %0 = "other.op"(%x) {a = #other.attr<x>} : (i32) -> !other.type<y>\n'
+            "    return\n  }\n}\n")
+    file.write_text(text)
+    refused = tool("opt", file)
+    assert refused.code == 1
+    assert refused.err.startswith("error[T601]: unknown op other.op")
+    assert f"--> {file}:3:10" in refused.err
+    taken = tool("opt", file, "--allow-unregistered-dialect")
+    assert taken.code == 0, taken.err
+    assert taken.out == text
+    assert tool("opt", file, "--allow-unregistered-dialect", "-p", "tidy").out == text
+    file.write_text(text.replace('"other.op"(%x)', "other.op %x"))
+    custom = tool("opt", file, "--allow-unregistered-dialect")
+    assert custom.code == 1
+    assert custom.err.startswith('error[T601]: other.op is read in the generic form alone: "other.op"(...)')
+    assert f"--> {file}:3:10" in custom.err

@@ -36,6 +36,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--split-input-file", action="store_true", help="treat the parts between // ----- each on its own")
     parser.add_argument("--verify-diagnostics", action="store_true", help="print an error instead of failing with it")
     parser.add_argument("--timing", action="store_true", help="print the time of each pass to standard error")
+    parser.add_argument("--allow-unregistered-dialect", action="store_true",
+                        help="take operations, attributes and types of dialects that are not known, in the generic form")
     parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
     parser.set_defaults(command=opt)
 
@@ -72,7 +74,8 @@ def _run(text: str, args: argparse.Namespace, passes: Sequence[ModulePass], firs
 
     printed: list[str] = []
     # empty lines in front, so that a part of a split file has the line numbers of the file
-    module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file)
+    module = parse_module("\n" * first_line + text, "<stdin>" if args.file == "-" else args.file,
+                          allow_unregistered=args.allow_unregistered_dialect)
 
     for function in module.walk() if passes else ():
         if isinstance(function, FuncOp) and len(function.body.blocks) != 1:

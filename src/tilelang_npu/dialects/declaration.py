@@ -265,8 +265,8 @@ def widened(base: Any, check: Rule, **members: Any) -> Any:
     op_def = definition(lambda name, old: constraints[name])
     # Text that states one type for all is read with xDSL's variables, whose values need not fit each other in MLIR.
     text_def = definition(lambda name, old: _same_variable(old, constraints[name]))
-    reading = base if not constraints else type(base)(
-        base.__name__, (base,), {"get_irdl_definition": classmethod(lambda cls: text_def)})
+    reading = base if not constraints and not members else type(base)(
+        base.__name__, (base,), {**members, "get_irdl_definition": classmethod(lambda cls: text_def)})
 
     def verify_(self: IRDLOperation) -> None:
         op_def.verify(self)

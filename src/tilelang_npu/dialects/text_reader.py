@@ -287,6 +287,8 @@ class TextParser(NumberParser):
             op_type = self._get_op_by_name(token.text)
             state.dialect_stack.append(op_type.dialect_name())
             upstream = format_of(op_type)
+            if upstream is None and op_type.parse.__func__ is Operation.parse.__func__:  # type: ignore[attr-defined]  # a method
+                self.raise_error(f'{token.text} is read in the generic form alone: "{token.text}"(...)', token.span)
             # xDSL bounds the class by an op that is declared; one that is not registered is parsed as well
             op: Operation = op_type.parse(self) if upstream is None else upstream.parse(self, op_type)  # type: ignore[type-var]
             if self._dictionaries:
@@ -339,7 +341,8 @@ class TextParser(NumberParser):
     def _get_op_by_name(self, name: str) -> type[Operation]:
         op_type = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if op_type is None:
-            self.raise_error(f"unknown op {name}", self._op_start, self._op_start + len(name))
+            quoted = self._text.startswith('"', self._op_start)
+            self.raise_error(f"unknown op {name}", self._op_start, self._op_start + len(name) + 2 * quoted)
         return op_type
 
     def _location(self, position: int) -> LocationAttr:
