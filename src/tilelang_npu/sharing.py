@@ -15,6 +15,7 @@ Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 Key = TypeVar("Key")
 
+_NONE: Any = object()
 _LOCK = " lock"
 """Where an object keeps the lock of its properties: no attribute is called so."""
 
@@ -58,18 +59,20 @@ class Kept(Generic[Key, Value]):
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key. Threads that ask for other keys do not wait."""
-        if key in self._made:
-            return self._made[key]
+        found = self._made.get(key, _NONE)
+        if found is not _NONE:
+            return found
         with self._lock:
             own = self._locks.setdefault(key, RLock())
         with own:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
+            found = self._made.get(key, _NONE)
+            if found is _NONE:
+                found = self._made[key] = make()
+            return found
 
-    def values(self) -> list[Value]:
-        """All that were made."""
-        return list(self._made.values())
+    def clear(self) -> None:
+        """Forget them; what is being made is kept."""
+        self._made.clear()
 
     def __len__(self) -> int:
         return len(self._made)

@@ -351,17 +351,18 @@ class JITKernel:
                    if p.shape is None and not p.dtype.is_float}
         found = []
         traced = self._lowering.traced
-        for launch, points, per_point in zip(traced.launches, traced.grids, self._blocks_per_point, strict=True):
+        names = names_of(self.name, len(traced.grids))
+        for name, launch, points, per_point in zip(names, traced.launches, traced.grids, self._blocks_per_point, strict=True):
             grid = [size_of(size, {**numbers, **call.symbols}) for size in points]
             if min(grid) <= 0:
-                msg = f"the grid of {self.name} is {' x '.join(map(str, grid))}: there is no block to run"
+                msg = f"the grid of {name} is {' x '.join(map(str, grid))}: there is no block to run"
                 raise TileError(msg, code="T406", location=user_location(),
                                 help="skip the call where there is nothing to compute")
             found.append(math.prod(grid) * per_point)
             if found[-1] > MAX_BLOCKS:
                 called = user_location()
                 shared = ", two for each point" * (per_point > 1)
-                raise TileError(f"the grid of {self.name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
+                raise TileError(f"the grid of {name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
                                 f"launch has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
                                 notes=(f"in the call at {called}",) if called else (),
                                 help="take larger tiles, or let each block loop over several of them (T.Persistent)")
