@@ -59,7 +59,7 @@ class Kept(Generic[Key, Value]):
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key. Threads that ask for other keys do not wait."""
-        found = self._made.get(key, _NONE)
+        found: Value = self._made.get(key, _NONE)
         if found is not _NONE:
             return found
         with self._lock:
