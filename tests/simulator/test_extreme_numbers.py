@@ -44,7 +44,8 @@ def refused(program: Program, code: str) -> str:
 
 def moved(source: str, target: str, before: str = "") -> str:
     """A load of a part of the tensor into a part of a buffer, each written as ``[offsets] [sizes] [steps]``."""
-    inside = [f"memref<?xf32, strided<[1], offset: ?>, {space}>" for space in (texts.GM, texts.UB)]
+    inside = [f"memref<?xf32, strided<[1]{'' if part.startswith('[0]') else ', offset: ?'}>, {space}>"
+              for part, space in ((source, texts.GM), (target, texts.UB))]
     return "\n".join([
         BLOCK, f"    %far = arith.constant {FAR} : index\n    %place = arith.addi %far, %b : index", before,
         texts.tile("x", 0, "64", "f32"),
