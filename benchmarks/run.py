@@ -140,13 +140,24 @@ def _pair(name: str, plain: Callable[[], object], sanitized: Callable[[], object
 
 def threading(repeat: int) -> Iterator[Row]:
     """Two calls of one kernel on inputs of their own, one after the other and at the same time."""
+    factors = [np.random.default_rng(number).standard_normal((512, 512), np.float32) for number in range(2)]
     with ThreadPoolExecutor(2) as pool:
+        with threadpool_limits(1, "blas"):
+            given = [(factor,) for factor in factors]
+            serial, parallel = _least(partial(_in_turn, _products, given), partial(_at_once, _products, given, pool), repeat)
+        yield Row("threads", "NumPy's products, twice 30", serial, 1.0)
+        yield Row("threads", "  by two threads", parallel, parallel / serial, "what the machine has room for")
         for name, case in kernels.CASES.items():
             kernel = case.kernel(SIZES[0])
             inputs = [case.inputs(np.random.default_rng(number), SIZES[0]) for number in range(2)]
             serial, parallel = _least(partial(_in_turn, kernel, inputs), partial(_at_once, kernel, inputs, pool), repeat)
             yield Row("threads", f"{name}, two calls", serial, 1.0)
             yield Row("threads", "  by two threads", parallel, parallel / serial)
+
+
+def _products(factor: Any) -> None:
+    for _ in range(30):
+        factor @ factor
 
 
 def _in_turn(kernel: Any, inputs: list[tuple[Any, ...]]) -> None:
