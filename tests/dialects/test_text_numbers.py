@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Sequence
 from math import inf
+from types import FrameType
 
 import pytest
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, FloatAttr
@@ -103,3 +105,24 @@ def test_what_no_type_holds_is_refused_where_it_stands(text: str, at: str, messa
     assert place is not None
     assert place.line == 1
     assert _module(text)[place.column - 1:].startswith(at)
+
+
+@pytest.mark.parametrize(("number", "kind", "raw"), [
+    ("0.5", "f32", struct.pack("<f", 0.5)), ("3", "i32", struct.pack("<i", 3))])
+def test_the_one_number_of_a_large_tensor_is_looked_at_once(number: str, kind: str, raw: bytes) -> None:
+    count = 1 << 20
+    distinct = parse_module(_module(f"dense<{number}> : tensor<{count}x{kind}>")).attributes["a"]
+    assert isinstance(distinct, DenseIntOrFPElementsAttr)
+    assert distinct.data.data == raw * count
+    tracing: list[str] = []
+
+    def count_calls(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            tracing.append(frame.f_code.co_name)
+
+    sys.setprofile(count_calls)
+    try:
+        parse_module(_module(f"dense<{number}> : tensor<{count}x{kind}>"))
+    finally:
+        sys.setprofile(None)
+    assert len(tracing) < count // 10

@@ -114,7 +114,7 @@ class NumberParser(Parser):
         if shape and shape != sizes and not (count == 0 and not elements):
             self._refuse(f"Shape mismatch in dense literal. Expected {sizes} shape from the type, but got {shape} shape.",
                          place)
-        return self._tensor(type, elements if shape else elements * count)
+        return self._tensor(type, elements, times=1 if shape else count)
 
     def _parse_builtin_densearray_attr(self) -> DenseArrayBase[Any] | None:
         place = self.pos
@@ -134,8 +134,8 @@ class NumberParser(Parser):
     def _tensor_literal(self) -> tuple[list[Any], list[int]]:
         return self._parse_tensor_literal()
 
-    def _tensor(self, type_: Any, elements: list[_Literal]) -> DenseIntOrFPElementsAttr[Any]:
-        """The tensor of elements, one behind the other."""
+    def _tensor(self, type_: Any, elements: list[_Literal], times: int = 1) -> DenseIntOrFPElementsAttr[Any]:
+        """The tensor of elements, one behind the other, and all of them so many times."""
         element = type_.element_type
         known: dict[tuple[Any, ...], Any] = {}  # large tensors repeat few numbers
         values = []
@@ -145,8 +145,8 @@ class NumberParser(Parser):
                 known[key] = self._element(literal, element)
             values.append(known[key])
         if isinstance(element, AnyFloat) or (isinstance(element, ComplexType) and isinstance(element.element_type, AnyFloat)):
-            return DenseIntOrFPElementsAttr(type_, BytesAttr(b"".join(values)))
-        return DenseIntOrFPElementsAttr.from_list(type_, values)
+            return DenseIntOrFPElementsAttr(type_, BytesAttr(b"".join(values) * times))
+        return DenseIntOrFPElementsAttr.from_list(type_, values)  # one is repeated there
 
     def _element(self, literal: _Literal, element: Any) -> Any:
         """The bytes of a float, or the number or pair of another type."""
