@@ -84,8 +84,8 @@ def test_a_part_of_a_buffer(op: str) -> None:
 
 
 def test_a_part_that_is_known() -> None:
-    row = f"memref<1x16xf32, strided<[16, 1], offset: 64>, {texts.UB}>"
-    body = "\n".join([texts.view("%row", "%x", "4, 0", "1, 16", UB, row),
+    row = f"memref<1x16xf32, strided<[16, 1], offset: ?>, {texts.UB}>"
+    body = "\n".join(["    %c4 = arith.constant 4 : index", texts.view("%row", "%x", "%c4, 0", "1, 16", UB, row),
                       f"    hivm.hir.vbrc ins(%zero : f32) outs(%row : {row})"])
     assert refused(body, 0).message == "bytes 256..319 do not lie in x, which has 256 bytes"
 
