@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from xdsl.dialects import memref
@@ -16,30 +15,21 @@ from tilelang_npu.dialects.rules import (
     drops_ones,
     groups_of,
     is_row_by_row,
+    offset_of_slice,
     output_shape,
     regrouped,
     require,
     same_memref,
     slice_of,
     strided,
+    times,
+    unless_dynamic,
     with_layout,
 )
 
 __all__ = ["VIEWS"]
 
 _BUFFER = OfClass((MemRefType, UnrankedMemRefType), "ranked or unranked memref of any type values")
-
-
-def _times(*factors: Size) -> Size:
-    """A product, which is known where a factor is 0."""
-    if 0 in factors:
-        return 0
-    known = [factor for factor in factors if factor is not None]
-    return prod(known) if len(known) == len(factors) else None
-
-
-def _known(number: int) -> Size:
-    return None if number == DYNAMIC_INDEX else number
 
 
 def _cut(op: Any) -> None:
@@ -52,12 +42,10 @@ def _cut(op: Any) -> None:
         require(of_source is not None, f"base type '{source}' is not strided")
         require(of_result is not None, f"expected result type to have strided layout but found '{result}'")
         return
-    starts, steps = ([_known(number) for number in static.get_values()] for static in (op.static_offsets, op.static_strides))
-    offset = of_source[1]
-    for start, stride in zip(starts, of_source[0], strict=True):
-        moved = _times(start, stride)
-        offset = None if offset is None or moved is None else offset + moved
-    strides = [_times(stride, step) for stride, step in zip(of_source[0], steps, strict=True)]
+    starts, steps = ([unless_dynamic(number) for number in static.get_values()]
+                     for static in (op.static_offsets, op.static_strides))
+    offset = offset_of_slice(source, starts)
+    strides = [times(stride, step) for stride, step in zip(of_source[0], steps, strict=True)]
     expected = with_layout(source, sizes, strides, offset)
     said = f"expected result type to be '{expected}' or a rank-reduced version"
     require(result.get_num_dims() <= len(sizes),
@@ -123,7 +111,7 @@ def _joined(shape: Sequence[int], strides: Sequence[Size], groups: Sequence[Sequ
     for group, last in zip(groups, joined, strict=True):
         stride = last
         for axis in reversed(group[1:]):
-            stride = _times(stride, _known(shape[axis]))
+            stride = times(stride, unless_dynamic(shape[axis]))
             here = strides[axis - 1]
             if shape[axis - 1] != 1 and None not in (stride, here) and stride != here:
                 return None
@@ -147,7 +135,7 @@ def _expands(op: Any) -> None:
         for group, stride in zip(groups, layout[0], strict=True):
             for axis in reversed(group):
                 strides[axis] = stride
-                stride = _times(stride, _known(result.get_shape()[axis]))
+                stride = times(stride, unless_dynamic(result.get_shape()[axis]))
         expected = with_layout(source, result.get_shape(), strides, layout[1])
     require(same_memref(expected, result), f"expected expanded type to be '{expected}' but found '{result}'")
     output_shape(op, op.output_shape, result.get_shape())

@@ -132,6 +132,36 @@ def strided(type_: MemRefType[Any]) -> tuple[list[Size], Size] | None:
     return None if strides is None else (list(strides), type_.get_offset())
 
 
+def times(*factors: Size) -> Size:
+    """A product, which is known where a factor is 0."""
+    if 0 in factors:
+        return 0
+    known = [factor for factor in factors if factor is not None]
+    return prod(known) if len(known) == len(factors) else None
+
+
+def offset_of_slice(whole: MemRefType[Any], starts: Sequence[Size]) -> Size:
+    """Where a slice begins in the memory of what it is cut from, in elements: what its type has to say as the offset.
+
+    Args:
+        whole: the type of what it is cut from.
+        starts: its first index along each axis; None where only a run knows.
+    """
+    layout = strided(whole)
+    if layout is None:
+        return None
+    strides, offset = layout
+    for start, stride in zip(starts, strides, strict=True):
+        moved = times(start, stride)
+        offset = None if offset is None or moved is None else offset + moved
+    return offset
+
+
+def unless_dynamic(number: int) -> Size:
+    """A number of a list that has a mark for what only a run knows."""
+    return None if number == DYNAMIC_INDEX else number
+
+
 def is_row_by_row(type_: MemRefType[Any]) -> bool:
     """Whether a layout is none, or one that MLIR takes for none: a single axis of stride 1 from the start."""
     return isinstance(type_.layout, NoneAttr) or type_.layout == StridedLayoutAttr([1], 0)

@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm, upstream
 from tilelang_npu.dialects.hivm.structured import StructuredOp
+from tilelang_npu.dialects.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.transforms.locations import refuse
 from tilelang_npu.transforms.toolchain_arguments import kernels
 
@@ -218,7 +219,8 @@ class _Bufferiser:
             raise refuse(op, "a slice that drops axes, or of a buffer of open strides", "T501",
                          help="keep the axes, with size 1")
         made = [stride * step for stride, step in zip(strides, steps, strict=True) if stride is not None]
-        layout = StridedLayoutAttr(made, None)
+        starts = [unless_dynamic(start) for start in op.static_offsets.get_values()]
+        layout = StridedLayoutAttr(made, offset_of_slice(kind, starts))
         type_ = MemRefType(kind.element_type, part.shape, layout, kind.memory_space)
         return memref.SubviewOp(source, list(op.offsets), list(op.sizes), list(op.strides), op.static_offsets, op.static_sizes,
                                 op.static_strides, type_)

@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.hivm.structured import StructuredOp
+from tilelang_npu.dialects.rules import offset_of_slice
 from tilelang_npu.transforms.buffers import with_space
 from tilelang_npu.transforms.lifetimes import root_of
 from tilelang_npu.transforms.locations import refuse
@@ -191,10 +192,7 @@ def _matrix(batch: SSAValue, number: int) -> memref.SubviewOp:
     kind = batch.type
     assert isinstance(kind, MemRefType)
     shape, strides = list(kind.get_shape()), list(kind.get_strides() or [None] * 3)
-    start = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
-    first = strides[0]
-    offset = None if start is None or first is None else start + number * first
-    layout = StridedLayoutAttr(strides[1:], offset)
+    layout = StridedLayoutAttr(strides[1:], offset_of_slice(kind, [number, 0, 0]))
     made = MemRefType(kind.element_type, shape[1:], layout, kind.memory_space)
     return memref.SubviewOp.get(batch, [number, 0, 0], [1, *shape[1:]], [1, 1, 1], made)
 

@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm, memref_ext
+from tilelang_npu.dialects.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.cross_sync import is_mixed
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -96,9 +97,10 @@ def _move_users(old: SSAValue, new: SSAValue) -> None:
         if isinstance(user, annotation.MarkOp):
             Rewriter.erase_op(user)
         elif isinstance(user, memref.SubviewOp):
-            assert isinstance(user.result.type, MemRefType)
+            assert isinstance(user.result.type, MemRefType) and isinstance(new.type, MemRefType)
             kind = user.result.type
-            layout = StridedLayoutAttr(list(kind.get_strides() or []), None)
+            offset = offset_of_slice(new.type, [unless_dynamic(start) for start in user.static_offsets.get_values()])
+            layout = StridedLayoutAttr(list(kind.get_strides() or []), offset)
             made = memref.SubviewOp(
                 new, list(user.offsets), list(user.sizes), list(user.strides), user.static_offsets, user.static_sizes,
                 user.static_strides, MemRefType(kind.element_type, kind.shape, layout, kind.memory_space))

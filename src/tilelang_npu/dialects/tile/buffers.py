@@ -36,6 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from tilelang_npu.dialects.names import written
+from tilelang_npu.dialects.rules import offset_of_slice
 
 
 class Scope(StrEnum):
@@ -219,12 +220,7 @@ def region_type(
     kind = source.type
     assert isinstance(kind, MemRefType)
     strides = kind.get_strides() or [None] * len(sizes)
-    offset: int | None = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
-    for position, stride in zip(offsets, strides, strict=True):
-        if offset is not None and stride is not None and isinstance(position, int):
-            offset += position * stride
-        elif position != 0:
-            offset = None
+    offset = offset_of_slice(kind, [position if isinstance(position, int) else None for position in offsets])
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     layout = StridedLayoutAttr([strides[axis] for axis in kept], offset)
     return MemRefType(kind.element_type, [shape[axis] for axis in kept], layout, kind.memory_space)

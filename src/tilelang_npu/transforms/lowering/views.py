@@ -8,7 +8,6 @@ fractals.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref, scf
@@ -17,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.rules import offset_of_slice
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.buffers import root_of, space_of
 from tilelang_npu.transforms.emit import Emitter, Value
@@ -141,20 +141,11 @@ def _subview(emit: Emitter, view: View, kept: list[int]) -> SSAValue:
     strides = list(source.type.get_strides() or [None] * len(view.sizes))
     offsets = [0 if size == 0 else offset for offset, size in zip(view.offsets, view.sizes, strict=True)]  # nothing is anywhere
     shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in view.sizes]
-    layout = StridedLayoutAttr([strides[axis] for axis in kept], _static_offset(source.type, strides, offsets))
+    starts = [offset if isinstance(offset, int) else None for offset in offsets]
+    layout = StridedLayoutAttr([strides[axis] for axis in kept], offset_of_slice(source.type, starts))
     kind = MemRefType(source.type.element_type, [shape[axis] for axis in kept], layout, source.type.memory_space)
     made = memref.SubviewOp.get(source, offsets, list(view.sizes), [1] * len(view.sizes), kind)
     return emit.insert(made).result
-
-
-def _static_offset(kind: MemRefType[Attribute], strides: list[int | None], offsets: Sequence[Value]) -> int | None:
-    total: int | None = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
-    for offset, stride in zip(offsets, strides, strict=True):
-        if total is None or (offset != 0 and not (isinstance(offset, int) and stride is not None)):
-            return None
-        if isinstance(offset, int) and offset != 0 and stride is not None:
-            total += offset * stride
-    return total
 
 
 def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
