@@ -238,6 +238,24 @@ def test_linalg(line: str) -> None:
     assert print_module(parse_module(print_module(module, generic=True))) == text
 
 
+def _transferred(map_: str, result: str, mask: str) -> str:
+    whole = "tensor<4x8xf32>, index, index, f32"
+    return (f'func.func @f(%t: tensor<4x8xf32>, %i: index, %x: f32, %m: {mask}) {{\n  %0 = "vector.transfer_read"'
+            f"(%t, %i, %i, %x, %m) <{{in_bounds = [true, true], permutation_map = affine_map<{map_}>,"
+            f" operandSegmentSizes = array<i32: 1, 2, 1, 1>}}> : ({whole}, {mask}) -> {result}\n  return\n}}")
+
+
+def test_a_mask_has_the_axes_of_what_is_read() -> None:
+    """In the order in which they stand there, not in the vector; not the axes along which numbers are repeated."""
+    parse_module(_transferred("(d0, d1) -> (d1, d0)", "vector<8x4xf32>", "vector<4x8xi1>"))
+    parse_module(_transferred("(d0, d1) -> (d1, 0)", "vector<8x4xf32>", "vector<8xi1>"))
+    for map_, mask, wanted in (("(d1, d0)", "vector<8x4xi1>", "4x8"), ("(d1, 0)", "vector<8x4xi1>", "8")):
+        error = _refused(_transferred(f"(d0, d1) -> {map_}", "vector<8x4xf32>", mask))
+        assert f"inferred mask type ('vector<{wanted}xi1>') and mask operand type ('{mask}') don't match" in error.message
+    error = _refused(_transferred("(d0, d1) -> (d1, d1)", "vector<8x8xf32>", "vector<8xi1>"))
+    assert "requires a permutation_map that is a permutation" in error.message
+
+
 @pytest.mark.parametrize(("then", "other", "told"), [
     ("", "scf.yield %x : f32", r"a branch yields \(\), where the results are \(f32\)"),
     ("scf.yield %x : f32", "", r"a branch yields \(\), where the results are \(f32\)"),

@@ -42,6 +42,11 @@ OTHERWISE = (
 STRICTER = (
     # what we say, where MLIR takes it
     ("tensor.pad", r"dynamic pad sizes", "a size that is nowhere given has no value"),
+    ("vector.", r"got -1$|index #\d+ out of range: -1", "LLVM 19 has no place that stands for poison"),
+    ("vector.insert", r"mismatch between dynamic and static", "an index that stands nowhere is lost"),
+    ("vector.insert", r"operand 'source'", "a buffer is no element"),
+    ("vector.transfer", r"element type of source", "an index has no width that memory has too"),
+    ("vector.print", r"Expected 1 operand", "there is nothing to print"),
 )
 
 
@@ -280,6 +285,9 @@ _SAMPLES = {
                                   "ins(%a : tensor<4x8xf32>) outs(%d : tensor<8xf32>) dimensions = [1]",
     "reduction along an axis twice": "%a: tensor<4x8xf32>, %d: tensor<4xf32> => %r = linalg.reduce { arith.addf } "
                                      "ins(%a : tensor<4x8xf32>) outs(%d : tensor<4xf32>) dimensions = [1, 1]",
+    "mask of another length": "%m: memref<16xf32>, %i: index, %k: vector<9xi1>, %p: vector<8xf32> => vector.maskedstore"
+                              " %m[%i], %k, %p : memref<16xf32>, vector<9xi1>, vector<8xf32>",
+    "broadcast along a longer axis": "%s: vector<4xf32> => %r = vector.broadcast %s : vector<4xf32> to vector<4x8xf32>",
     "exp of integers": "%a: i32 => %r = math.exp %a : i32",
 }
 

@@ -20,7 +20,7 @@ _DIALECTS = {
     "tensor": "tilelang_npu.dialects.tensor:Tensor",
     "linalg": "tilelang_npu.dialects.linalg:Linalg",
     "bufferization": "tilelang_npu.dialects.upstream:Bufferization",
-    "vector": "xdsl.dialects.vector:Vector",
+    "vector": "tilelang_npu.dialects.vector:Vector",
     "llvm": "xdsl.dialects.llvm:LLVM",
     "ub": "xdsl.dialects.ub:UB",
     "hivm": "tilelang_npu.dialects.hivm:Hivm",

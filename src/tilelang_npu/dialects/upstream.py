@@ -34,6 +34,7 @@ FORMATS = {
     "memref.memory_space_cast": _CAST,
     "memref.rank": "$source attr-dict `:` type($source)",
     "memref.extract_aligned_pointer_as_index": "$source attr-dict `:` type($source) `->` type($aligned_pointer)",
+    "vector.print": "$source attr-dict `:` type($source)",
     "tensor.empty": "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
 }
 """Assembly formats of ops that xDSL writes in generic form, by op name."""

@@ -1,0 +1,220 @@
+"""The ops of vector, whose shapes, masks and kinds of reduction xDSL checks in part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefType, TensorType, VectorType, i1
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from tilelang_npu.dialects.declaration import replacing, widened
+from tilelang_npu.dialects.rules import is_float, require
+
+_OF_INTEGERS = ("minui", "minsi", "maxui", "maxsi", "and", "or", "xor")
+_OF_FLOATS = ("minnumf", "maxnumf", "minimumf", "maximumf")
+_BITS_OF_INDEX = 64
+
+
+def _element(type_: Attribute) -> Attribute:
+    return type_.element_type if isinstance(type_, VectorType) else type_
+
+
+def _is_number(type_: Attribute) -> bool:
+    return isinstance(type_, (IntegerType, IndexType)) or is_float(type_)
+
+
+def _numbers(op: Any) -> None:
+    type_ = op.source.type
+    require(isinstance(type_, VectorType) or _is_number(type_), f"source '{type_}' is no number and no vector")
+
+
+def _bits(type_: Any) -> int:
+    return _BITS_OF_INDEX if isinstance(type_, IndexType) else type_.bitwidth
+
+
+# What stands in memory.
+
+def _in_memory(base: MemRefType[Any], type_: VectorType[Any], indices: Sequence[SSAValue]) -> None:
+    """Neighbours along the last axis are neighbours in memory; the elements are the same; there is an index for each axis."""
+    strides = base.get_strides()
+    require(type_.element_type == base.element_type or type_ == base.element_type,
+            f"base element type '{base.element_type}' and vector '{type_}' do not match")
+    require(strides is not None and (not strides or strides[-1] == 1), "most minor memref dim must have unit stride")
+    require(len(indices) == len(base.get_shape()), f"requires {len(base.get_shape())} indices")
+
+
+def _loads(op: Any) -> None:
+    _in_memory(op.base.type, op.result.type, op.indices)
+
+
+def _stores(op: Any) -> None:
+    _in_memory(op.base.type, op.vector.type, op.indices)
+
+
+def _loads_some(op: Any) -> None:
+    _in_memory(op.base.type, op.result.type, op.indices)
+    _masked(op.mask, op.result)
+    require(op.pass_thru.type == op.result.type, "expected pass_thru of same type as result type")
+
+
+def _stores_some(op: Any) -> None:
+    _in_memory(op.base.type, op.value_to_store.type, op.indices)
+    _masked(op.mask, op.value_to_store)
+
+
+def _masked(mask: Any, value: Any) -> None:
+    require(value.type.get_shape() == mask.type.get_shape(), f"expected the shape of '{value.type}' to match that of the mask,"
+                                                             f" '{mask.type}'")
+
+
+# What is cut from a vector or made of one.
+
+def _broadcasts(op: Any) -> None:
+    source, result = op.source.type, op.vector.type
+    require(_element(source) == result.element_type, "source operand and result have same element type")
+    _numbers(op)
+    sizes = source.get_shape() if isinstance(source, VectorType) else ()
+    shape = result.get_shape()
+    require(len(sizes) <= len(shape), f"source rank {len(sizes)} higher than destination rank {len(shape)}")
+    for size, wanted in zip(sizes, shape[len(shape) - len(sizes):], strict=True):
+        require(size in (1, wanted), f"dimension mismatch ({size} vs. {wanted})")
+
+
+def _position(op: Any, shape: Sequence[int]) -> Sequence[int]:
+    stated = list(op.static_position.get_values())
+    require(stated.count(DYNAMIC_INDEX) == len(op.dynamic_position), "mismatch between dynamic and static positions")
+    require(len(stated) <= len(shape), f"expected position attribute of rank no greater than vector rank {len(shape)}")
+    for number, (place, size) in enumerate(zip(stated, shape, strict=False), 1):
+        require(place == DYNAMIC_INDEX or 0 <= place < size,
+                f"expected position attribute #{number} to be a non-negative integer smaller than the corresponding vector"
+                f" dimension, {size}, got {place}")
+    return stated
+
+
+def _extracts(op: Any) -> None:
+    whole = op.vector.type
+    rest = whole.get_shape()[len(_position(op, whole.get_shape())):]
+    inferred = VectorType(whole.element_type, rest) if rest else whole.element_type
+    alone = VectorType(whole.element_type, [1])
+    require(op.result.type == inferred or (not rest and op.result.type == alone),
+            f"inferred type '{inferred}' is incompatible with return type '{op.result.type}'")
+
+
+def _inserts(op: Any) -> None:
+    source, whole = op.source.type, op.dest.type
+    stated = _position(op, whole.get_shape())
+    rank = len(source.get_shape()) if isinstance(source, VectorType) else 0
+    require(len(stated) + rank == len(whole.get_shape()), f"expected position attribute rank + source rank ({len(stated)} +"
+                                                          f" {rank}) to match dest vector rank ({len(whole.get_shape())})")
+
+
+def _shuffles(op: Any) -> None:
+    first, second, result = op.v1.type.get_shape(), op.v2.type.get_shape(), op.result.type.get_shape()
+    mask = op.mask.get_values()
+    require(len(first) == len(second) and len(result) == max(len(first), 1), "rank mismatch")
+    require(first[1:] == second[1:] == result[1:], "dimension mismatch")
+    require(mask and len(mask) == result[0], f"mask length mismatch: {len(mask)} for a result of {result[0]}")
+    places = sum(shape[0] if shape else 1 for shape in (first, second))
+    for number, place in enumerate(mask, 1):
+        require(0 <= place < places, f"mask index #{number} out of range: {place} of {places}")
+
+
+def _bits_stay(op: Any) -> None:
+    source, result = op.source.type, op.result.type
+    one, other = source.get_shape(), result.get_shape()
+    require(len(one) == len(other), "failed to verify that all of {source, result} have same rank")
+    for axis, (size, wanted) in enumerate(zip(one[:-1], other[:-1], strict=True)):
+        require(size == wanted, f"dimension size mismatch at: {axis}")
+    rows = [_bits(type_.element_type) * (type_.get_shape() or (1,))[-1] for type_ in (source, result)]
+    require(rows[0] == rows[1], f"source/result bitwidth of the minor 1-D vectors must be equal, got {rows[0]} and {rows[1]}")
+
+
+def _sizes_the_mask(op: Any) -> None:
+    rank = len(op.mask_vector.type.get_shape())
+    require(len(op.mask_dim_sizes) == max(rank, 1),
+            f"must specify an operand for each result vector dimension: {max(rank, 1)}, got {len(op.mask_dim_sizes)}")
+
+
+def _reduces(op: Any) -> None:
+    rank, element, kind = len(op.vector.type.get_shape()), op.vector.type.element_type, str(op.kind.data)
+    require(rank <= 1, f"unsupported reduction rank: {rank}")
+    fits = is_float(element) if kind in _OF_FLOATS else _is_number(element) and not (kind in _OF_INTEGERS and is_float(element))
+    require(fits, f"unsupported reduction type '{element}' for kind '{kind}'")
+
+
+
+# What goes between a vector and a part of a tensor or memref.
+
+def _transfers(op: Any, type_: VectorType[Any]) -> None:
+    whole, map_ = op.source.type, op.permutation_map.data
+    element, shape = whole.element_type, type_.get_shape()
+    inner = element.get_shape() if isinstance(element, VectorType) else ()
+    require(len(op.indices) == len(whole.get_shape()), f"requires {len(whole.get_shape())} indices")
+    require(map_.num_symbols == 0, "requires permutation_map without symbols")
+    require(map_.num_dims == len(whole.get_shape()), "requires a permutation_map with input dims of the same rank as the source"
+                                                     " type")
+    require(len(map_.results) == len(shape) - len(inner),
+            "requires a permutation_map with result dims of the same rank as the vector type")
+    _permutes(map_)
+    _same_bits(element, type_)
+    require(op.mask is None or not inner, "does not support masks with vector element type")
+    if op.mask is not None:
+        wanted = VectorType(i1, _mask_shape(map_, shape))
+        require(op.mask.type == wanted, f"inferred mask type ('{wanted}') and mask operand type ('{op.mask.type}') don't match")
+    require(len(op.in_bounds) == len(map_.results),
+            f"expects the in_bounds attr of same rank as permutation_map results: {map_} vs"
+            f" inBounds of size {len(op.in_bounds)}")
+
+
+def _same_bits(element: Any, type_: VectorType[Any]) -> None:
+    given = type_.element_type
+    one = _element(element)
+    require(isinstance(one, IndexType) == isinstance(given, IndexType),
+            f"element type of source is '{one}', expected element type of vector not to be '{given}'")
+    row = _bits(given) * (type_.get_shape() or (1,))[-1]
+    of_source = _bits(one) * ((element.get_shape() or (1,))[-1] if isinstance(element, VectorType) else 1)
+    require(row % of_source == 0, "requires the bitwidth of the minor 1-D vector to be an integral multiple of the bitwidth of"
+                                  f" the source element type: {row} and {of_source}")
+
+
+def _permutes(map_: AffineMap) -> None:
+    places = []
+    for result in map_.results:
+        require(isinstance(result, AffineDimExpr) or result == AffineConstantExpr(0),
+                "requires a projected permutation_map (at most one dim or the zero constant can appear in each result)")
+        if isinstance(result, AffineDimExpr):
+            places.append(result.position)
+    require(len(places) == len(set(places)), "requires a permutation_map that is a permutation (found one dim used more than"
+                                             " once)")
+
+
+def _mask_shape(map_: AffineMap, shape: Sequence[int]) -> list[int]:
+    """The sizes of the axes that are read or written, in the order of the tensor or memref."""
+    sizes = {result.position: size for result, size in zip(map_.results, shape, strict=True)
+             if isinstance(result, AffineDimExpr)}
+    return [sizes[place] for place in sorted(sizes)] or [1]
+
+
+def _reads(op: Any) -> None:
+    _transfers(op, op.result.type)
+    require(op.padding.type == op.source.type.element_type, "requires formal padding and source of the same elemental type")
+
+
+def _writes(op: Any) -> None:
+    require(not op.has_broadcast_dim(), "should not have broadcast dimensions")
+    _transfers(op, op.vector.type)
+    result = None if op.result is None else op.result.type
+    wanted = op.source.type if isinstance(op.source.type, TensorType) else None
+    require(result == wanted, f"result type '{result}' is not that of the source, '{wanted}'")
+
+
+Vector = replacing(
+    vector.Vector, widened(vector.LoadOp, _loads), widened(vector.StoreOp, _stores),
+    widened(vector.MaskedLoadOp, _loads_some), widened(vector.MaskedStoreOp, _stores_some),
+    widened(vector.BroadcastOp, _broadcasts), widened(vector.ExtractOp, _extracts), widened(vector.InsertOp, _inserts),
+    widened(vector.ShuffleOp, _shuffles), widened(vector.BitcastOp, _bits_stay),
+    widened(vector.PrintOp, _numbers), widened(vector.CreateMaskOp, _sizes_the_mask), widened(vector.ReductionOp, _reduces),
+    widened(vector.TransferReadOp, _reads), widened(vector.TransferWriteOp, _writes))
