@@ -136,8 +136,8 @@ llvm.mlir.global | | | global_type = i32, sym_name = "g", linkage = #llvm.linkag
 llvm.icmp | nn | i1 | predicate = 1 : i64
 llvm.inline_asm | n | i32 | asm_string = "nop", constraints = "=r,r", asm_dialect = 0 : i64
 llvm.insertelement | vfn | vector<4xf32>
-llvm.load | p | i32 | ordering = 0 : i64
-llvm.store | np | | ordering = 0 : i64
+llvm.load | p | i32 | ordering = 2 : i64, alignment = 4 : i64
+llvm.store | np | | ordering = 2 : i64, alignment = 4 : i64
 llvm.intr.masked.store | vpq | | alignment = 16 : i32
 llvm.return | |
 llvm.sext llvm.zext | n | i64

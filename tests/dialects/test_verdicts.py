@@ -38,6 +38,8 @@ OTHERWISE = (
     ("expand_shape", r"invalid output shape provided|incorrect number of dynamic sizes",
      "LLVM 19 lets values stand for known sizes"),
     ("tensor.cast", r"cast incompatible", "a cast between types of no ranks"),
+    ("llvm.mlir.constant", r"different integer types: 'index'", "LLVM 19 takes an index for any integer"),
+    ("llvm.call_intrinsic", r"op_bundle_sizes|operand bundle", "LLVM 19 has no bundles of operands"),
 )
 STRICTER = (
     # what we say, where MLIR takes it
@@ -46,6 +48,13 @@ STRICTER = (
     ("vector.insert", r"mismatch between dynamic and static", "an index that stands nowhere is lost"),
     ("vector.insert", r"operand 'source'", "a buffer is no element"),
     ("vector.transfer", r"element type of source", "an index has no width that memory has too"),
+    ("llvm.", r"got 'vector<\d+x(si|ui|index)", "LLVM has no such elements"),
+    ("llvm.shufflevector", r"Mask value|result 'res'", "a place in neither vector, a result of other elements"),
+    ("llvm.getelementptr", r"property 'noWrapFlags'|Expected attribute i32", "what is known of the sums is stated"),
+    ("llvm.getelementptr", r"operand 'ssa_indices'", "a pointer is moved to one place"),
+    ("llvm.intr.vector.reduce", r"result 'res'", "the sum of a vector is a number"),
+    ("llvm.intr.stacksave", r"result 'res'", "where a stack ends is a pointer"),
+    ("llvm.mlir.constant", r"type, got 'vector|semantics: '\w+' vs. 'vector", "LLVM 19 takes dense numbers for a vector"),
     ("vector.print", r"Expected 1 operand", "there is nothing to print"),
 )
 
@@ -288,6 +297,10 @@ _SAMPLES = {
     "mask of another length": "%m: memref<16xf32>, %i: index, %k: vector<9xi1>, %p: vector<8xf32> => vector.maskedstore"
                               " %m[%i], %k, %p : memref<16xf32>, vector<9xi1>, vector<8xf32>",
     "broadcast along a longer axis": "%s: vector<4xf32> => %r = vector.broadcast %s : vector<4xf32> to vector<4x8xf32>",
+    "constant of another type": '=> %r = "llvm.mlir.constant"() <{value = 1.0 : f32}> : () -> f16',
+    "cast to fewer bits": "%a: i64 => %r = llvm.zext %a : i64 to i32",
+    "a third part of two": '%s: !llvm.struct<(i32, f32)> => %r = "llvm.extractvalue"(%s) <{position = array<i64: 2>}>'
+                           " : (!llvm.struct<(i32, f32)>) -> f32",
     "exp of integers": "%a: i32 => %r = math.exp %a : i32",
 }
 

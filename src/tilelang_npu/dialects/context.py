@@ -21,7 +21,7 @@ _DIALECTS = {
     "linalg": "tilelang_npu.dialects.linalg:Linalg",
     "bufferization": "tilelang_npu.dialects.upstream:Bufferization",
     "vector": "tilelang_npu.dialects.vector:Vector",
-    "llvm": "xdsl.dialects.llvm:LLVM",
+    "llvm": "tilelang_npu.dialects.llvm:LLVM",
     "ub": "xdsl.dialects.ub:UB",
     "hivm": "tilelang_npu.dialects.hivm:Hivm",
     "hfusion": "tilelang_npu.dialects.hfusion:HFusion",
