@@ -256,6 +256,22 @@ def test_a_mask_has_the_axes_of_what_is_read() -> None:
     assert "requires a permutation_map that is a permutation" in error.message
 
 
+@pytest.mark.parametrize(("default", "case", "told"), [
+    ("%x : f32", "%x, %k : f32, i32", ""),
+    ("", "%x, %k : f32, i32", "branch has 0 operands for successor #0, but target block has 1"),
+    ("%k : i32", "%x, %k : f32, i32", "type mismatch for bb argument #0 of successor #0"),
+    ("%x : f32", "%x : f32", "branch has 1 operands for successor #1, but target block has 2"),
+    ("%x : f32", "%k, %k : i32, i32", "type mismatch for bb argument #0 of successor #1")])
+def test_a_block_takes_what_a_switch_hands_to_it(default: str, case: str, told: str) -> None:
+    cases = f"default: ^a{f'({default})' if default else ''},\n 7: ^b({case})"
+    text = (f"func.func @f(%k: i32, %x: f32) {{\n cf.switch %k : i32, [\n {cases}\n ]\n^a(%y: f32):\n return\n"
+            "^b(%z: f32, %n: i32):\n return\n}")
+    if not told:
+        assert "cf.switch" in print_module(parse_module(text))
+        return
+    assert told in _refused(text).message
+
+
 @pytest.mark.parametrize(("then", "other", "told"), [
     ("", "scf.yield %x : f32", r"a branch yields \(\), where the results are \(f32\)"),
     ("scf.yield %x : f32", "", r"a branch yields \(\), where the results are \(f32\)"),

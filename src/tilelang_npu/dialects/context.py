@@ -14,7 +14,7 @@ _DIALECTS = {
     "arith": "tilelang_npu.dialects.arith:Arith",
     "scf": "tilelang_npu.dialects.scf:Scf",
     "memref": "tilelang_npu.dialects.memref:MemRef",
-    "cf": "xdsl.dialects.cf:Cf",
+    "cf": "tilelang_npu.dialects.cf:Cf",
     "math": "tilelang_npu.dialects.math:Math",
     "affine": "tilelang_npu.dialects.affine:Affine",
     "tensor": "tilelang_npu.dialects.tensor:Tensor",

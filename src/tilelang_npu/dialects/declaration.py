@@ -275,7 +275,8 @@ def widened(base: Any, check: Rule, **members: Any) -> Any:
     def parse(cls: Any, parser: Parser) -> Any:
         read = base.parse.__func__(reading, parser)
         made = cls.create(operands=list(read.operands), result_types=list(read.result_types), properties=read.properties,
-                          attributes=read.attributes, regions=[read.detach_region(region) for region in list(read.regions)])
+                          attributes=read.attributes, successors=list(read.successors),
+                          regions=[read.detach_region(region) for region in list(read.regions)])
         read.erase()
         return made
 

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
+from tilelang_npu.dialects.cf import goes, goes_either_way
 from tilelang_npu.dialects.declaration import Rule, replacing, widened
 from tilelang_npu.dialects.rules import is_float, is_signless, require, with_elements
 
@@ -251,6 +252,8 @@ _OPS: list[tuple[Sequence[Any], _Kinds, _Kinds, Rule]] = [
     ([llvm.SelectOp], [_BOOLS, _ANY], [_ANY], _alike),
     ([llvm.UndefOp, llvm.ZeroOp], [], [_ANY], _alike),
     ([llvm.ConstantOp], [], [_ANY], _is_constant),
+    ([llvm.BrOp], [_ANY], [], goes),
+    ([llvm.CondBrOp], [_ANY], [], goes_either_way),
     ([llvm.StackSaveOp], [], [_POINTER], _alike),
     ([llvm.StackRestoreOp], [_POINTER], [], _alike),
     ([llvm.InlineAsmOp, llvm.CallIntrinsicOp], [_ANY], [_ANY], _alike),

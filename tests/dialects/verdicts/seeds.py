@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-UPSTREAM = ("arith", "math", "tensor", "memref", "linalg", "named", "scf", "affine", "others", "vector", "llvm")
+UPSTREAM = ("arith", "math", "tensor", "memref", "linalg", "named", "scf", "affine", "others", "vector", "llvm", "func")
 """The files of MLIR's own dialects; ``named`` has the ops of linalg whose generic form has a body that we leave out."""
 
 
