@@ -226,11 +226,21 @@ def _walks(op: Any) -> bool:
     return _same_rank(op) and len(axes) == 1 and 0 <= axes[0] < len(_shape(op.result_types[0]) or ())
 
 
+def _casts(op: Any) -> bool:
+    """A cast that keeps the low bits goes to whole numbers."""
+    def fits(ins: list[str], outs: list[str]) -> bool:
+        return "truncwithoverflow" not in str(op.properties.get("round_mode")) or (
+            all(name in ("f64", *_NUMBERS) or name[1:].isdigit() or name[2:].isdigit() for name in ins)
+            and re.fullmatch(r"[su]?i\d+", outs[0]) is not None)
+
+    return _each(1, fits)(op)
+
+
 _VALID: dict[str, Callable[[Any], bool]] = {
     "elemwise_unary": _each(1), "elemwise_binary": _each(2), "load": _each(1), "store": _each(1),
     "compare": _each(2, lambda ins, outs: ins[0] == ins[1] and outs == ["i1"]),
     "select": _each(3, lambda ins, outs: ins[0] == "i1" and ins[1] == ins[2] == outs[0]),
-    "cast": _each(1), "bitcast": _each(1, lambda ins, outs: _bits(ins[0]) == _bits(outs[0]) > 0),
+    "cast": _casts, "bitcast": _each(1, lambda ins, outs: _bits(ins[0]) == _bits(outs[0]) > 0),
     "reduce_with_index": _reduces, "gather": _gathers,
     "interleave": lambda op: (_tensors(op) and len(op.operands) == 2 and len(op.results) == 1 and _same_rank(op)
                               and op.operand_types[0] == op.operand_types[1] and _last_even(op.result_types[0])),

@@ -36,6 +36,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.irdl import IRDLOperation, OptOperandDef, VarOperandDef
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.attribute_kinds import EnumAttr
 
 ELEMENTS: tuple[Attribute, ...] = (
     Float16Type(), Float32Type(), BFloat16Type(), Float64Type(), IntegerType(1), IntegerType(8), IntegerType(16),
@@ -74,7 +75,10 @@ def _retype(value: SSAValue, type_: Attribute) -> None:
 
 
 def _retype_one(ops: list[Operation], rng: Random) -> bool:
-    value = rng.choice(_values(ops))
+    values = _values(ops)
+    if not values:
+        return False
+    value = rng.choice(values)
     type_ = other_type(value.type, rng)
     changed = type_ != value.type
     _retype(value, type_)
@@ -84,6 +88,8 @@ def _retype_one(ops: list[Operation], rng: Random) -> bool:
 def _retype_all(ops: list[Operation], rng: Random) -> bool:
     """Every value of a type gets another one: many ops take that."""
     values = _values(ops)
+    if not values:
+        return False
     old = rng.choice(values).type
     new = other_type(old, rng)
     for value in values:
@@ -188,6 +194,8 @@ def other_attribute(old: Attribute, rng: Random) -> Attribute:
         return ArrayAttr(_other_list(items, rng))
     if isinstance(old, UnitAttr):
         return IntegerAttr(1, IntegerType(32))
+    if isinstance(old, EnumAttr):
+        return type(old)(rng.choice(sorted(type(old).CASES)))
     if old in ELEMENTS or isinstance(old, (TensorType, MemRefType, VectorType)):
         return other_type(old, rng)
     return old

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnrankedMemRefType,
+    VectorType,
     i1,
     i64,
 )
@@ -258,6 +259,9 @@ class PointerCastOp(DialectOp):
     def verify_(self) -> None:
         if not self.addrs:
             fail("addrs of PointerCastOp should not be empty!")
+        expected = self.result.type.get_shape().count(DYNAMIC_INDEX) if isinstance(self.result.type, ShapedType) else 0
+        if len(self.dynamicSizes) != expected:
+            fail(f"expected {expected} dynamic size operands, but found {len(self.dynamicSizes)}")
 
 
 @operation()
@@ -278,6 +282,11 @@ class BitcastOp(DialectOp):
         if len(shapes[0]) != len(shapes[1]) or any(
                 DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(*shapes, strict=True)):
             fail("requires the same shape for all operands and results")
+        mapped = [isinstance(type_, (TensorType, VectorType)) for type_ in (self.src.type, self.result.type)]
+        if mapped[0] and not mapped[1]:
+            fail("if an operand is non-scalar, then there must be at least one non-scalar result")
+        if mapped[1] and not mapped[0]:
+            fail("if a result is non-scalar, then at least one operand must be non-scalar")
 
 
 @irdl_custom_directive

@@ -226,6 +226,8 @@ def nary(count: int, *, inline_broadcast: bool, temp_is_input: bool = False) -> 
         found = len(op.ins()) + (1 if temp_is_input and getattr(op, "temp_buffer", None) is not None else 0)
         if found != count:
             fail(f"elementwise op expected {count} inputs, but found {found}")
+        if not op.outs():
+            fail("elementwise op expected a destination, but found none")
         shapes = shaped_types((*op.ins(), *op.outs(), *op.results))
         if not shapes:
             fail("at least one operands should be ranked")
