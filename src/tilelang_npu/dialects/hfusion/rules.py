@@ -69,11 +69,12 @@ def converts(op: Any) -> None:
 
 
 def keeps_bits(op: Any) -> None:
-    """The elements have as many bits as they had."""
+    """The elements have as many bits as they had, and are of types that ``arith.bitcast``, which the body is, takes."""
     inputs, outs = map(_elements, groups(op))
     one, other = inputs[0], outs[0]
+    numbers = all(is_signless(each) or is_float(each) for each in (one, other))
     fits = isinstance(one, FixedBitwidthType) and isinstance(other, FixedBitwidthType) and one.bitwidth == other.bitwidth
-    require(fits, f"operand type '{one}' and result type '{other}' are cast incompatible")
+    require(numbers and fits, f"operand type '{one}' and result type '{other}' are cast incompatible")
 
 
 def reduces_with_index(op: Any) -> None:
