@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import threadpoolctl
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +24,6 @@ from tilelang_npu.runtime.log import logger, told
 from tilelang_npu.runtime.profiler import do_bench
 from tilelang_npu.runtime.writing import replaced
 from tilelang_npu.sharing import Kept, once
-from tilelang_npu.simulator.blas import one_blas_thread
 
 CASES = int(os.environ.get("TILELANG_RANDOM_THREADS", "12"))
 """Random kernels that threads call at the same time."""
@@ -212,20 +210,6 @@ def test_threads_that_compile_different_kernels_at_once_get_the_serial_text() ->
     wanted = list(map(text, kinds))
     cache.clear_cache()
     assert together(3, lambda number: text(kinds[number])) == wanted
-
-
-def test_the_number_of_blas_threads_comes_back_when_the_last_run_ends() -> None:
-    def counts() -> list[int]:
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-
-    with threadpoolctl.threadpool_limits(2, "blas"):
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert set(counts()) == {1}
-        second.__exit__(None, None, None)
-        assert set(counts()) == {2}
 
 
 def test_a_benchmark_counts_the_launches_of_its_own_thread() -> None:

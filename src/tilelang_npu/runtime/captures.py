@@ -15,7 +15,7 @@ import functools
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
 from pathlib import Path
@@ -221,6 +221,25 @@ def _is_library(package: str) -> bool:
     return any(Path(place).resolve().is_relative_to(parent) for parent in _library_places())
 
 
+def _chains(code: CodeType, read: Callable[[dis.Instruction], tuple[str, ...]]) -> Iterator[Chain]:
+    """The names that instructions read, each with the attributes that the ones behind it read of it.
+
+    Args:
+        code: the code.
+        read: the names that an instruction loads, the last one on top; an empty text for one that does not count.
+    """
+    chain: Chain = ()
+    for step in dis.get_instructions(code):
+        if chain and step.opname in _ATTRIBUTE:
+            chain = (*chain, step.argval)
+            continue
+        if chain:
+            yield chain
+        *below, top = read(step) or ("",)
+        yield from ((name,) for name in below if name)
+        chain = (top,) if top else ()
+
+
 @functools.lru_cache(maxsize=4096)
 def _reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) -> tuple[Chain, ...]:
     """The parameters that code reads, and the code inside of it, with the attributes that are read of each.
@@ -231,19 +250,13 @@ def _reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) ->
     """
     if names is None:
         names = frozenset(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
-    found: dict[Chain, None] = {}
-    chain: Chain = ()
-    for step in dis.get_instructions(code):
-        if chain and step.opname in _ATTRIBUTE:
-            chain = (*chain, step.argval)
-            continue
-        if chain:
-            found[chain] = None
-        chain = ()
-        if step.opname.startswith("LOAD_FAST") or step.opname in _CLOSURE:
-            read = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # some load two
-            found.update(dict.fromkeys((name,) for name in read[:-1] if name in names))
-            chain = (read[-1],) if read[-1] in names else ()
+    def read(step: dis.Instruction) -> tuple[str, ...]:
+        if not step.opname.startswith("LOAD_FAST") and step.opname not in _CLOSURE:
+            return ()
+        loaded = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # some load two
+        return tuple(name if name in names else "" for name in loaded)
+
+    found = dict.fromkeys(_chains(code, read))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_reads_of_parameters(constant, names & frozenset(constant.co_freevars))))
@@ -255,16 +268,11 @@ def _reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) ->
 @functools.lru_cache(maxsize=4096)
 def _reads(code: CodeType) -> tuple[Chain, ...]:
     """The names from outside that code reads, and the code inside of it."""
-    found: dict[Chain, None] = {}
-    chain: Chain = ()
-    for step in dis.get_instructions(code):
-        if chain and step.opname in _ATTRIBUTE:
-            chain = (*chain, step.argval)
-            continue
-        if chain:
-            found[chain] = None
+    def read(step: dis.Instruction) -> tuple[str, ...]:
         outside = step.opname in _GLOBAL or (step.opname in _CLOSURE and step.argval in code.co_freevars)
-        chain = (step.argval,) if outside else ()
+        return (step.argval,) if outside else ()
+
+    found = dict.fromkeys(_chains(code, read))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(one for one in _reads(constant) if one[0] not in code.co_cellvars))
