@@ -12,7 +12,7 @@ import pytest
 
 from tilelang_npu import compat
 from tilelang_npu.runtime.kernel import JITKernel
-from tilelang_npu.simulator.program import Program
+from tilelang_npu.simulator.run.program import Program
 
 KERNELS = sorted((Path(__file__).resolve().parent / "frontend" / "kernels").glob("*.py"))
 

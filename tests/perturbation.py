@@ -31,7 +31,7 @@ from tilelang_npu import ops
 from tilelang_npu.ops import meaning
 from tilelang_npu.ops.spec import Step
 from tilelang_npu.simulator.codegen import vector
-from tilelang_npu.transforms import expand_composites
+from tilelang_npu.transforms.tile import expand_composites
 
 _USED: set[str] = set()
 

@@ -15,7 +15,7 @@ import tilelang_npu as tilelang
 from tilelang_npu import TileError, simulator
 from tilelang_npu import language as T
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")
 

@@ -22,10 +22,10 @@ from tilelang_npu import TileError
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.simulator.events import number_of
-from tilelang_npu.simulator.launch import Launch
-from tilelang_npu.simulator.program import Program
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.machine.events import number_of
+from tilelang_npu.simulator.result.launch import Launch
+from tilelang_npu.simulator.result.static_check import check
+from tilelang_npu.simulator.run.program import Program
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 FOLDER = Path(__file__).resolve().parent.parent / "examples"

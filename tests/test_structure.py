@@ -35,6 +35,11 @@ ALLOWED = {
     "pytest_plugin": {"compat", "runtime"},
     "pytest_sanitizer": {"runtime", "simulator"},
 }
+# The rooms of a part, from the lowest; a file outside of them (the part's own face, the order of its passes) may use them all.
+ROOMS = {
+    "transforms": ("ir", "tile", "lower", "hivm", "foreign"),
+    "simulator": ("machine", "codegen", "time", "run", "sanitizer", "result"),
+}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
 
 
@@ -65,6 +70,20 @@ def test_imports_go_down(file: Path) -> None:
         pieces = name.split(".")
         if pieces[0] == "tilelang_npu" and len(pieces) > 1 and pieces[1] not in ("__version__", "TileError"):
             assert pieces[1] in {part, "errors", "sharing", *ALLOWED[part]}, f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_every_file_has_a_room(part: str) -> None:
+    outside = {file.name for file in (PACKAGE / part).iterdir() if file.name != "__pycache__"} - set(ROOMS[part])
+    assert outside == {"__init__.py", *({"pipeline.py"} if part == "transforms" else ())}
+
+
+@pytest.mark.parametrize(("part", "room"), [(part, room) for part, rooms in ROOMS.items() for room in rooms])
+def test_imports_between_rooms_go_down(part: str, room: str) -> None:
+    above = ROOMS[part][ROOMS[part].index(room) + 1:]
+    for file in (PACKAGE / part / room).rglob("*.py"):
+        for name in _imports(file):
+            assert not name.startswith(tuple(f"tilelang_npu.{part}.{other}" for other in above)), f"{file} imports {name}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=NAMES)

@@ -23,7 +23,7 @@ from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
 from tilelang_npu.runtime.sync_report import SyncReport
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.work import Barrier, CrossWait, EventWait
+from tilelang_npu.simulator.machine.work import Barrier, CrossWait, EventWait
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

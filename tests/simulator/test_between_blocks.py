@@ -9,7 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.hazards import Hazard
+from tilelang_npu.simulator.sanitizer.hazards import Hazard
 
 ROWS, N = 4, 32
 AUTO = {"tl.ascend_auto_sync": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threadpoolctl
 
-from tilelang_npu.simulator.blas import one_blas_thread
+from tilelang_npu.simulator.machine.blas import one_blas_thread
 
 
 def test_the_number_of_blas_threads_comes_back_when_the_last_run_ends() -> None:

@@ -13,8 +13,8 @@ import tilelang_npu.language as T
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.causes import Finding, causes, merged
-from tilelang_npu.simulator.finding import Hazard, Site
+from tilelang_npu.simulator.sanitizer.causes import Finding, causes, merged
+from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 
 N = 64
 

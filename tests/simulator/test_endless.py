@@ -10,8 +10,8 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator import endless
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
+from tilelang_npu.simulator.run import endless
 
 N = 20
 

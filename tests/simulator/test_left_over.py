@@ -9,7 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 ROWS, N = 8, 64
 

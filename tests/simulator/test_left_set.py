@@ -9,7 +9,7 @@ import pytest
 
 import tilelang_npu as tilelang
 from tilelang_npu import language as T
-from tilelang_npu.simulator.program import Left
+from tilelang_npu.simulator.run.program import Left
 
 SIZE = 64
 

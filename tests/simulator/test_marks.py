@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.simulator.marks import MarkedMemory, laid_out, matrix
+from tilelang_npu.simulator.sanitizer.marks import MarkedMemory, laid_out, matrix
 
 
 def _in(memory: str) -> Any:

@@ -11,7 +11,7 @@ import tilelang_npu as tilelang
 from tilelang_npu import language as T
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 SWITCHES = {"tl.ascend_auto_sync": True}
 

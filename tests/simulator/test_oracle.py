@@ -11,12 +11,12 @@ import pytest
 from simulator.explorer import Explorer, Op, Seen
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.cores import CoreId
-from tilelang_npu.simulator.events import Access, OpRecord
-from tilelang_npu.simulator.hazards import find_hazards
-from tilelang_npu.simulator.schedule import Order
-from tilelang_npu.simulator.steps import Expansion
-from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Transfer
+from tilelang_npu.simulator.machine.cores import CoreId
+from tilelang_npu.simulator.machine.events import Access, OpRecord
+from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Transfer
+from tilelang_npu.simulator.sanitizer.hazards import find_hazards
+from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.steps import Expansion
 
 PROGRAMS = int(os.environ.get("TILELANG_NPU_ORACLE", "100"))
 """How many random programs; the suite's own number keeps it short, 10000 take half an hour."""

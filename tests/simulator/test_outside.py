@@ -14,7 +14,7 @@ from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import simulate
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 UB = f"memref<4x16xf32, {texts.UB}>"
 GM = f"memref<4x16xf32, {texts.GM}>"

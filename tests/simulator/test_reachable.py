@@ -13,7 +13,7 @@ from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.target import chip
 
 SPACES = ("gm", "ub", "cbuf", "ca", "cb", "cc")

@@ -10,7 +10,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 SIDE = 32
 

@@ -13,7 +13,7 @@ from captured import KERNELS, captured, copies
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
 
 SYNC = re.compile(r"hivm\.hir\.(set_flag|wait_flag|sync_block_set|sync_block_wait|pipe_barrier)\b")
 MUTANTS = 5

@@ -9,8 +9,8 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.simulator.program import Program
-from tilelang_npu.simulator.static_check import Checked, check
+from tilelang_npu.simulator.result.static_check import Checked, check
+from tilelang_npu.simulator.run.program import Program
 
 N = 64
 AUTO = {"tl.ascend_auto_sync": True}
@@ -206,7 +206,7 @@ def test_a_loop_that_data_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
                 T.copy(a, B)
                 T.barrier_all()
 
-    monkeypatch.setattr("tilelang_npu.simulator.endless.MOST_OPS", 1000)
+    monkeypatch.setattr("tilelang_npu.simulator.run.endless.MOST_OPS", 1000)
     done = checked(main, COUNTS, A, B)
     assert (done.hazards, done.errors) == ([], [])
     assert any("never leaves this loop" in note or "is in this loop still" in note for note in done.notes), done.notes
@@ -279,7 +279,7 @@ def test_of_many_blocks_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
 
     arrays = np.ones((200, N), np.float32), np.zeros((200, N), np.float32)
     assert checked(main, *arrays).notes == []
-    monkeypatch.setattr("tilelang_npu.simulator.static_check.EVENTS", 100)
+    monkeypatch.setattr("tilelang_npu.simulator.result.static_check.EVENTS", 100)
     done = checked(main, *arrays)
     assert len(done.notes) == 1 and done.notes[0].endswith("of 200 blocks were looked at")
     assert [hazard.block for hazard in done.hazards] == [199, 199]

@@ -20,8 +20,8 @@ from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.profiler import TensorSupplyType, supply
 from tilelang_npu.simulator import Launch, Program
-from tilelang_npu.simulator.finding import Hazard
-from tilelang_npu.simulator.static_check import check
+from tilelang_npu.simulator.result.static_check import check
+from tilelang_npu.simulator.sanitizer.finding import Hazard
 
 COUNT = int(os.environ.get("TILELANG_MUTANTS", "6"))
 BASES = ["rms_norm", "minicv_expert", "w4a8_gemm", "random 0", "random 1"] if COUNT <= 6 else [

@@ -12,9 +12,9 @@ from simulator import texts
 from simulator.test_sync import GEMM, arguments, without
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Launch, simulate
-from tilelang_npu.simulator.cost import CostModel
-from tilelang_npu.simulator.events import Fact, Footprint
-from tilelang_npu.simulator.work import Mmad
+from tilelang_npu.simulator.machine.events import Fact, Footprint
+from tilelang_npu.simulator.machine.work import Mmad
+from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import chip
 
 
@@ -177,8 +177,8 @@ def test_of_many_kinds_of_blocks_some_stand_for_the_rest(monkeypatch: pytest.Mon
     whole = run()
     assert whole.sample[0] == whole.sample[1] == len(whole.distinct_blocks) == 5
     assert "kinds of blocks" not in whole.summary()
-    monkeypatch.setattr("tilelang_npu.simulator.launch.TIMED_EVENTS", 60)
-    monkeypatch.setattr("tilelang_npu.simulator.launch.KEPT_STEPS", 0)
+    monkeypatch.setattr("tilelang_npu.simulator.result.launch.TIMED_EVENTS", 60)
+    monkeypatch.setattr("tilelang_npu.simulator.result.launch.KEPT_STEPS", 0)
     part = run()
     assert part.sample == (3, 5)
     assert "(from 3 of 5 kinds of blocks)" in part.summary()

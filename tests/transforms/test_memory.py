@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 from captured import KERNELS, captured
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.transforms.lifetimes import Life, lifetimes
-from tilelang_npu.transforms.lower_to_hivm import ADDRESS
-from tilelang_npu.transforms.plan_memory import Layout, PlanMemory, plan
+from tilelang_npu.transforms.hivm.plan_memory import Layout, PlanMemory, plan
+from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes
+from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(file for file in FOLDER.glob("*.py") if "expert" not in file.stem)

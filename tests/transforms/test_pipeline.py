@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.transforms import pipeline
-from tilelang_npu.transforms.insert_sync import InsertSync
-from tilelang_npu.transforms.tidy import Tidy
+from tilelang_npu.transforms.hivm.insert_sync import InsertSync
+from tilelang_npu.transforms.hivm.tidy import Tidy
 
 KERNEL = """
 func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>) {

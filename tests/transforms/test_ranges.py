@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilelang_npu.transforms import ranges
-from tilelang_npu.transforms.ranges import Range
+from tilelang_npu.transforms.ir import ranges
+from tilelang_npu.transforms.ir.ranges import Range
 
 SMALL = st.tuples(st.integers(-6, 6), st.integers(0, 5)).map(lambda pair: Range(pair[0], pair[0] + pair[1]))
 OPERATIONS = {

@@ -8,7 +8,7 @@ import pytest
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.transforms.temporaries import scratch_elements, scratch_type
+from tilelang_npu.transforms.hivm.temporaries import scratch_elements, scratch_type
 
 UB = "#hivm.address_space<ub>"
 

@@ -24,7 +24,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.simulator.arguments import Parameter
+    from tilelang_npu.simulator.run.arguments import Parameter
     from tilelang_npu.target import Chip
 
 __all__ = ["add_to", "check"]
@@ -124,7 +124,7 @@ def _without_assertions(tree: ast.AST) -> ast.AST:
 
 
 def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -> int:
-    from tilelang_npu.simulator.static_check import check as check_program
+    from tilelang_npu.simulator.result.static_check import check as check_program
 
     looks: list[Look] = []
     used: dict[str, int] = {}

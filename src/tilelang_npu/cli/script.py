@@ -23,7 +23,7 @@ from tilelang_npu.runtime.checking import Checker
 from tilelang_npu.runtime.launches import Record, record
 from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
-from tilelang_npu.transforms.optimisations import OPTIMISATIONS, checked
+from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked
 
 __all__ = ["Outcome", "add_numbers", "add_schedule", "add_without", "chosen", "execute"]
 
@@ -85,7 +85,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: boo
     if without:
         given[environment.WITHOUT.name] = ",".join(checked(without))
     if schedule is not None:
-        from tilelang_npu.simulator.reorder import policy
+        from tilelang_npu.simulator.run.reorder import policy
 
         policy(schedule)
         given[environment.SCHEDULE.name] = schedule

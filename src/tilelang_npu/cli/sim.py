@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tilelang_npu.runtime.tensors import Array
     from tilelang_npu.simulator import Program
-    from tilelang_npu.simulator.arguments import Parameter
+    from tilelang_npu.simulator.run.arguments import Parameter
     from tilelang_npu.target import Chip
 
 __all__ = ["add_choice", "add_to", "blocks_of", "filled", "parameters_of", "programs_of", "sim", "size_of"]
@@ -69,7 +69,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 def sim(args: argparse.Namespace) -> int:
     """Run the file."""
     from tilelang_npu.simulator import Launch, Numbers
-    from tilelang_npu.simulator.launches import joined
+    from tilelang_npu.simulator.result.launches import joined
 
     session = sanitizer_of(args)
     programs = programs_of(args.file, args.chip, args.kernel)
@@ -120,7 +120,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.foreign import runnable
     from tilelang_npu.simulator import Program
-    from tilelang_npu.simulator.program import kernels_of
+    from tilelang_npu.simulator.run.program import kernels_of
 
     found = None if chip is None else find_chip(chip, None)
     module = runnable(parse_module(read_text(file), file), found)
@@ -173,7 +173,7 @@ def _said_blocks(entry: FuncOp, file: str) -> int:
 
 def parameters_of(entry: FuncOp) -> list[Parameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
-    from tilelang_npu.simulator.arguments import GRID, has_grid, parameters
+    from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
 
     declared = parameters(entry)
     own = declared[:-GRID] if has_grid(entry, declared) else declared

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.binding import Call
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch, Launch
-    from tilelang_npu.simulator.causes import Finding
-    from tilelang_npu.simulator.static_check import Checked
+    from tilelang_npu.simulator.result.static_check import Checked
+    from tilelang_npu.simulator.sanitizer.causes import Finding
 
 __all__ = ["SIZE", "Checker", "Look"]
 
@@ -92,8 +92,8 @@ class Checker:
         return launch
 
     def _looked(self, key: object, kernel: JITKernel, call: Call, values: Mapping[str, int], assumed: str) -> AnyLaunch | None:
-        from tilelang_npu.simulator.launches import joined
-        from tilelang_npu.simulator.static_check import check
+        from tilelang_npu.simulator.result.launches import joined
+        from tilelang_npu.simulator.result.static_check import check
 
         if key not in self._known:
             sizes = assumed or ", ".join(f"{name}={value}" for name, value in values.items())

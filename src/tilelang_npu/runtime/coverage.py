@@ -61,7 +61,7 @@ def effects(kernel: Operation) -> Mapping[int, Effect]:
     from xdsl.dialects import func
     from xdsl.ir import BlockArgument
 
-    from tilelang_npu.transforms.buffers import root_of, uses_of
+    from tilelang_npu.transforms.ir.buffers import root_of, uses_of
 
     found: dict[int, Effect] = {}
     stores: dict[int, list[Shape | None]] = {}
@@ -171,7 +171,7 @@ def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: 
         launch: what was launched, or traced; nothing is said of a trace that left blocks out.
         call: the arguments.
     """
-    from tilelang_npu.simulator.launches import written
+    from tilelang_npu.simulator.result.launches import written
 
     if any(len(part.recorded.blocks) < part.recorded.count for part in launch.parts):
         return

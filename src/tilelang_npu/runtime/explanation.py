@@ -16,8 +16,8 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
 from tilelang_npu.runtime.sync_report import WAITS
-from tilelang_npu.transforms.buffers import NAMES
-from tilelang_npu.transforms.optimisations import OPTIMISATIONS
+from tilelang_npu.transforms.ir.buffers import NAMES
+from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.lowering import Lowering

@@ -79,7 +79,7 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], bl
 
 def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: Sequence[int | None]) -> dict[str, Any]:
     """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
-    from tilelang_npu.simulator.arguments import GRID, has_grid, parameters
+    from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
 
     entry = kernel.programs[0].entry  # all launches take the same arguments
     declared = parameters(entry)

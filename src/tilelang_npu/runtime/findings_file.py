@@ -15,8 +15,8 @@ from typing import Any
 from tilelang_npu import __version__
 from tilelang_npu.errors import Location, TileError, render
 from tilelang_npu.runtime.writing import write_whole
-from tilelang_npu.simulator.causes import Finding
-from tilelang_npu.simulator.finding import CODES, Hazard, Site
+from tilelang_npu.simulator.sanitizer.causes import Finding
+from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard, Site
 
 __all__ = ["as_json", "as_sarif", "check_name", "write_findings"]
 

@@ -29,7 +29,7 @@ from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
 from tilelang_npu.sharing import Kept, once, state_of
-from tilelang_npu.transforms.split_launches import names_of
+from tilelang_npu.transforms.tile.split_launches import names_of
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
@@ -225,7 +225,7 @@ class JITKernel:
     def _run(self, call: Call) -> None:
         """Run a call, and look at what came of it."""
         from tilelang_npu.simulator import Launch, Numbers
-        from tilelang_npu.simulator.launches import joined
+        from tilelang_npu.simulator.result.launches import joined
 
         schedule = environment.SCHEDULE.text() or None
         arguments, blocks = self.machine_arguments(call), self.blocks(call)
@@ -267,7 +267,7 @@ class JITKernel:
             TileError: as a call, as far as it does not take values to find.
         """
         from tilelang_npu.simulator import Launch
-        from tilelang_npu.simulator.launches import joined
+        from tilelang_npu.simulator.result.launches import joined
 
         args = self._positional(args, named)
         if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from tilelang_npu.frontend import Traced
     from tilelang_npu.target import Chip
-    from tilelang_npu.transforms.optimisations import Deed
-    from tilelang_npu.transforms.plan_memory import Layout
-    from tilelang_npu.transforms.vectorise_parallel import Outcome
+    from tilelang_npu.transforms.hivm.plan_memory import Layout
+    from tilelang_npu.transforms.ir.optimisations import Deed
+    from tilelang_npu.transforms.tile.vectorise_parallel import Outcome
 
 __all__ = ["FINAL", "Lowering"]
 

@@ -10,10 +10,10 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.transforms.buffers import NAMES
-from tilelang_npu.transforms.cores import kernel_of
-from tilelang_npu.transforms.lifetimes import Life
-from tilelang_npu.transforms.plan_memory import Layout
+from tilelang_npu.transforms.hivm.plan_memory import Layout
+from tilelang_npu.transforms.ir.buffers import NAMES
+from tilelang_npu.transforms.ir.cores import kernel_of
+from tilelang_npu.transforms.ir.lifetimes import Life
 
 LEGIBLE = 0.03
 """Share of a memory from which on a box of the picture has room for its name."""

@@ -15,7 +15,7 @@ from weakref import WeakSet
 from tilelang_npu.errors import SanitizerError, TileError
 from tilelang_npu.runtime.allowances import Allowance, beside
 from tilelang_npu.runtime.log import logger
-from tilelang_npu.simulator.causes import Finding, causes, merged
+from tilelang_npu.simulator.sanitizer.causes import Finding, causes, merged
 
 if TYPE_CHECKING:
     from tilelang_npu.language.functions import PrimFunc

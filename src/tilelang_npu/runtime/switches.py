@@ -123,7 +123,7 @@ def disabled(pass_configs: Mapping[PassConfigKey | str, object] | None, at: Loca
     Raises:
         TileError: T705 no list of names, T712 a name of no optimisation, T720 slots that are asked for and switched off.
     """
-    from tilelang_npu.transforms.optimisations import checked
+    from tilelang_npu.transforms.ir.optimisations import checked
 
     names: list[str] = [name.strip() for name in environment.WITHOUT.text().split(",") if name.strip()]
     keys = {_key(spelled, at): value for spelled, value in (pass_configs or {}).items()}

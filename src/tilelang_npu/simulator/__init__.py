@@ -11,11 +11,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilelang_npu.simulator.finding import Hazard
-from tilelang_npu.simulator.launch import Launch
-from tilelang_npu.simulator.launches import AnyLaunch, Launches
-from tilelang_npu.simulator.numbers import Numbers
-from tilelang_npu.simulator.program import Program
+from tilelang_npu.simulator.result.launch import Launch
+from tilelang_npu.simulator.result.launches import AnyLaunch, Launches
+from tilelang_npu.simulator.run.program import Program
+from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.numbers import Numbers
 from tilelang_npu.target import Chip
 
 

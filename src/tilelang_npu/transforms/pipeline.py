@@ -17,43 +17,43 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms.accumulate_in_ub import AccumulateInUb
-from tilelang_npu.transforms.alloc_extra_buffers import AllocExtraBuffers
-from tilelang_npu.transforms.bind_sub_blocks import BindSubBlocks
-from tilelang_npu.transforms.bufferise import Bufferise
-from tilelang_npu.transforms.collapse_copies import CollapseCopies
-from tilelang_npu.transforms.complete_kernel import CompleteKernel
-from tilelang_npu.transforms.convert_named_ops import ConvertNamedOps
-from tilelang_npu.transforms.cross_sync import CrossSync
-from tilelang_npu.transforms.drop_dead_stores import DropDeadStores
-from tilelang_npu.transforms.expand_composites import ExpandComposites
-from tilelang_npu.transforms.expand_multi_buffer import ExpandMultiBuffer
-from tilelang_npu.transforms.fold_accumulator_clear import FoldAccumulatorClear
-from tilelang_npu.transforms.fuse_fixpipe import FuseFixpipe
-from tilelang_npu.transforms.guard_l0 import GuardL0
-from tilelang_npu.transforms.hoist_loads import HoistLoads
-from tilelang_npu.transforms.infer_scopes import InferScopes
-from tilelang_npu.transforms.insert_sync import InsertSync
-from tilelang_npu.transforms.legalise_types import LegaliseTypes
-from tilelang_npu.transforms.lower_affine import LowerAffine
-from tilelang_npu.transforms.lower_to_hivm import LowerToHivm
-from tilelang_npu.transforms.merge_core_loops import MergeCoreLoops
-from tilelang_npu.transforms.number_events import NumberEvents
-from tilelang_npu.transforms.optimisations import Deed, Telling
-from tilelang_npu.transforms.order_hand_overs import OrderHandOvers
-from tilelang_npu.transforms.overlap_iterations import OverlapIterations
-from tilelang_npu.transforms.place_buffers import PlaceBuffers
-from tilelang_npu.transforms.plan_memory import Layout, PlanMemory
-from tilelang_npu.transforms.plan_workspace import PlanWorkspace
-from tilelang_npu.transforms.send_scalars import SendScalars
-from tilelang_npu.transforms.serialise_loops import SerialiseLoops
-from tilelang_npu.transforms.sink_buffers import SinkBuffers
-from tilelang_npu.transforms.split_cores import SplitCores
-from tilelang_npu.transforms.split_launches import SplitLaunches
-from tilelang_npu.transforms.tidy import Tidy
-from tilelang_npu.transforms.toolchain_arguments import AddToolchainArguments
-from tilelang_npu.transforms.unroll_loops import UnrollLoops
-from tilelang_npu.transforms.vectorise_parallel import Outcome, VectoriseParallel
+from tilelang_npu.transforms.foreign.add_toolchain_arguments import AddToolchainArguments
+from tilelang_npu.transforms.foreign.bufferise import Bufferise
+from tilelang_npu.transforms.foreign.convert_named_ops import ConvertNamedOps
+from tilelang_npu.transforms.foreign.lower_affine import LowerAffine
+from tilelang_npu.transforms.foreign.place_buffers import PlaceBuffers
+from tilelang_npu.transforms.foreign.serialise_loops import SerialiseLoops
+from tilelang_npu.transforms.hivm.alloc_extra_buffers import AllocExtraBuffers
+from tilelang_npu.transforms.hivm.complete_kernel import CompleteKernel
+from tilelang_npu.transforms.hivm.cross_sync import CrossSync
+from tilelang_npu.transforms.hivm.expand_multi_buffer import ExpandMultiBuffer
+from tilelang_npu.transforms.hivm.guard_l0 import GuardL0
+from tilelang_npu.transforms.hivm.insert_sync import InsertSync
+from tilelang_npu.transforms.hivm.plan_memory import Layout, PlanMemory
+from tilelang_npu.transforms.hivm.plan_workspace import PlanWorkspace
+from tilelang_npu.transforms.hivm.send_scalars import SendScalars
+from tilelang_npu.transforms.hivm.split_cores import SplitCores
+from tilelang_npu.transforms.hivm.tidy import Tidy
+from tilelang_npu.transforms.ir.optimisations import Deed, Telling
+from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
+from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
+from tilelang_npu.transforms.tile.bind_sub_blocks import BindSubBlocks
+from tilelang_npu.transforms.tile.collapse_copies import CollapseCopies
+from tilelang_npu.transforms.tile.drop_dead_stores import DropDeadStores
+from tilelang_npu.transforms.tile.expand_composites import ExpandComposites
+from tilelang_npu.transforms.tile.fold_accumulator_clear import FoldAccumulatorClear
+from tilelang_npu.transforms.tile.fuse_fixpipe import FuseFixpipe
+from tilelang_npu.transforms.tile.hoist_loads import HoistLoads
+from tilelang_npu.transforms.tile.infer_scopes import InferScopes
+from tilelang_npu.transforms.tile.legalise_types import LegaliseTypes
+from tilelang_npu.transforms.tile.merge_core_loops import MergeCoreLoops
+from tilelang_npu.transforms.tile.number_events import NumberEvents
+from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
+from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
+from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
+from tilelang_npu.transforms.tile.split_launches import SplitLaunches
+from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
+from tilelang_npu.transforms.tile.vectorise_parallel import Outcome, VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
 

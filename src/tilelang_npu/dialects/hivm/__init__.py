@@ -50,6 +50,7 @@ from tilelang_npu.dialects.hivm.dma import (
 )
 from tilelang_npu.dialects.hivm.elementwise import CLASSES, ElementwiseOp, elementwise_op
 from tilelang_npu.dialects.hivm.enums import (
+    EVENT_IDS,
     AddressSpaceAttr,
     AlignKindAttr,
     AtomicKindAttr,
@@ -177,6 +178,7 @@ __all__ = [
     "BUILTINS",
     "COPY_PIPES",
     "CUBE_PIPES",
+    "EVENT_IDS",
     "OPERATIONS",
     "SYNC_ARGUMENTS",
     "VECTOR_PIPES",

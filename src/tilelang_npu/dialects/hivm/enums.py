@@ -39,12 +39,15 @@ class PipeAttr(EnumAttr):
     PREFIX: ClassVar[str] = "PIPE_"
 
 
+EVENT_IDS = 8  # HIVMAttrs.td, HIVM_EVENT_ID
+
+
 @irdl_attr_definition
 class EventAttr(EnumAttr):
     """One of the eight events between two pipes of a core."""
 
     name = "hivm.event"
-    CASES: ClassVar[Mapping[str, int]] = _count(*(f"EVENT_ID{number}" for number in range(8)))
+    CASES: ClassVar[Mapping[str, int]] = _count(*(f"EVENT_ID{number}" for number in range(EVENT_IDS)))
     PREFIX: ClassVar[str] = "EVENT_ID"
 
 

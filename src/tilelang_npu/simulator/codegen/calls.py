@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRef
 from tilelang_npu import ops
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.simulator.codegen.emitter import CUSTOM, Emitter, Operand, effect, unsupported
-from tilelang_npu.simulator.work import Lanes, ScalarAccess
+from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess
 
 
 @effect("hivm.hir.custom")

@@ -12,7 +12,7 @@ from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter, Value, b
 from tilelang_npu.simulator.codegen.scalars import CARRIED, is_truth, kept
 from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
 from tilelang_npu.simulator.codegen.views import Choice, Local, View
-from tilelang_npu.simulator.work import CrossSet, CrossWait
+from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
 
 FEW = 16
 """Iterations up to which a loop, with the loops in it, is too short to be one that does not end."""
@@ -82,7 +82,9 @@ def _terminator(block: Block) -> Operation:
 def _knows_length(em: Emitter, loop: scf.ForOp) -> bool:
     """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
     if em.by_data is None:
-        from tilelang_npu.simulator.data_uses import lengths_by_data  # which asks the emitter for the ops that there are
+        from tilelang_npu.simulator.codegen.data_uses import (
+            lengths_by_data,  # which asks the emitter for the ops that there are
+        )
 
         em.by_data = lengths_by_data(em.function)
     return loop not in em.by_data

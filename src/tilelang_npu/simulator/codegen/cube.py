@@ -10,14 +10,14 @@ from typing import Any
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.products import terms
-from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import panels, transfer
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
-from tilelang_npu.simulator.events import Slot
-from tilelang_npu.simulator.work import Mmad, Multiply
+from tilelang_npu.simulator.machine import datapath
+from tilelang_npu.simulator.machine.events import Slot
+from tilelang_npu.simulator.machine.work import Mmad, Multiply
 
 _NONE = Int(-1)
 

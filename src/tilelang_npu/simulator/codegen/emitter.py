@@ -19,7 +19,7 @@ from tilelang_npu.simulator.codegen.reach import checked, part
 from tilelang_npu.simulator.codegen.reachable import check_argument, check_operand, check_pipe
 from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Kind, Scope, deeper, join
 from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, Local, View, alternatives
-from tilelang_npu.simulator.events import Access, Fact, OpRecord, Slot
+from tilelang_npu.simulator.machine.events import Access, Fact, OpRecord, Slot
 from tilelang_npu.target import Chip, Path
 
 Value = Int | Expr | View | Choice | Local

@@ -31,7 +31,7 @@ from tilelang_npu.simulator.codegen.reach import check_address
 from tilelang_npu.simulator.codegen.scalars import is_truth
 from tilelang_npu.simulator.codegen.scope import Expr, Int
 from tilelang_npu.simulator.codegen.views import Choice, Local, View, alternatives, mapped
-from tilelang_npu.simulator.work import ScalarAccess
+from tilelang_npu.simulator.machine.work import ScalarAccess
 
 
 def _mixed(em: Emitter, static: DenseArrayBase[Any], dynamic: Sequence[SSAValue]) -> list[Int]:

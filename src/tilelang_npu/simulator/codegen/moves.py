@@ -13,12 +13,12 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
-from tilelang_npu.simulator import datapath
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
-from tilelang_npu.simulator.work import Lanes, Transfer
+from tilelang_npu.simulator.machine import datapath
+from tilelang_npu.simulator.machine.work import Lanes, Transfer
 from tilelang_npu.target import SPOKEN, Path
 
 _BLOCK = np.dtype("V32")

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType
 
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom
-from tilelang_npu.simulator.work import ScalarAccess
+from tilelang_npu.simulator.machine.work import ScalarAccess
 
 _CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<digits>\.\d+)?(?:hh|h|ll|l|z)?(?P<kind>[diuxXoceEfFgG%])")
 

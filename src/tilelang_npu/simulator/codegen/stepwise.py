@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
 from tilelang_npu.simulator.codegen.scope import Int, Line
-from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.simulator.machine.events import OpRecord, Slot
 from tilelang_npu.target import Chip
 
 

@@ -15,8 +15,8 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
 from tilelang_npu.simulator.codegen.reachable import check_pipe
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.cores import BARRIER_FLAG
-from tilelang_npu.simulator.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
+from tilelang_npu.simulator.machine.cores import BARRIER_FLAG
+from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
 
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",

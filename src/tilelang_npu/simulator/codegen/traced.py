@@ -15,11 +15,11 @@ from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.simulator.machine.events import OpRecord, Slot
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.data_uses import DataUses
+    from tilelang_npu.simulator.codegen.data_uses import DataUses
 
 
 Ways = dict[int, set[bool]]

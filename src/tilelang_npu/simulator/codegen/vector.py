@@ -15,8 +15,8 @@ from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, ele
 from tilelang_npu.simulator.codegen.moves import scratch_operands
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
-from tilelang_npu.simulator.events import Slot
-from tilelang_npu.simulator.work import Fold, Lanes
+from tilelang_npu.simulator.machine.events import Slot
+from tilelang_npu.simulator.machine.work import Fold, Lanes
 
 
 def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:

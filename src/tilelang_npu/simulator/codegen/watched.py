@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.events import OpRecord, Slot
+from tilelang_npu.simulator.machine.events import OpRecord, Slot
 from tilelang_npu.target import Chip
 
 

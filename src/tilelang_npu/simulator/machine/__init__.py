@@ -1,0 +1,1 @@
+"""The modelled machine: memories, cores and flags, the data path, and what a run records."""

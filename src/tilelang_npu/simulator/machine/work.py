@@ -1,0 +1,150 @@
+"""What the cost of an op follows from, besides its operands: one small class per kind of op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilelang_npu.simulator.machine.events import Slot
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The op is free."""
+
+
+@dataclass(frozen=True)
+class ScalarAccess:
+    """The scalar unit reads or writes one element."""
+
+    store: bool
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A data movement; ``path`` is a row of the chip's moves, access 0 the source and 1 the destination; ``turned`` says that
+    rows of the one are columns of the other."""
+
+    path: str
+    unit_flag: bool = False
+    turned: bool = False
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A vector instruction over the elements of a destination.
+
+    Attributes:
+        cost: row of the chip's vector rates.
+        bits: width of the widest element that it works on.
+        shape: access whose elements count.
+        banked: the two accesses whose UB banks may conflict, or none.
+        spread: rows that a last-axis broadcast has to spread before (``brcb``), or 0.
+        times: how often the instruction runs over the elements.
+    """
+
+    cost: str
+    bits: int
+    shape: int
+    banked: tuple[int, int] | None = None
+    spread: Slot = 0
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A reduction of access 0 along ``axes``: pairwise ``combine`` down to one repeat, then ``cost`` on the last axis."""
+
+    cost: str
+    combine: str
+    bits: int
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Mmad:
+    """The matmul macro: loads from L1 to L0A and L0B and multiplications, K chunk by K chunk.
+
+    Attributes:
+        element: element type of the operands, MLIR spelling.
+        wide: whether f32 operands are multiplied in HF32.
+        m, k, n: sizes of the logical matrices.
+        waits: events of MTE2 that the loads of A and of B wait for, -1 for none.
+        frees: events to MTE2 that the loads of A and of B set when done, -1 for none.
+        phase: iteration number that picks the half of L0, -1 outside of loops.
+        halves: events from M to MTE1 that guard the halves of L0; -1 where the macro guards itself.
+        unit_flag: whether M and FIX hand over L0C block by block.
+        bias: whether a bias is added.
+        turned: whether A and B lie in L1 with rows and columns exchanged.
+    """
+
+    element: str
+    wide: bool
+    m: Slot
+    k: Slot
+    n: Slot
+    waits: tuple[Slot, Slot]
+    frees: tuple[Slot, Slot]
+    phase: Slot
+    halves: tuple[Slot, Slot]
+    unit_flag: bool
+    bias: bool
+    turned: tuple[bool, bool] = (False, False)
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """One product of what is in L0A and L0B.
+
+    Attributes:
+        element: element type of the operands, MLIR spelling.
+        m, k, n: sizes of the matrices.
+    """
+
+    element: str
+    m: Slot
+    k: Slot
+    n: Slot
+
+
+@dataclass(frozen=True)
+class EventSet:
+    """``set_flag``: behind the earlier work of ``source``, for ``target``."""
+
+    source: str
+    target: str
+    event: Slot
+
+
+@dataclass(frozen=True)
+class EventWait:
+    """``wait_flag``: holds ``target`` until the event of ``source``."""
+
+    source: str
+    target: str
+    event: Slot
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """``pipe_barrier`` on one pipe, or on all of them."""
+
+    pipe: str
+
+
+@dataclass(frozen=True)
+class CrossSet:
+    """A flag to other cores behind the earlier work of ``pipe``; ``group`` says whom it concerns (``cores.GROUPS``)."""
+
+    pipe: str
+    flag: Slot
+    group: str
+
+
+@dataclass(frozen=True)
+class CrossWait:
+    """Holds ``pipe`` until a flag of other cores."""
+
+    pipe: str
+    flag: Slot
+
+

@@ -1,0 +1,1 @@
+"""What a launch tells: times, findings, timeline, report."""

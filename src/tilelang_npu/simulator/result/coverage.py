@@ -1,0 +1,60 @@
+"""Which elements of a tensor a launch wrote."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.run.program import Recorded
+
+
+def written(recorded: Recorded, buffer: int, array: NDArray[Any]) -> NDArray[np.bool_]:
+    """A mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
+
+    Adding to an element is no writing: what it makes depends on what was there.
+    """
+    functions = recorded.program.functions
+    writers = [{record.number: _writes(record, buffer) for record in function.records} for function in functions]
+    grain = array.itemsize
+    for those in writers:
+        for uses in those.values():
+            for _, access in uses:
+                grain = gcd(grain, access.element)
+    covered = np.zeros(array.nbytes // grain, np.bool_)
+    shapes: dict[tuple[Event, int, int], Footprint] = {}
+    for run in recorded.blocks:
+        for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
+            counts = [record.gm_operands for record in functions[index].records]
+            position = 0
+            for event in stream:
+                number = number_of(event)
+                for place, access in writers[index][number]:
+                    key = (event, index, place)
+                    if key not in shapes:
+                        shapes[key] = _in_grains(access, event, grain)
+                    _mark(covered, shapes[key], offsets[position + place] // grain)
+                position += counts[number]
+    whole = covered.reshape(-1, array.itemsize // grain).all(axis=1)
+    return np.asarray(whole.reshape(array.shape))
+
+
+def _writes(record: OpRecord, buffer: int) -> list[tuple[int, Access]]:
+    """The accesses of an op that only write the buffer, each with its place among the op's GM operands."""
+    in_gm = (access for access in record.accesses if access.offset is None)
+    return [(place, access) for place, access in enumerate(in_gm)
+            if access.writes and not access.reads and access.buffer == buffer]
+
+
+def _in_grains(access: Access, event: Event, grain: int) -> Footprint:
+    """The footprint of an access at offset 0, in units of ``grain`` bytes."""
+    place = footprint(access, event).simplified()
+    return Footprint(0, place.sizes, tuple(stride // grain for stride in place.strides), place.element // grain)
+
+
+def _mark(covered: NDArray[np.bool_], place: Footprint, offset: int) -> None:
+    if not place.empty:
+        np.ndarray((*place.sizes, place.element), np.bool_, covered, offset, (*place.strides, 1))[...] = True

@@ -1,0 +1,504 @@
+"""The result of a launch: times, hazards, coverage, trace and summary, computed when asked for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import door
+from tilelang_npu.sharing import once
+from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.shared_bytes import memories
+from tilelang_npu.simulator.result import plot, report, trace
+from tilelang_npu.simulator.result.coverage import written
+from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
+from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
+from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.hazards import Places, find_hazards, shared_memories
+from tilelang_npu.simulator.sanitizer.left_over import find_left_over
+from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
+from tilelang_npu.simulator.sanitizer.numbers import NumberFinding
+from tilelang_npu.simulator.sanitizer.padding import find_padding
+from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
+from tilelang_npu.simulator.sanitizer.unwritten import find_unwritten
+from tilelang_npu.simulator.time.cost import Cost, CostModel
+from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.steps import PIPES, Expansion
+from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
+from tilelang_npu.simulator.time.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
+from tilelang_npu.target import Chip
+
+ROUNDS = 4
+"""Rounds in which the sharing of GM is settled at most."""
+SETTLED = 0.01
+"""Relative change of a block's cycles under which it is settled."""
+
+
+TIMED_EVENTS = 400_000
+"""Events of the blocks that are timed; what is beyond that counts as the timed block that is most like it."""
+STALE_KINDS = 16
+"""Kinds of blocks in which the cause of a NaN is looked for."""
+KEPT_STEPS = 1_000_000
+"""Steps of the orders that are kept for a second use; a launch of more makes them again when it needs them."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks with equal event streams in a wave of equal width: timed once.
+
+    Attributes:
+        run: one of the blocks.
+        width: blocks that run side by side.
+        count: how many blocks there are of it.
+        sharing: GM transfers of all cores that are in flight at the same time, on average.
+        timing: the times.
+    """
+
+    run: BlockRun
+    width: int
+    count: int
+    sharing: float
+    timing: BlockTiming
+
+
+@door
+class Launch:
+    """What a launch took and did.
+
+    Args:
+        recorded: the finished launch.
+        hazards: look for hazards now; otherwise they are looked for when ``hazards`` is first read.
+        numbers: what was seen of the numbers, where somebody watched them.
+        made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
+        before: the earlier launches of the call.
+
+    Attributes:
+        sample: kinds of blocks that were timed, and how many there are.
+    """
+
+    def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
+                 made: Iterable[int] = (), before: Sequence[Launch] = ()) -> None:
+        self.recorded = recorded
+        self._made, self._before = tuple(made), tuple(before)
+        self.numbers = list(numbers)
+        self.chip: Chip = recorded.program.chip
+        self.blocks = recorded.count
+        self.name = recorded.program.name
+        costs = CostModel(self.chip)
+        self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
+        self._orders: dict[Any, Order] = {}
+        self._kept = 0
+        self.sample = (1, 1)
+        self._check_order()
+        if hazards:
+            _ = self.hazards
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"))
+
+    def keep(self, changed: Iterable[int]) -> None:
+        """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
+        they are asked for, are those of what it left.
+
+        Args:
+            changed: positions among the user's arguments.
+        """
+        bound, program = self.recorded.bound, self.recorded.program
+        if "hazards" not in vars(self):
+            which = program.used.intersection(bound.users[position] for position in changed)
+            if which:
+                self.recorded = replace(self.recorded, bound=bound.copied(which))
+
+    @property
+    def parts(self) -> tuple[Launch, ...]:
+        """The launches of the call: this one (see ``Launches``)."""
+        return (self,)
+
+    # -- times ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def cores(self) -> int:
+        """Cores that take a block each at a time."""
+        return self.recorded.program.cores
+
+    @property
+    def waves(self) -> int:
+        """Rounds in which the cores take the blocks."""
+        return -(-self.blocks // self.cores)
+
+    @property
+    def cycles(self) -> float:
+        """Cycles from the start of the first block to the end of the last, without the launch itself."""
+        return max(self._core_cycles)
+
+    @property
+    def time_us(self) -> float:
+        """Microseconds that a profiler would show as the task's duration: the cycles and the launch."""
+        return self.chip.microseconds(self.cycles) + self.launch_us
+
+    @property
+    def launch_us(self) -> float:
+        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel."""
+        return self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
+
+    @once
+    def _core_cycles(self) -> list[float]:
+        gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
+        total = [0.0] * min(self.cores, self.blocks)
+        for place, group in enumerate(self.group_of_block):
+            core = place % self.cores
+            total[core] += group.timing.cycles + (gap if place >= self.cores else 0.0)
+        return total
+
+    @once
+    def group_of_block(self) -> list[Group]:
+        """The group that each block belongs to, by block."""
+        cores, runs = self.cores, self.recorded.blocks
+        if self.recorded.program.global_sync:
+            group = self._timed(list(runs), len(runs), 1)
+            return [group] * len(runs)
+        keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
+        distinct = dict(zip(keys, runs, strict=True))
+        timed = self._representatives({key: sum(map(len, run.streams)) for key, run in distinct.items()})
+        self.sample = (len(set(timed.values())), len(timed))
+        counts = Counter(timed[key] for key in keys)
+        made = {key: self._timed([distinct[key]], key[1], counts[key]) for key in dict.fromkeys(timed.values())}
+        return [made[timed[key]] for key in keys]
+
+    @staticmethod
+    def _representatives(sizes: dict[Any, int]) -> dict[Any, Any]:
+        """For each kind of block the one that is timed for it: itself as far as that is affordable, else the one of those that
+        has the most nearly as many events."""
+        chosen: list[Any] = []
+        left = TIMED_EVENTS
+        for key, size in sizes.items():
+            if not chosen or size <= left:
+                chosen.append(key)
+                left -= size
+        kept = set(chosen)
+        return {key: key if key in kept else min(chosen, key=lambda other: abs(sizes[other] - size))
+                for key, size in sizes.items()}
+
+    @property
+    def groups(self) -> list[Group]:
+        """The distinct blocks."""
+        seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
+        return list(seen.values())
+
+    @staticmethod
+    def _key(run: BlockRun) -> tuple[int, ...]:
+        return tuple(id(stream) for stream in run.streams)
+
+    def _together(self, runs: Sequence[BlockRun]) -> tuple[list[Any], list[Stream], list[Expansion], list[Any]]:
+        """Cores, streams, expansions and records of blocks that run together."""
+        program = self.recorded.program
+        cores, streams, expansions, records = [], [], [], []
+        for run in runs:
+            for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes, strict=True):
+                cores.append(core)
+                streams.append(stream)
+                expansions.append(self.expansions[index])
+                records.append(program.functions[index].records)
+        return cores, streams, expansions, records
+
+    def _order(self, runs: Sequence[BlockRun]) -> Order:
+        key = tuple(self._key(run) for run in runs)
+        found = self._orders.get(key)
+        if found is None:
+            cores, streams, expansions, _ = self._together(runs)
+            found = Order(cores, streams, expansions, self.chip.sync.flag_limit)
+            self._kept += len(found.steps)
+            if self._kept <= KEPT_STEPS:
+                self._orders[key] = found
+        return found
+
+    def _check_order(self) -> None:
+        """Raise the deadlock that only pipes see: an event that is waited for and never set."""
+        if self.recorded.program.global_sync:
+            self._order(self.recorded.blocks)
+            return
+        for run in self.distinct_blocks:
+            self._order([run])
+
+    @once
+    def distinct_blocks(self) -> list[BlockRun]:
+        """One block of each kind of event streams."""
+        seen: dict[tuple[int, ...], BlockRun] = {}
+        for run in self.recorded.blocks:
+            seen.setdefault(self._key(run), run)
+        return list(seen.values())
+
+    def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
+        cores, streams, _, records = self._together(runs)
+        order = self._order(runs)
+        per_group = len({core.block for core in cores})
+        sharing, last = float(width), 0.0
+        for _ in range(ROUNDS):
+            timing = simulate_times(order, cores, records, streams, self.chip, pace_of(self._seconds, sharing, self.chip))
+            sharing = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
+            if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
+                break
+            last = timing.cycles
+        return Group(runs[0], width, count, sharing, timing)
+
+    # -- traffic -------------------------------------------------------------------------------------------------------
+
+    @once
+    def moved(self) -> Bytes:
+        """GM bytes of the whole launch by (kernel argument, whether they are written)."""
+        counts = Counter(self._key(run) for run in self.recorded.blocks)
+        total: Bytes = defaultdict(float)
+        for run in self.distinct_blocks:
+            for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
+                for key, nbytes in bytes_of(stream, self.expansions[index]).items():
+                    total[key] += nbytes * counts[self._key(run)]
+        return total
+
+    @once
+    def _seconds(self) -> dict[tuple[int, bool], float]:
+        bound = self.recorded.bound
+        sizes = {parameter.index: array.nbytes
+                 for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
+        return seconds_per_byte(self.moved, sizes, self._produced(), self.chip)
+
+    def _produced(self) -> frozenset[int]:
+        """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
+        found = {buffer for buffer, writes in self.moved if not writes and (buffer, True) in self.moved}
+        together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
+        for runs in together if found else ():
+            open_ = set(found)
+            for ordered in self._order(runs).steps:
+                cost = ordered.step[4]
+                for buffer, writes, _ in cost.gm if isinstance(cost, Cost) else ():
+                    if buffer in open_:
+                        open_.discard(buffer)
+                        if not writes:
+                            found.discard(buffer)
+                if not open_:
+                    break
+        return frozenset(found)
+
+    # -- what the cores did --------------------------------------------------------------------------------------------
+
+    @once
+    def busy_cycles(self) -> dict[str, dict[str, float]]:
+        """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
+        total: dict[str, dict[str, float]] = {}
+        for group in self.groups:
+            for (index, _), busy in zip(self._lanes(group), group.timing.busy, strict=True):
+                kind = self.recorded.program.functions[index].core
+                row = total.setdefault(kind, dict.fromkeys(PIPES, 0.0))
+                for pipe, cycles in zip(PIPES, busy, strict=True):
+                    row[pipe] += cycles * group.count
+        return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
+
+    @once
+    def held_us(self) -> dict[tuple[int, int], float]:
+        """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
+
+        The keys are the number of the function among the program's and of the op among its records.
+        """
+        total: dict[tuple[int, int], float] = defaultdict(float)
+        for group in self.groups:
+            lanes = self._lanes(group)
+            for (core, number), cycles in group.timing.held.items():
+                total[lanes[core][0], number] += cycles * group.count / lanes.count(lanes[core])
+        sharers = Counter(index for index, _ in self.recorded.program.lanes)
+        return {key: self.chip.microseconds(cycles) / self.blocks / sharers[key[0]] for key, cycles in total.items()}
+
+    def _lanes(self, group: Group) -> list[tuple[int, int]]:
+        lanes = list(self.recorded.program.lanes)
+        return lanes * (len(group.timing.busy) // len(lanes))
+
+    @once
+    def pipes(self) -> dict[str, dict[str, float]]:
+        """Share of the time that each pipe of each kind of core has work in flight, over the cores that take part."""
+        program = self.recorded.program
+        lanes = Counter(program.functions[index].core for index, _ in program.lanes)
+        taking_part = min(self.cores, self.blocks)
+        return {kind: {pipe: cycles / (self.cycles * lanes[kind] * taking_part) for pipe, cycles in row.items()}
+                for kind, row in self.busy_cycles.items()}
+
+    @property
+    def bound_by(self) -> str:
+        """The busiest pipe, and what it waits for where GM is what slows it."""
+        core, pipe, share = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
+                                key=lambda item: item[2], default=("", "nothing", 0.0))
+        if not share:
+            return "nothing"
+        number = PIPES.index(pipe)
+        late = sum(group.timing.stalled[place][number] * group.count for group in self.groups
+                   for place, (index, _) in enumerate(self._lanes(group))
+                   if self.recorded.program.functions[index].core == core)
+        if late > 0.1 * self.busy_cycles[core][pipe]:
+            return f"{pipe} (waiting for {self._slow_memory()})"
+        return pipe
+
+    def _slow_memory(self) -> str:
+        """HBM or L2, whichever takes the chip longer."""
+        hbm = l2 = 0.0
+        for key, nbytes in self.moved.items():
+            seconds = self._seconds.get(key, 0.0) * nbytes
+            least = nbytes / self.chip.traffic.l2
+            hbm += max(0.0, seconds - least)
+            l2 += least
+        return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
+
+    @once
+    def memory(self) -> dict[str, int]:
+        """Used bytes of each on-chip memory, as ``UB``, ``L1``, ``L0A``, ``L0B``, ``L0C``."""
+        return report.memory_use(self.recorded.program, self.distinct_blocks, self.expansions)
+
+    # -- hazards, coverage, trace --------------------------------------------------------------------------------------
+
+    @once
+    def hazards(self) -> list[Hazard]:
+        """Races and broken flag protocols: in one block of each kind, and between the blocks; addresses; results of unwritten
+        bytes.
+
+        Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
+        """
+        found: list[Hazard] = []
+        shared = memories(self.recorded.bound.arrays)
+        places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
+        groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
+                  else [[run] for run in self._kinds_in_memory(places)])
+        for runs in groups:
+            cores, streams, _, records = self._together(runs)
+            gm = [offsets for run in runs for offsets in run.gm]
+            met = find_hazards(self._order(runs), cores, streams, gm, records, places)
+            found += without_same_writes(self.recorded, runs, met)
+        found += find_misaligned(self.recorded, self.recorded.blocks)
+        if not self.recorded.program.global_sync:
+            found += find_between_blocks(self.recorded)  # above they are in one order
+        found += find_unwritten(self.recorded, self.distinct_blocks)
+        found += find_blank(self.recorded, self._blank)
+        found += find_left_over(self.recorded, self.distinct_blocks)
+        found += find_padding(self.recorded, self.distinct_blocks)
+        seen: dict[Any, Hazard] = {}
+        for hazard in found:
+            seen.setdefault(hazard.key, hazard)
+        return list(seen.values())
+
+    def stale(self) -> Hazard | None:
+        """The first read of bytes that nothing wrote on which a tensor depends.
+
+        Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
+        """
+        on_chip = next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
+        return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
+
+    @once
+    def _blank(self) -> dict[int, NDArray[np.bool_]]:
+        """The bytes that nothing has written of the arguments that the call allocated and this launch reads; none where it is
+        not known what was written."""
+        if not all(part.recorded.is_complete for part in (*self._before, self)):
+            return {}
+        found: dict[int, NDArray[np.bool_]] = {}
+        for argument in self._made:
+            buffer, array = self.recorded.bound.users[argument], self.recorded.bound.given[argument]
+            if isinstance(array, np.ndarray) and reads(self.recorded, buffer):
+                left = ~self.writes(argument)
+                for part in self._before:
+                    left &= ~part.writes(argument)
+                if left.any():
+                    found[buffer] = np.repeat(left.reshape(-1), array.itemsize)
+        return found
+
+    def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
+        """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in."""
+        program = self.recorded.program
+        records = [program.functions[index].records for index, _ in program.lanes]
+        shared = shared_memories(records, places)
+        if not shared:
+            return self.distinct_blocks
+        alike: dict[tuple[int, ...], list[BlockRun]] = {}
+        for run in self.recorded.blocks:
+            alike.setdefault(self._key(run), []).append(run)
+        kinds: list[BlockRun] = []
+        for runs in alike.values():
+            distances = self._distances(runs, [self._owners(known, stream, places)
+                                               for known, stream in zip(records, runs[0].streams, strict=True)], shared)
+            kinds += {row.tobytes(): run for row, run in reversed(list(zip(distances, runs, strict=True)))}.values()
+        return sorted(kinds, key=lambda run: run.block)
+
+    @staticmethod
+    def _owners(records: Sequence[OpRecord], stream: Stream, places: Places) -> NDArray[np.intp]:
+        """The memory that each GM operand of a stream lies in."""
+        buffers = [[places[access.buffer][0] for access in record.accesses if access.offset is None] for record in records]
+        return np.array([owner for event in stream for owner in buffers[number_of(event)]], np.intp)
+
+    @staticmethod
+    def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
+        """A row for each of some blocks with equal streams: how far its accesses are from its first one in the same memory."""
+        offsets = [np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1) for lane in range(len(owners))]
+        parts = [np.zeros((len(runs), 0), np.int64)]
+        for memory in sorted(shared):
+            those = np.concatenate([part[:, owner == memory] for part, owner in zip(offsets, owners, strict=True)], axis=1)
+            parts.append(those - those[:, :1])
+        return np.concatenate(parts, axis=1)
+
+    def writes(self, argument: int) -> NDArray[np.bool_]:
+        """Which elements of a GM argument were written, in its shape; what was but added to is not.
+
+        Args:
+            argument: position among the user's arguments.
+        """
+        bound = self.recorded.bound
+        return written(self.recorded, bound.users[argument], bound.given[argument])
+
+    def chooses(self, argument: int) -> bool:
+        """Whether data decide which elements of a GM argument are written."""
+        return self.recorded.bound.users[argument] in self.recorded.program.places
+
+    def adds(self, argument: int) -> bool:
+        """Whether an op adds to elements of a GM argument."""
+        buffer = self.recorded.bound.users[argument]
+        return any(access.memory == "gm" and access.buffer == buffer and access.reads and access.writes
+                   for function in self.recorded.program.functions for record in function.records for access in record.accesses)
+
+    def trace(self) -> dict[str, Any]:
+        """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
+        return trace.chrome_trace(self)
+
+    def plot(self, block: int = 0, axes: Any = None) -> Any:
+        """The timeline of a block as a matplotlib picture: a row per core and pipe, a bar per op.
+
+        Args:
+            block: number of the block.
+            axes: the axes to draw in; None makes a figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or there is no such block.
+        """
+        return plot.timeline(self, block, axes)
+
+    def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
+        """The times of a block with its slices; cores, streams and records beside them."""
+        runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
+        cores, streams, _, records = self._together(runs)
+        timing = simulate_times(self._order(runs), cores, records, streams, self.chip,
+                                pace_of(self._seconds, group.sharing, self.chip), trace=True)
+        return timing, cores, streams, records
+
+    def summary(self, name: str | None = None) -> str:
+        """The launch in five lines: time, busy pipes, memory."""
+        return report.summary(self, name or self.name)
+
+
+def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
+            hazards: list[Hazard] | None) -> Launch:
+    """A launch of another process."""
+    launch = Launch(recorded, numbers=numbers, made=made, before=before)
+    if hazards is not None:
+        vars(launch)["hazards"] = hazards
+    return launch

@@ -1,0 +1,62 @@
+"""The timeline of a block as a picture, for notebooks. Needs matplotlib (``pip install 'tilelang-npu[viz]'``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.events import number_of
+from tilelang_npu.simulator.time.steps import PIPES
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.launch import Launch
+
+ROW_INCHES = 0.35
+"""Height of a pipe's row."""
+
+
+def timeline(launch: Launch, block: int, axes: Any) -> Any:
+    """Draw a block: a row per core and pipe, a bar per op, a colour per kind of op.
+
+    Args:
+        launch: the launch.
+        block: number of the block.
+        axes: the matplotlib axes to draw in; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        TileError: T412 matplotlib is not installed, or there is no such block.
+    """
+    if not 0 <= block < launch.blocks:
+        raise TileError(f"there is no block {block}: the launch has {launch.blocks}", code="T412")
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise TileError("a picture needs matplotlib", code="T412", help="pip install 'tilelang-npu[viz]'") from None
+    timing, cores, streams, records = launch.traced(launch.group_of_block[block])
+    group = launch.group_of_block[block].run.block
+    shown = [piece for piece in timing.slices
+             if not launch.recorded.program.global_sync or cores[piece.core].block == block]
+    rows = sorted({(cores[piece.core].kind != "AIC", cores[piece.core].label, piece.pipe) for piece in shown})
+    if axes is None:
+        _, axes = pyplot.subplots(figsize=(10, 1 + ROW_INCHES * len(rows)), layout="constrained")
+    place = {row: number for number, row in enumerate(rows)}
+    per_cycle = 1e6 / launch.chip.clock
+    bars: dict[str, list[tuple[int, float, float]]] = {}
+    for piece in shown:
+        core = cores[piece.core]
+        row = place[core.kind != "AIC", core.label, piece.pipe]
+        name = records[piece.core][number_of(streams[piece.core][piece.event])].mnemonic
+        bars.setdefault(name, []).append((row, piece.start * per_cycle, (piece.end - piece.start) * per_cycle))
+    for name in sorted(bars):
+        numbers, starts, widths = zip(*bars[name], strict=True)
+        axes.barh(numbers, widths, left=starts, height=0.8, label=name, linewidth=0.3, edgecolor="white")
+    axes.set_yticks(range(len(rows)), [f"{label} {PIPES[pipe]}" for _, label, pipe in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("µs, modelled")
+    alike = "" if group == block else f" (as block {group})"
+    axes.set_title(f"{launch.name}, block {block}{alike}, {launch.chip.name}", loc="left")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+    return axes

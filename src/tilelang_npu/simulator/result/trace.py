@@ -1,0 +1,78 @@
+"""The timeline of a launch in the trace event format of Chrome, which Perfetto reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.simulator.machine.events import number_of
+from tilelang_npu.simulator.time.steps import PIPES
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.launch import Launch
+
+MAX_EVENTS = 100_000
+"""Slices from which on later blocks are left out; a viewer gets slow beyond."""
+
+
+def chrome_trace(launch: Launch) -> dict[str, Any]:
+    """One process per core, one thread per pipe; times in microseconds, cycles in the arguments.
+
+    Every block is drawn on the core that runs it, as far as ``MAX_EVENTS`` reaches; ``otherData.left_out`` counts the rest.
+    """
+    events: list[dict[str, Any]] = []
+    named: set[tuple[int, int]] = set()
+    clocks = [0.0] * max(1, launch.cores)
+    gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
+    together = launch.recorded.program.global_sync
+    left_out = 0
+    traced: dict[int, Any] = {}
+    for place, group in enumerate(launch.group_of_block):
+        core = place % launch.cores
+        start = clocks[core] + (gap if place >= launch.cores else 0.0)
+        clocks[core] = start + group.timing.cycles
+        if together and place:
+            continue  # one group holds the slices of all blocks
+        if len(events) > MAX_EVENTS:
+            left_out += 1
+            continue
+        if id(group) not in traced:
+            traced[id(group)] = launch.traced(group)
+        _draw(launch, traced[id(group)], place - group.run.block, start, events, named)
+    return {"traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": {"kernel": launch.name, "chip": launch.chip.name, "blocks": launch.blocks, "left_out": left_out,
+                          "time_us": launch.time_us, "launch_us": launch.launch_us}}
+
+
+def _draw(launch: Launch, traced: Any, shift: int, start: float, events: list[dict[str, Any]],
+          named: set[tuple[int, int]]) -> None:
+    """The slices of one block (of all of them, where they run together); ``shift`` is its distance to the traced one."""
+    per_cycle = 1e6 / launch.chip.clock
+    lanes = len(launch.recorded.program.lanes)
+    timing, cores, streams, records = traced
+    for piece in timing.slices:
+        identity = cores[piece.core]
+        block = identity.block + shift
+        process = block % launch.cores * lanes + piece.core % lanes
+        record = records[piece.core][number_of(streams[piece.core][piece.event])]
+        _name_track(events, named, process, piece.pipe, f"core {block % launch.cores} {identity.label}")
+        line = f" line {record.location.line}" if record.location is not None else ""
+        details: dict[str, Any] = {"cycles": round(piece.end - piece.start, 1), "block": block}
+        if piece.nbytes and PIPES[piece.pipe] != "M":
+            details["bytes"] = piece.nbytes
+        if piece.reason:
+            details["waited for"] = piece.reason
+        if record.location is not None:
+            details["source"] = str(record.location)
+        events.append({"name": f"{record.mnemonic}{line}", "ph": "X", "pid": process, "tid": piece.pipe, "cat": "pipe",
+                       "ts": (start + piece.start) * per_cycle, "dur": (piece.end - piece.start) * per_cycle,
+                       "args": details})
+
+
+def _name_track(events: list[dict[str, Any]], named: set[tuple[int, int]], process: int, pipe: int, label: str) -> None:
+    if (process, -1) not in named:
+        named.add((process, -1))
+        events.append({"name": "process_name", "ph": "M", "pid": process, "args": {"name": label}})
+    if (process, pipe) not in named:
+        named.add((process, pipe))
+        events.append({"name": "thread_name", "ph": "M", "pid": process, "tid": pipe, "args": {"name": PIPES[pipe]}})
+        events.append({"name": "thread_sort_index", "ph": "M", "pid": process, "tid": pipe, "args": {"sort_index": pipe}})

@@ -1,0 +1,1 @@
+"""Running a module: its program, arguments, further runs in other orders."""

@@ -1,0 +1,225 @@
+"""What a kernel is called with: who supplies each argument, and what the user's must be like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, MemRefType, UnrankedMemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.hints import isa
+
+from tilelang_npu.dialects.hacc import ArgTypeAttr
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.simulator.codegen.emitter import element_of
+from tilelang_npu.simulator.machine.memory import as_bytes
+from tilelang_npu.simulator.machine.shared_bytes import copies
+
+Role = Literal["user", "ffts", "lock", "workspace", "grid"]
+_ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock", "workspace": "workspace"}
+LOCK_BYTES = 64 * 64
+"""Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, it only needs an address."""
+GRID = 3
+"""Trailing i32 arguments that hold the grid (hivm.md 1.4: program numbers x, y, z)."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of a device function.
+
+    Attributes:
+        index: its position in the function.
+        name: its name in the module's text.
+        role: who supplies it.
+        shape: sizes of a memref, -1 where dynamic; None for a scalar.
+        element: element type.
+    """
+
+    index: int
+    name: str
+    role: Role
+    shape: tuple[int, ...] | None
+    element: DType
+
+    @property
+    def spelled(self) -> str:
+        """The parameter as messages write it."""
+        if self.shape is None:
+            return f"{self.name}: {self.element}"
+        sizes = " x ".join("?" if size < 0 else str(size) for size in self.shape)
+        return f"{self.name}: {self.element} [{sizes}]"
+
+
+def parameters(function: FuncOp) -> list[Parameter]:
+    """The arguments of a device function; grid arguments are still ``user``, and numbers of the index type are 64 bits.
+
+    Raises:
+        TileError: T501, an argument has a type that nobody can pass.
+    """
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    made = []
+    for index, argument in enumerate(function.body.block.args):
+        given = attributes[index] if index < len(attributes) else DictionaryAttr({})
+        kind = given.data.get("hacc.arg_type")
+        role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
+        shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
+        if isinstance(argument.type, UnrankedMemRefType):
+            raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
+                            location=location_of(function), help="declare it with open sizes: memref<?xf16>")
+        element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
+        made.append(Parameter(index, spoken(argument, f"arg{index}"), role, shape, element))
+    return made
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The arguments of one launch as the generated code takes them, by position in the function."""
+
+    arrays: tuple[NDArray[Any] | None, ...]
+    scalars: tuple[Any, ...]
+    dims: tuple[tuple[int, ...], ...]
+    users: tuple[int, ...]
+    given: tuple[Any, ...]
+    parameters: tuple[Parameter, ...]
+
+    def copied(self, which: Iterable[int]) -> Bound:
+        """With copies in place of these arrays; what had bytes in common has so still."""
+        return self._over(copies(self.arrays, which), self._forms)
+
+    @property
+    def _forms(self) -> list[tuple[np.dtype[Any], tuple[int, ...]] | None]:
+        return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
+
+    def _over(self, memories: Iterable[tuple[NDArray[Any], Mapping[int, slice]]],
+              forms: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> Bound:
+        """With arrays in these memories, of these types and shapes where the user gave them."""
+        made = {number: held[place] for held, places in memories for number, place in places.items()}
+        given = list(self.given)
+        for position, (number, form) in enumerate(zip(self.users, forms, strict=True)):
+            if form is not None and number in made:
+                given[position] = made[number].view(form[0]).reshape(form[1])
+        arrays = tuple(made.get(number, array) for number, array in enumerate(self.arrays))
+        return replace(self, arrays=arrays, given=tuple(given))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        forms = self._forms
+        numbers = tuple(None if form else value for form, value in zip(forms, self.given, strict=True))
+        empty = (None,) * len(self.arrays), self.scalars, self.dims, self.users, numbers, self.parameters
+        return _bound, (empty, list(copies(self.arrays, range(len(self.arrays)))), forms)
+
+
+def _bound(empty: tuple[Any, ...], memories: Any, forms: Any) -> Bound:
+    return Bound(*empty)._over(memories, forms)
+
+
+def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: int) -> Bound:
+    """Match the user's arguments with the function's.
+
+    Raises:
+        TileError: T401, wrong number; T402, wrong element type; T403, wrong size; T404, not contiguous; T405, not a number
+            where a scalar is needed, or not an array where a tensor is.
+    """
+    declared = _with_grid(parameters(function), len(args), function)
+    arrays: list[NDArray[Any] | None] = []
+    scalars: list[Any] = []
+    dims: list[tuple[int, ...]] = []
+    users = []
+    rest = iter(args)
+    for parameter in declared:
+        array: NDArray[Any] | None = None
+        scalar: Any = 0
+        shape: tuple[int, ...] = ()
+        if parameter.role == "user":
+            users.append(parameter.index)
+            given = next(rest)
+            if parameter.shape is None:
+                scalar = _scalar(parameter, given)
+            else:
+                array, shape = _tensor(parameter, given)
+        elif parameter.role == "lock":
+            array = np.zeros(LOCK_BYTES, np.uint8)
+            shape = (array.size,)
+        elif parameter.role == "workspace":
+            try:
+                array = np.full(max(workspace_bytes * blocks, 1), 0xFF, np.uint8)
+            except MemoryError:
+                raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
+                                "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None
+            shape = (array.size,)
+        elif parameter.role == "grid":
+            scalar = blocks if parameter.index == len(declared) - GRID else 1
+        arrays.append(array)
+        scalars.append(scalar)
+        dims.append(shape)
+    return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
+
+
+def has_grid(function: FuncOp, declared: Sequence[Parameter]) -> bool:
+    """Whether the last parameters are the three sizes of the grid."""
+    last = declared[-GRID:]
+    return len(last) == GRID and all(
+        parameter.role == "user" and parameter.shape is None and
+        function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
+
+
+def _with_grid(declared: list[Parameter], count: int, function: FuncOp) -> list[Parameter]:
+    """Give the trailing grid arguments their role where the user's arguments leave them out."""
+    user = [parameter for parameter in declared if parameter.role == "user"]
+    last = declared[-GRID:]
+    is_grid = has_grid(function, declared)
+    if count == len(user):
+        return declared
+    if is_grid and count == len(user) - GRID:
+        return [*declared[:-GRID], *(Parameter(p.index, p.name, "grid", None, p.element) for p in last)]
+    wanted = user[:-GRID] if is_grid else user
+    raise TileError(f"{function.sym_name.data} takes {len(wanted)} arguments, {count} given", code="T401",
+                    notes=tuple(parameter.spelled for parameter in wanted))
+
+
+def _scalar(parameter: Parameter, given: Any) -> Any:
+    if isinstance(given, np.generic):
+        given = given.item()
+    if isinstance(given, (bool, int)) and not parameter.element.is_float:
+        return bool(given) if parameter.element.is_bool else given
+    if isinstance(given, (int, float)) and parameter.element.is_float:
+        return float(parameter.element.numpy.type(given))
+    raise TileError(f"argument {parameter.spelled} got {given!r}", code="T405",
+                    help=f"give a number of type {parameter.element}")
+
+
+def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
+    if not isinstance(given, np.ndarray):
+        raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="give a NumPy array")
+    if given.dtype != parameter.element.numpy:
+        raise TileError(f"argument {parameter.spelled} got an array of {given.dtype}", code="T402",
+                        help=f"convert it: .astype({parameter.element.numpy})")
+    if not given.flags.c_contiguous:
+        raise TileError(f"argument {parameter.spelled} got an array that is not contiguous", code="T404",
+                        notes=(f"shape {given.shape}, strides {given.strides}",), help="np.ascontiguousarray")
+    assert parameter.shape is not None
+    shape = _fitted(parameter.shape, given)
+    if shape is None:
+        raise TileError(f"argument {parameter.spelled} got an array of shape {given.shape}", code="T403")
+    return as_bytes(given), shape
+
+
+def _fitted(declared: tuple[int, ...], given: NDArray[Any]) -> tuple[int, ...] | None:
+    """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit.
+
+    A flat array that is shorter than a memref of more axes is memory whose end the run looks after.
+    """
+    if len(declared) == given.ndim and all(size in (-1, have) for size, have in zip(declared, given.shape, strict=True)):
+        return given.shape
+    known = int(np.prod([size for size in declared if size >= 0], dtype=np.int64))
+    dynamic = sum(size < 0 for size in declared)
+    if dynamic == 0:
+        return declared if known == given.size or (given.ndim == 1 < len(declared) and given.size < known) else None
+    if dynamic > 1 or not known or given.size % known:
+        return None
+    return tuple(given.size // known if size < 0 else size for size in declared)

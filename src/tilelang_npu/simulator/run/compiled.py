@@ -1,0 +1,173 @@
+"""From a device function to Python: the source, its line table, and the functions it defines."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import re
+import weakref
+from collections.abc import Callable
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops.rearrange import OutsideError
+from tilelang_npu.simulator.codegen import Emitter
+from tilelang_npu.simulator.codegen.data_uses import DataUses
+from tilelang_npu.simulator.codegen.emitter import op_name
+from tilelang_npu.simulator.codegen.traced import TracingEmitter
+from tilelang_npu.simulator.run.arguments import parameters
+from tilelang_npu.target import SPOKEN, Chip
+
+Form = Callable[[FuncOp, str, Chip, int], Emitter]
+"""What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
+_NUMBERS = itertools.count(1)
+_VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
+"""A line of generated code that makes an array over a memory."""
+_MEMORIES = {f"m_{memory}": spoken for memory, spoken in SPOKEN.items()}
+_HEADER = ("def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness,"
+           " m_ub, m_cbuf, m_ca, m_cb, m_cc, m_bt, m_fb):",
+           "    def run(bid, ev, gm, counts, set_flag):")
+
+
+class CompiledFunction:
+    """One device function as Python. Any number of threads may run it: what changes while it runs is handed to ``bind``.
+
+    Args:
+        function: the function.
+        core: ``AIC`` or ``AIV``.
+        chip: the chip it runs on.
+        parallel: sub-blocks that run it.
+        form: what is made of its ops: code that runs them, or one of the other emitters'.
+
+    Attributes:
+        records: what is known of each op, by the number in the events.
+        recorded: the ops themselves, by the same number.
+        source: the generated source; tracebacks and debuggers show it.
+        extents: used bytes of each on-chip memory.
+        switches: whether ``run`` is a generator, because it waits for other cores.
+        global_sync: whether it waits for other blocks.
+        bind: gives the code of a core, for the arguments of a launch and what it works with: a ``Scratch``, a ``Guard``, a
+            ``Witness`` where it only tells what it does, and its memories.
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = Emitter) -> None:
+        emitter = form(function, core, chip, parallel)
+        emitter.emit_block(function.body.block)
+        emitter.flush()
+        self.function, self.core, self.parallel = function, core, parallel
+        self.name = function.sym_name.data
+        self.records = tuple(emitter.records)
+        self.recorded = tuple(emitter.recorded)
+        self.extents = dict(emitter.extents)
+        self.switches = emitter.switches
+        self.global_sync = emitter.global_sync
+        self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
+        self._ops: list[Operation | None] = [None]
+        self.source = self._assemble(emitter)
+        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
+        code: CodeType = compile(self.source, self.filename, "exec")
+        exec(code, scope)
+        self.bind: Callable[..., Callable[..., Any]] = scope["bind"]
+        lines = self.source.splitlines(keepends=True)
+        linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
+        weakref.finalize(self, linecache.cache.pop, self.filename, None)
+
+    def _assemble(self, emitter: Emitter) -> str:
+        texts = [_HEADER[0]]
+        for line in emitter.launch.lines:
+            texts.append("    " * line.indent + line.text)
+            self._ops.append(line.op)
+        texts.append(_HEADER[1])
+        self._ops.append(None)
+        for line in emitter.block.lines:
+            texts.append("    " * line.indent + line.text)
+            self._ops.append(line.op)
+        texts.append("        return")
+        texts.append("    return run\n")
+        return "\n".join(texts)
+
+    def explain(self, error: Exception, block: int, workspace: str) -> TileError | None:
+        """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's.
+
+        Args:
+            error: the exception.
+            block: the block that ran.
+            workspace: who says how large the workspace is.
+        """
+        frame = None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.filename:
+                frame, number = trace.tb_frame, trace.tb_lineno
+            trace = trace.tb_next
+        if frame is None or isinstance(error, Warning):
+            return None
+        op = self._ops[number - 1] if number <= len(self._ops) else None
+        location = location_of(op) if op is not None else None
+        if isinstance(error, TileError):
+            return error.at(location)
+        name = op_name(op) if op is not None else self.name
+        name = location.names(name) if location is not None else name
+        where = f"in block {block}"
+        if isinstance(error, ZeroDivisionError):
+            return TileError(f"{name} divides by zero {where}", code="T509", location=location,
+                             help="divide only where the divisor is not 0")
+        if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
+            return None
+        found = _failed_view(linecache.getline(self.filename, number).strip(), frame)
+        if found is not None:
+            what, help_, memory = found
+            if memory in {parameter.name for parameter in parameters(self.function) if parameter.role == "workspace"}:
+                help_ = workspace
+            return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
+        if isinstance(error, OutsideError):
+            return TileError(f"{name} asks for elements that are not there {where}", code="T502", location=location,
+                             notes=(str(error),), help="check the data that it takes positions from")
+        return TileError(f"the operands of {name} do not fit each other {where}", code="T502", location=location,
+                         notes=(str(error),), help="the sizes of source and destination must agree")
+
+
+class TracedFunction(CompiledFunction):
+    """A device function that computes nothing.
+
+    Attributes:
+        data: what depends on the numbers that it reads from memory.
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        self.data = DataUses(function)
+        super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
+
+
+def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:
+    """What is wrong with the view that a line makes, with its numbers, what to do, and the memory; None if it makes none."""
+    match = _VIEW.fullmatch(line)
+    if match is None:
+        return None
+    shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})
+    element = kind.itemsize
+    name = _MEMORIES.get(match["memory"]) or match["memory"].partition("_")[2]
+    if min(shape, default=0) < 0:
+        return (f"has an operand of {' x '.join(map(str, shape))} elements",
+                "clamp the size of the last tile to zero, or let the block do nothing", "")
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + element - 1
+    return (f"touches bytes {offset}..{last} of {name}, which has {memory.size} bytes",
+            "check the offset and the size against the shape", name)
+
+
+def functions_of(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that have a body."""
+    found = [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks]
+    for function in found:
+        if len(function.body.blocks) > 1:
+            raise TileError(f"{function.sym_name.data} has several blocks, and what jumps between them is not executed",
+                            code="T501", location=location_of(function), help="write loops and branches as scf ops")
+    return [function for function in found if function.body.block.ops]

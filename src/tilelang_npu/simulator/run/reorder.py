@@ -1,0 +1,446 @@
+"""Running a kernel in another order than the program's: any that its events, flags and barriers allow.
+
+The scalar unit of each core issues ops to the pipes. Each pipe starts its ops in order, and what an op writes lands some time
+later; an event, a flag or a barrier behind it waits for that. Everything else is open, and a schedule decides: whether an op
+that could run runs now, whether a result lands now, which core goes on. A kernel that synchronises all it must computes the
+same under every schedule; one that does not shows a wrong number under some.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.errors import InternalError, TileError
+from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
+from tilelang_npu.simulator.machine.events import Access, Event, OpRecord, number_of
+from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.work import CrossSet
+from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.steps import (
+    ALL,
+    BARRIER,
+    CROSS_SET,
+    CROSS_WAIT,
+    JOIN,
+    PIPE,
+    PIPES,
+    RUN,
+    SET,
+    WAIT,
+    Expansion,
+    Step,
+)
+
+SCALAR = PIPE["S"]
+_AT_ONCE = frozenset({PIPE["M"]})
+"""Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
+_DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
+Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
+Stores = Callable[[CoreId, str, str, NDArray[Any]], None]
+REST = 100_000
+"""Ops behind a hang that are looked at for what would end it."""
+Choice = tuple[int, int, str]
+"""Core, pipe and what it can do: ``issue`` its next op, ``run`` the op that is next in the pipe, ``land`` a result."""
+
+
+class Policy(Protocol):
+    """What decides where the machine leaves it open."""
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        """What happens next, of all that can."""
+
+    def which(self, count: int) -> int:
+        """Which of a pipe's results lands next; the oldest is 0."""
+
+
+def policy(schedule: str) -> Policy:
+    """The policy of a schedule.
+
+    Args:
+        schedule: ``early``: all that can run runs at once; ``late``: only what others wait for, loads and stores last;
+            ``random:SEED``: some pipes run ahead of others, and which ones changes at random.
+
+    Raises:
+        TileError: T413 there is no such schedule.
+    """
+    if schedule == "early":
+        return _Ranked(lambda one: (one[2] == "land", one[2] == "run"))
+    if schedule == "late":
+        return _Ranked(lambda one: (one[2] == "issue", one[2] == "run", one[1] not in _DMA))
+    name, _, seed = schedule.partition(":")
+    if name == "random" and seed.isdigit():
+        return _Random(int(seed))
+    raise TileError(f"there is no schedule {schedule!r}", code="T413", help="use late, early, or random:SEED with a number")
+
+
+class _Ranked:
+    """Always the same preference."""
+
+    def __init__(self, rank: Callable[[Choice], tuple[bool, ...]]) -> None:
+        self._rank = rank
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        return max(choices, key=self._rank)
+
+    def which(self, count: int) -> int:
+        return 0
+
+
+class _Random:
+    """Random priorities that change now and then: so one pipe can run far ahead of another.
+
+    In most seeds one pipe, or a third of the cores, comes last throughout: a race may take a whole chain of ops before it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._priority: dict[Choice, float] = {}
+        last = self._random.randrange(len(PIPES) + 3)
+        self._last_pipe = last if last < len(PIPES) else -1
+        self._last_core = last - len(PIPES)
+
+    def choose(self, choices: Sequence[Choice]) -> Choice:
+        if self._random.random() < 1 / 24:
+            self._priority.clear()
+        for one in choices:
+            if one not in self._priority:
+                last = one[0] % 3 == self._last_core or (one[1] == self._last_pipe and one[2] != "issue")
+                self._priority[one] = self._random.random() - last
+        return max(choices, key=self._priority.__getitem__)
+
+    def which(self, count: int) -> int:
+        return self._random.randrange(count)
+
+
+@dataclass
+class LeftSet:
+    """What is set on a core: how often each event, by its pipes and number, and each flag between cores."""
+
+    events: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    flags: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Op:
+    """An issued op.
+
+    Attributes:
+        function, arguments: what runs it.
+        views: its operands in the order of the record's accesses.
+        record: what is known of it.
+    """
+
+    function: Callable[..., None]
+    arguments: list[Any]
+    views: tuple[Any, ...]
+    record: OpRecord
+
+
+class _Queued(NamedTuple):
+    """A step in a pipe's queue: of which op, and for ``JOIN`` how many steps the other pipe must have done."""
+
+    step: Step
+    op: _Op | None
+    last_reads: tuple[int, ...]
+    executes: bool
+    goal: int
+
+
+class _Landing(NamedTuple):
+    """A result on its way, or a set that comes behind all results before it."""
+
+    land: Callable[[], None]
+    fence: bool = False
+
+
+@dataclass
+class _Pipe:
+    queue: deque[_Queued] = field(default_factory=deque)
+    landing: list[_Landing] = field(default_factory=list)
+    issued: int = 0
+    done: int = 0
+
+    def land_all(self, policy: Policy) -> None:
+        """Let everything land: what comes behind knows that it has landed, and not in which order."""
+        while self.landing:
+            self.land_one(policy)
+
+    def land_one(self, policy: Policy) -> None:
+        """Let one result land: any in front of the first set, then the set."""
+        free = next((place for place, one in enumerate(self.landing) if one.fence), len(self.landing))
+        self.landing.pop(policy.which(free) if free else 0).land()
+
+
+class Parts(Expansion):
+    """The steps of the events of one function, and what of the op happens in each."""
+
+    def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
+        super().__init__(records, costs)
+        self._parts: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
+
+    def parts(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
+        """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
+        found = self._parts.get(event)
+        if found is None:
+            steps = self.of(event)
+            accesses = self.records[number_of(event)].accesses
+            last = {index: place for place, step in enumerate(steps) for index in step[5]}
+            writers = [place for index, place in last.items() if accesses[index].writes]
+            writer = max(writers or last.values(), default=-1)
+            found = self._parts[event] = [
+                (step, tuple(index for index, at in last.items() if at == place and place != writer), place == writer)
+                for place, step in enumerate(steps)]
+        return found
+
+
+class Stepped:
+    """A core whose ops a schedule runs.
+
+    Args:
+        identity: who it is.
+        code: the generator of its ops.
+        expansion: the steps of its events.
+        explained: makes the user's error of one that the generated code raises.
+        left: what is set on the core, and stays set.
+        stores: sees what ops write, by core, pipe and memory, except scratch, and what is added to GM; and what the ops of
+            pipes but the Cube's read, as of memory ``read``.
+
+    Attributes:
+        events, gm: what it recorded.
+        expansion: as given.
+    """
+
+    def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Parts,
+                 explained: Callable[[Exception], Exception], left: LeftSet, stores: Stores | None = None) -> None:
+        self.identity = identity
+        self.pipes = [_Pipe() for _ in PIPES]
+        self.tokens, self.flags = left.events, left.flags
+        self.events: list[Event] = []
+        self.gm: list[int] = []
+        self.finished = False
+        self.explained = explained
+        self._stores = stores
+        self._code = code
+        self.expansion = expansion
+
+    def issue(self) -> None:
+        """Take the next op from the program."""
+        try:
+            event, offsets, function, arguments, views = next(self._code)
+        except StopIteration:
+            self.finished = True
+            return
+        except Exception as error:
+            told = self.explained(error)
+            if told is error:
+                raise
+            raise told from None
+        self.events.append(event)
+        self.gm += offsets
+        record = self.expansion.records[number_of(event)]
+        op = None if function is None else _Op(function, list(arguments), views, record)
+        for step, last_reads, executes in self.expansion.parts(event):
+            pipe = SCALAR if step[1] == ALL else step[1]
+            goal = self.pipes[step[2]].issued if step[0] == JOIN else 0
+            self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
+            self.pipes[pipe].issued += 1
+
+    def issue_rest(self) -> None:
+        """Take the ops that are left from the program, whether or not they could be issued, as far as it goes."""
+        with suppress(Exception):  # what a core that hangs computes is void, and so are its errors
+            for _ in range(REST):
+                if self.finished:
+                    break
+                self.issue()
+
+    def can_issue(self) -> bool:
+        """Whether the scalar unit waits for nothing."""
+        return not self.finished and not self.pipes[SCALAR].queue
+
+    def can_run(self, pipe: int) -> bool:
+        """Whether what is next in a pipe can run."""
+        queue = self.pipes[pipe].queue
+        if not queue:
+            return False
+        kind, own, other, number, _, _ = queue[0].step
+        if kind == WAIT:
+            return self.tokens.get((other, own, number), 0) > 0
+        if kind == CROSS_WAIT:
+            return self.flags.get(number, 0) > 0
+        if kind == JOIN:
+            return self.pipes[other].done >= queue[0].goal
+        if kind == BARRIER and own == ALL:
+            return not any(each.queue for place, each in enumerate(self.pipes) if place != SCALAR)
+        return True
+
+    def choices(self, place: int) -> list[Choice]:
+        """What the core at a place can do now."""
+        found: list[Choice] = [(place, SCALAR, "issue")] if self.can_issue() else []
+        for number, pipe in enumerate(self.pipes):
+            if pipe.queue and self.can_run(number):
+                found.append((place, number, "run"))
+            if pipe.landing:
+                found.append((place, number, "land"))
+        return found
+
+    def run(self, pipe: int, set_flag: Callable[[int, str], None], policy: Policy) -> None:
+        """Run what is next in a pipe."""
+        here = self.pipes[pipe]
+        item = here.queue.popleft()
+        here.done += 1
+        kind, own, other, number, _, _ = item.step
+        if kind == RUN:
+            self._execute(here, pipe, item, policy)
+        elif kind == SET:
+            self._behind(here, pipe, lambda: self._count(own, other, number))
+        elif kind == CROSS_SET:
+            self._behind(here, pipe, lambda: set_flag(number, other))
+        elif kind == WAIT:
+            self.tokens[other, own, number] -= 1
+        elif kind == CROSS_WAIT:
+            self.flags[number] -= 1
+        elif kind == JOIN:
+            self.pipes[other].land_all(policy)
+        elif own == ALL:
+            for each in self.pipes:
+                each.land_all(policy)
+        else:
+            here.land_all(policy)
+
+    def _count(self, source: int, target: int, event: int) -> None:
+        self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
+
+    def _behind(self, here: _Pipe, pipe: int, act: Callable[[], None]) -> None:
+        """Act once all that the pipe has started has landed; what comes next in the pipe does not wait for it."""
+        if pipe in _AT_ONCE or not here.landing:
+            act()
+        else:
+            here.landing.append(_Landing(act, fence=True))
+
+    def _execute(self, here: _Pipe, pipe: int, item: _Queued, policy: Policy) -> None:
+        op = item.op
+        if pipe == SCALAR and op is None:
+            here.land_all(policy)
+        if op is None:
+            return
+        for index in item.last_reads:  # a macro reads on one pipe what it uses on another
+            view = op.views[index]
+            op.arguments = [value.copy() if _overlaps(value, view) else value for value in op.arguments]
+        if not item.executes:
+            return
+        accesses = op.record.accesses
+        writes = [view for access, view in zip(accesses, op.views, strict=True) if access.writes]
+        try:
+            if pipe in _AT_ONCE or any(access.reads and access.writes and access.memory == "gm" for access in accesses):
+                call = op.function, tuple(op.arguments)
+                if pipe in _AT_ONCE:
+                    call[0](*call[1])
+                    self._tell(pipe, accesses, writes)
+                else:  # an atomic adds to what is there when it lands
+                    here.landing.append(_Landing(lambda: call[0](*call[1])))
+                return
+            before = [view.copy() for view in writes]
+            if self._stores is not None:
+                for access, view in zip(accesses, op.views, strict=True):
+                    if access.reads and access.name != "temp_buffer":
+                        self._stores(self.identity, PIPES[pipe], "read", view)
+            op.function(*op.arguments)
+            after = [view.copy() for view in writes]
+            for access, made in zip([access for access in accesses if access.writes], after, strict=True):
+                if access.name == "temp_buffer":
+                    made.reshape(-1).view("u1").fill(POISON)
+            self._tell(pipe, accesses, after)
+        except Exception as error:
+            told = self.explained(error)
+            if told is error:
+                raise
+            raise told from None
+        for view, old in zip(reversed(writes), reversed(before), strict=True):
+            view[...] = old
+
+        def land() -> None:
+            for view, made in zip(writes, after, strict=True):
+                view[...] = made
+
+        here.landing.append(_Landing(land))
+
+    def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[NDArray[Any]]) -> None:
+        """Say what an op has made."""
+        if self._stores is not None:
+            for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):
+                if access.name != "temp_buffer":
+                    self._stores(self.identity, PIPES[pipe], access.memory, numbers)
+
+
+def _overlaps(value: object, view: Any) -> bool:
+    return isinstance(value, np.ndarray) and np.may_share_memory(value, view)
+
+
+def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
+    """Run cores to their ends.
+
+    Args:
+        cores: the cores that run together.
+        policy: the policy.
+
+    Raises:
+        TileError: S301 to S303, they hang.
+    """
+    rendezvous = Rendezvous([core.identity for core in cores])
+    place_of = {core.identity: place for place, core in enumerate(cores)}
+    moved = set(place_of.values())  # cores that may do something else than before
+
+    def setter(core: Stepped) -> Callable[[int, str], None]:
+        def set_flag(flag: int, group: str) -> None:
+            for receiver in rendezvous.arrive(core.identity, flag, group)[0]:
+                moved.add(place_of[receiver])
+                counts = cores[place_of[receiver]].flags
+                counts[flag] = counts.get(flag, 0) + 1
+
+        return set_flag
+
+    setters = [setter(core) for core in cores]
+    offered: list[list[Choice]] = [[] for _ in cores]
+    while True:
+        for place in moved:
+            offered[place] = cores[place].choices(place)
+        moved.clear()
+        choices = [one for of_core in offered for one in of_core]
+        if not choices:
+            break
+        place, number, what = policy.choose(choices)
+        moved.add(place)
+        core = cores[place]
+        if what == "issue":
+            core.issue()
+        elif what == "run":
+            core.run(number, setters[place], policy)
+        else:
+            core.pipes[number].land_one(policy)
+    if any(not core.finished or any(pipe.queue for pipe in core.pipes) for core in cores):
+        for core in cores:
+            core.issue_rest()
+        for together in _meeting(cores):
+            Order([core.identity for core in together], [core.events for core in together],
+                  [core.expansion for core in together], 0)
+        raise InternalError("a schedule got stuck where the program's order does not")
+
+
+def _meeting(cores: Sequence[Stepped]) -> list[list[Stepped]]:
+    """The cores that can set flags for each other: those of a block, or all."""
+    works = [record.work for core in cores for record in core.expansion.records]
+    if any(isinstance(work, CrossSet) and work.group in ("kind", "all") for work in works):
+        return [list(cores)]
+    blocks: dict[int, list[Stepped]] = {}
+    for core in cores:
+        blocks.setdefault(core.identity.block, []).append(core)
+    return list(blocks.values())

@@ -1,0 +1,458 @@
+"""Races and broken flag protocols of one block, judged by happens-before.
+
+Each pipe of each core carries a vector clock: how many steps of every other pipe are known to be done before what it does
+next. Sets carry it to waits, barriers drain into it, and what the scalar unit waited for holds for everything it issues
+later. Two accesses to the same bytes, one of them a write, must be ordered by it. On one pipe steps start in order, so that
+reading before a later write is safe; reading or overwriting what an earlier step of the pipe writes needs a
+``pipe_barrier``, except on S and M (AscendNPU-IR's own rule, hivm.md 6.3).
+
+The verdict does not depend on cycles, nor on which of two unordered steps the walk sees first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.cores import CoreId
+from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.work import Barrier
+from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
+from tilelang_npu.simulator.sanitizer.overlap import overlap
+from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
+from tilelang_npu.target import SPOKEN
+
+_IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
+"""Pipes whose steps see what earlier steps of the same pipe wrote."""
+COUNT = len(PIPES)
+Places = Mapping[int, tuple[int, int]]
+
+
+class _Use(NamedTuple):
+    """An access that later ones are compared with."""
+
+    clock: int
+    tick: int
+    place: int
+    access: int
+
+
+@dataclass
+class _Region:
+    """Bytes that are accessed under one footprint, and their latest uses."""
+
+    where: Footprint
+    neighbours: list[_Region] = field(default_factory=list)
+    write: _Use | None = None
+    reads: dict[int, _Use] = field(default_factory=dict)
+
+
+class _Memory:
+    """The regions of one memory."""
+
+    def __init__(self) -> None:
+        self._regions: dict[Footprint, _Region] = {}
+        self._all: list[_Region] = []
+        self._bounds: NDArray[Any] = np.empty((16, 2), np.int64)
+
+    def region(self, where: Footprint) -> _Region:
+        found = self._regions.get(where)
+        if found is None:
+            found = self._regions[where] = self._add(where)
+        return found
+
+    def _add(self, where: Footprint) -> _Region:
+        made = _Region(where)
+        count = len(self._all)
+        known = self._bounds[:count]
+        for index in np.flatnonzero((known[:, 0] < where.end) & (known[:, 1] > where.offset)):
+            other = self._all[index]
+            if overlap(where, other.where):
+                made.neighbours.append(other)
+                other.neighbours.append(made)
+        made.neighbours.append(made)
+        if count == len(self._bounds):
+            self._bounds = np.concatenate([self._bounds, np.empty_like(self._bounds)])
+        self._bounds[count] = where.offset, where.end
+        self._all.append(made)
+        return made
+
+
+def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> frozenset[int]:
+    """Memories in GM that some op writes, unless all that touches them is one pipe that sees its own writes: only there two
+    accesses can be at odds.
+
+    Args:
+        records: per core what is known of its ops.
+        places: the memory that a kernel argument lies in, and where in it.
+    """
+    uses: dict[int, set[tuple[int, str]]] = {}
+    written: set[int] = set()
+    for core, known in enumerate(records):
+        for record in known:
+            for access in record.accesses:
+                if access.memory == "gm":
+                    memory = places[access.buffer][0]
+                    uses.setdefault(memory, set()).add((core, access.pipe))
+                    if access.writes:
+                        written.add(memory)
+    return frozenset(memory for memory in written
+                     if len(uses[memory]) > 1 or any(PIPES.index(pipe) not in _IN_ORDER for _, pipe in uses[memory]))
+
+
+class _Walk:
+    """The state of the walk over an order."""
+
+    def __init__(self, order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
+                 gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
+        self.order, self.cores, self.streams, self.records = order, cores, streams, records
+        self.places = places
+        self.clocks = [[0] * (COUNT * len(cores)) for _ in range(COUNT * len(cores))]
+        self.ticks = [0] * (COUNT * len(cores))
+        self.sent: dict[int, list[int]] = {}
+        self.version = [0] * len(cores)
+        self.joined = [0] * (COUNT * len(cores))
+        self.memories: dict[tuple[object, ...], _Memory] = {}
+        self.regions: dict[tuple[int, Event, int], _Region] = {}
+        self.shapes: dict[tuple[int, Event, int], Footprint] = {}
+        self.found: dict[Any, Hazard] = {}
+        self.met: dict[Any, tuple[int, int]] = {}
+        self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
+        self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
+        self.waited: dict[int, tuple[int, int]] = {}
+        self.waits: dict[tuple[int, Any], tuple[int, int]] = {}
+        self.last_set: dict[tuple[int, Any], tuple[int, int]] = {}
+        self.set_early: set[tuple[int, Any, int, int]] = set()
+        self.gm = gm
+        self.gm_starts = [self._starts(index) for index in range(len(cores))]
+        self.shared = shared_memories(records, places)
+        self.barriers = frozenset(core for core, known in enumerate(records)
+                                  if any(record.work == Barrier("ALL") for record in known[:-1]))  # one ends every kernel
+
+    def _starts(self, core: int) -> list[int]:
+        """Where the GM offsets of each event begin."""
+        starts, position = [], 0
+        counts = [record.gm_operands for record in self.records[core]]
+        for event in self.streams[core]:
+            starts.append(position)
+            position += counts[number_of(event)]
+        return starts
+
+    def walk(self) -> None:
+        for place, (core, step, number, _, partners) in enumerate(self.order.steps):
+            kind, pipe, other = step[0], step[1], step[2]
+            base = core * COUNT
+            if pipe == ALL:
+                self._drain_all(core)
+                continue
+            own = base + pipe
+            if self.joined[own] != self.version[core]:
+                self.joined[own] = self.version[core]
+                self._join(own, self.clocks[base])
+            if kind in (CROSS_SET, CROSS_WAIT):
+                self._turn(core, own, kind, step[3], number)
+            if kind == RUN:
+                self._run(core, own, place, number, step[5])
+            elif kind in (SET, CROSS_SET):
+                if kind == SET:
+                    self._set(core, own, (pipe, other, step[3]), place, number)
+                sent = self.clocks[own].copy()
+                sent[own] = self.ticks[own]
+                self.sent[place] = sent
+            elif kind in (WAIT, CROSS_WAIT):
+                self.ticks[own] += kind == WAIT
+                self._wait(core, (other, pipe, step[3]) if kind == WAIT else step[3], number)
+                for partner in partners:
+                    self._join(own, self.sent[partner])
+                    self.waited[partner] = own, self.ticks[own]
+                if pipe == 0:
+                    self.version[core] += 1
+            elif kind == BARRIER:
+                self.clocks[own][own] = self.ticks[own]
+                if pipe == 0:
+                    self.version[core] += 1
+            elif kind == JOIN:
+                target = base + other
+                drained = self.clocks[target].copy()
+                drained[target] = self.ticks[target]
+                self._join(own, drained)
+
+    def _wait(self, core: int, key: Any, number: int) -> None:
+        """Count a wait: for its event or flag, and for those of the same pipes."""
+        if isinstance(key, tuple) and key[2] >= INTERNAL:
+            return
+        for place in ((core, key), (core, key[:2] if isinstance(key, tuple) else "flags")):
+            self.waits[place] = self.waits.get(place, (0, 0))[0] + 1, number
+
+    def _set(self, core: int, own: int, key: tuple[int, int, int], place: int, number: int) -> None:
+        """Note an event that is set in no order with the wait for its last set."""
+        before = self.last_set.get((core, key))
+        self.last_set[core, key] = place, number
+        if before is not None:
+            waiting, tick = self.waited.get(before[0], (own, self.ticks[own] + 1))
+            if self.clocks[own][waiting] < tick:
+                self.set_early.add((core, key, before[1], number))
+
+    def _turn(self, core: int, own: int, kind: int, flag: int, number: int) -> None:
+        """Note a set or wait of a flag between cores that is in no order with the core's last one: a flag only counts."""
+        self.ticks[own] += 1
+        before = self.turns.get((core, kind, flag))
+        self.turns[core, kind, flag] = (own, self.ticks[own], number)
+        if before is not None:
+            last, tick, first = before
+            if last not in (own, core * COUNT) and self.clocks[own][last] < tick:
+                self.unordered.setdefault((core, kind, flag), (first, PIPES[last % COUNT], number, PIPES[own % COUNT]))
+
+    def _join(self, own: int, known: list[int]) -> None:
+        mine = self.clocks[own]
+        for index, count in enumerate(known):
+            if count > mine[index]:
+                mine[index] = count
+
+    def _drain_all(self, core: int) -> None:
+        base = core * COUNT
+        drained = [0] * len(self.ticks)
+        for own in range(base, base + COUNT):
+            drained = [max(pair) for pair in zip(drained, self.clocks[own], strict=True)]
+            drained[own] = self.ticks[own]
+        for own in range(base, base + COUNT):
+            self.clocks[own] = drained.copy()
+
+    def _run(self, core: int, own: int, place: int, number: int, indices: tuple[int, ...]) -> None:
+        self.ticks[own] += 1
+        if place in self.watched:
+            self.watched[place] = own, self.ticks[own], self.clocks[own].copy()
+        event = self.streams[core][number]
+        accesses = self.records[core][number_of(event)].accesses
+        touched = []
+        for index in indices:
+            access = accesses[index]
+            if access.memory == "gm" and self.places[access.buffer][0] not in self.shared:
+                continue
+            region = self._region(core, number, event, index)
+            if region is None:
+                continue
+            touched.append((access, region, index))
+            self._check(own, place, access.reads, access.writes, region, index)
+        for access, region, index in touched:
+            use = _Use(own, self.ticks[own], place, index)
+            if access.writes:
+                region.write = use
+                region.reads.clear()
+            if access.reads:
+                region.reads[own] = use
+
+    def _region(self, core: int, number: int, event: Event, index: int) -> _Region | None:
+        record = self.records[core][number_of(event)]
+        access = record.accesses[index]
+        if access.memory == "gm":
+            before = sum(one.offset is None for one in record.accesses[:index])
+            memory, delta = self.places[access.buffer]
+            shape = self.shapes.get((core, event, index))
+            if shape is None:
+                shape = footprint(access, event)
+                shape = self.shapes[core, event, index] = shape if shape.empty else shape.simplified()
+            if shape.empty:
+                return None
+            offset = delta + self.gm[core][self.gm_starts[core][number] + before]
+            where = Footprint(offset, shape.sizes, shape.strides, shape.element)
+            return self.memories.setdefault(("gm", memory), _Memory()).region(where)
+        key = (core, event, index)
+        found = self.regions.get(key)
+        if found is None:
+            where = footprint(access, event)
+            if where.empty:
+                return None
+            found = self.memories.setdefault((core, access.memory), _Memory()).region(where.simplified())
+            self.regions[key] = found
+        return found
+
+    def _check(self, own: int, place: int, reads: bool, writes: bool, region: _Region, index: int) -> None:
+        mine = self.clocks[own]
+        in_order = own if own % COUNT in _IN_ORDER else -1
+        for other in region.neighbours:
+            write = other.write
+            if write is not None and write.clock != in_order and mine[write.clock] < write.tick:
+                self._report("WAW" if writes and not reads else "RAW", write, own, place, other, region, index)
+            if writes:
+                for read in other.reads.values():
+                    if read.clock != own and mine[read.clock] < read.tick:
+                        self._report("WAR", read, own, place, other, region, index)
+
+    # -- reports -------------------------------------------------------------------------------------------------------
+
+    def site(self, core: int, number: int, pipe: str, index: int = -1) -> Site:
+        """The op of an event, for a report."""
+        stream, record = self.streams[core], self.records[core][number_of(self.streams[core][number])]
+        before = sum(number_of(event) == record.number for event in stream[:number])
+        operand = record.accesses[index].name if index >= 0 else ""
+        return Site(record.mnemonic, record.location, pipe, self.cores[core].label, before, operand, record.number)
+
+    def _report(self, kind: Kind, use: _Use, own: int, place: int, other: _Region, region: _Region, index: int) -> None:
+        first, second = self.order.steps[use.place], self.order.steps[place]
+        one = number_of(self.streams[first.core][first.number])
+        two = number_of(self.streams[second.core][second.number])
+        key = (kind, first.core, one, second.core, two)
+        if key in self.found:
+            return
+        from_pipe, to_pipe = PIPES[use.clock % COUNT], PIPES[own % COUNT]
+        code, near = "S201", ""
+        if use.clock == own:
+            missing = f"pipe_barrier[PIPE_{to_pipe}] between {self._lines((first.core, one), (second.core, two))}"
+        elif use.clock // COUNT == own // COUNT:
+            missing = f"an event {from_pipe} -> {to_pipe} between {self._lines((first.core, one), (second.core, two))}"
+            near = self._nearly(use, place, own)
+        else:
+            code = "S202"
+            missing = f"a flag from {self.cores[first.core].label} {from_pipe} to {self.cores[second.core].label} {to_pipe}"
+            if self.cores[first.core].block != self.cores[second.core].block:
+                code = "S203"
+                missing = f"a barrier of all blocks between {self._lines((first.core, one), (second.core, two))}"
+        access = self.records[second.core][two].accesses[index]
+        shift = self.places[access.buffer][1] if access.memory == "gm" else 0
+        self.met[key] = use.place, place
+        one_site = self.site(first.core, first.number, from_pipe, use.access)
+        other_site = self.site(second.core, second.number, to_pipe, index)
+        if code == "S203":
+            one_site, other_site = (site._replace(core=f"{site.core} of block {self.cores[core].block}")
+                                    for site, core in ((one_site, first.core), (other_site, second.core)))
+        self.found[key] = Hazard(
+            code, kind, one_site, other_site, SPOKEN[access.memory],
+            max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
+            self.cores[second.core].block, access.label, near, barriers=second.core in self.barriers)
+
+    def _lines(self, *sites: tuple[int, int]) -> str:
+        """``line 44 and line 36``, for two ops by their cores and numbers."""
+        places = [self.records[core][number].location for core, number in sites]
+        return " and ".join(f"line {place.line}" if place is not None else "an op" for place in places)
+
+    def _nearly(self, use: _Use, place: int, own: int) -> str:
+        """The sets and waits of the missing kind between two steps of a core that do not make a pair."""
+        source, target = use.clock % COUNT, own % COUNT
+        said = []
+        for at in range(use.place + 1, place):
+            core, step, number, _, _ = self.order.steps[at]
+            if core == own // COUNT and step[3] < INTERNAL:
+                location = self.records[core][number_of(self.streams[core][number])].location
+                line = f" at line {location.line}" if location is not None else ""
+                if step[0] == SET and (step[1], step[2]) == (source, target):
+                    said.append(f"EVENT_ID{step[3]} is set{line}")
+                elif step[0] == WAIT and (step[1], step[2]) == (target, source):
+                    said.append(f"EVENT_ID{step[3]} is waited for{line}")
+        return ", ".join(dict.fromkeys(said[-3:]))
+
+
+def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
+                 records: Sequence[Sequence[OpRecord]], places: Places) -> list[Hazard]:
+    """The hazards of cores that run together, in the order in which they are met; flags last.
+
+    Args:
+        order: the order of their steps.
+        cores, streams, gm, records: per core who it is, its events, its GM offsets and what is known of its ops.
+        places: the memory that a kernel argument lies in, and where in it: arguments may share bytes.
+    """
+    walk = _Walk(order, cores, streams, gm, records, places)
+    walk.walk()
+    across = {key: met for key, met in walk.met.items() if walk.found[key].code == "S202"}
+    if len(across) > 1:
+        again = _Walk(order, cores, streams, gm, records, places)
+        again.watched = dict.fromkeys(place for met in across.values() for place in met)
+        again.walk()
+        for key, number in _hand_overs(across, walk.found, again.watched).items():
+            walk.found[key] = replace(walk.found[key], hand_over=number)
+    return [*walk.found.values(), *_flag_faults(walk)]
+
+
+def _hand_overs(across: Mapping[Any, tuple[int, int]], found: Mapping[Any, Hazard],
+                seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[Any, int]:
+    """Which pairs between the same pipes of two cores one flag can order: those of which none ends before another begins.
+
+    Args:
+        across: per pair the places of its ops.
+        found: the hazards.
+        seen: per place the clock of the op, its tick and what it knows of others.
+
+    Returns:
+        per pair the number of its hand-over among those of the same pipes.
+    """
+    def ends_before(one: tuple[int, int], other: tuple[int, int]) -> bool:
+        end, begin = seen[one[1]], seen[other[0]]
+        assert end is not None and begin is not None
+        return begin[2][end[0]] >= end[1] and end[0] != begin[0]
+
+    groups: dict[tuple[object, ...], list[list[Any]]] = {}
+    for key, met in across.items():
+        hazard = found[key]
+        assert hazard.second is not None
+        alike = groups.setdefault((hazard.block, hazard.first.core[:3], hazard.first.pipe, hazard.second.core[:3],
+                                   hazard.second.pipe), [])
+        for group in alike:
+            if not any(ends_before(across[other], met) or ends_before(met, across[other]) for other in group):
+                group.append(key)
+                break
+        else:
+            alike.append([key])
+    return {key: number for alike in groups.values() for number, group in enumerate(alike) for key in group}
+
+
+def _flag_faults(walk: _Walk) -> list[Hazard]:
+    order, cores = walk.order, walk.cores
+
+    def fault(code: str, core: int, number: int, pipe: str, what: str, second: Site | None = None,
+              flag: tuple[str, str] = ("", ""), near: str = "") -> Hazard:
+        return Hazard(code, "flag", walk.site(core, number, pipe), second, "", 0, 0, what, cores[core].block, near=near,
+                      flag=flag)
+
+    faults = []
+    for core, key, place in order.leftover:
+        if isinstance(key, tuple) and key[2] >= INTERNAL:
+            continue
+        setter = order.steps[place]
+        flag = (f"EVENT_ID{key[2]}", PIPES[key[1]]) if isinstance(key, tuple) else (f"flag {key}", cores[core].label)
+        what = f"{flag[0]} for {flag[1]} is set and never waited for"
+        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], what, flag=flag,
+                            near=f"it stays set for what runs next; {_waits(walk, core, key)}"))
+    for core, key, first, second in order.doubled:
+        if key[2] < INTERNAL and (core, key, first, second) in walk.set_early:
+            pipe = PIPES[key[0]]
+            flag = (f"EVENT_ID{key[2]}", PIPES[key[1]])
+            what = f"{flag[0]} for {flag[1]} is set again before it was waited for"
+            faults.append(fault("S212", core, second, pipe, what, walk.site(core, first, pipe), flag,
+                                _waits(walk, core, key)))
+    for core, number, place in order.overflowed:
+        setter = order.steps[place]
+        faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
+                            f"flag {number} has more sets outstanding than it can count",
+                            flag=(f"flag {number}", cores[core].label),
+                            near=f"it counts to {order.limit}; {_waits(walk, core, number)}"))
+    for (core, kind, number), (first, pipe, second, other) in walk.unordered.items():
+        done = "set" if kind == CROSS_SET else "waited for"
+        what = f"flag {number} is {done} by two pipes in no order: which comes first is open"
+        faults.append(fault("S214", core, first, pipe, what, walk.site(core, second, other), (f"flag {number}", "")))
+    return faults
+
+
+def _waits(walk: _Walk, core: int, key: Any) -> str:
+    """Where a core waits for an event or flag, and how often; else what it waits for instead."""
+    def line(number: int) -> str:
+        place = walk.records[core][number_of(walk.streams[core][number])].location
+        return f"line {place.line}" if place is not None else "an op"
+
+    like: object
+    if isinstance(key, tuple):
+        name, instead, like = f"EVENT_ID{key[2]}", "another event of these pipes", key[:2]
+    else:
+        name, instead, like = f"flag {key}", "another flag", "flags"
+    label = walk.cores[core].label
+    count, last = walk.waits.get((core, key), (0, 0))
+    if count:
+        return f"{label} waits for {name} {count} times, the last at {line(last)}"
+    if (core, like) in walk.waits:
+        return f"{label} never waits for {name}, but for {instead} at {line(walk.waits[core, like][1])}"
+    return f"{label} never waits for {name}"

@@ -1,0 +1,76 @@
+"""Marks beside numbers: of each byte of a memory a number that says what it comes of, or 0.
+
+A number in a Cube core's memory lies in fractals, in L0C in others than in L1, and in rows in the others. What moves it between
+them moves its mark, by row and column of the matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.events import Access
+
+Array = NDArray[Any]
+Marks = NDArray[np.int32]
+_CUBE = ("cbuf", "ca", "cb", "cc")
+
+
+class MarkedMemory:
+    """The marks of all memories. Those of a memory in which nothing was marked take no room."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, Marks] = {}
+
+    def of(self, array: Array) -> Marks:
+        """The marks of an array's elements; not to be written to."""
+        root, start, at = _place(array)
+        if start not in self._marks:
+            return np.broadcast_to(np.zeros((), np.int32), array.shape)
+        return self._view(root, start, at, array)[..., 0]
+
+    def put(self, array: Array, marks: Marks) -> None:
+        """Mark an array's elements; ``marks`` has its shape, or is one for all."""
+        root, start, at = _place(array)
+        if start in self._marks or marks.any():
+            self._view(root, start, at, array)[...] = marks[..., None]
+
+    def _view(self, root: Array, start: int, at: int, array: Array) -> Marks:
+        marks = self._marks.setdefault(start, np.zeros(root.nbytes, np.int32))
+        return np.ndarray((*array.shape, array.itemsize), np.int32, marks, 4 * at,
+                          tuple(4 * stride for stride in (*array.strides, 1)))
+
+
+def _place(array: Array) -> tuple[Array, int, int]:
+    """The memory that an array is a part of, where that begins, and the byte of it at which the array does."""
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = root.__array_interface__["data"][0]
+    return root, start, array.__array_interface__["data"][0] - start
+
+
+def matrix(access: Access, values: Array) -> Array | None:
+    """What an operand holds, by row and column; None where it is no matrix."""
+    if values.ndim == 4 and access.memory in _CUBE:
+        columns, rows, height, width = values.shape
+        return values.transpose(1, 2, 0, 3).reshape(rows * height, columns * width)
+    while values.ndim > 2 and 1 in values.shape:
+        values = values.squeeze(values.shape.index(1))
+    return values if values.ndim == 2 else None
+
+
+def laid_out(access: Access, target: Array, marks: Marks) -> Marks | None:
+    """Marks by row and column in the layout of an operand, which may end earlier or later; None where it is no matrix."""
+    shape = matrix(access, np.broadcast_to(np.zeros((), np.int8), target.shape))
+    if shape is None:
+        return None
+    whole: Marks = np.zeros(shape.shape, np.int32)
+    rows, columns = (min(one, other) for one, other in zip(whole.shape, marks.shape, strict=True))
+    whole[:rows, :columns] = marks[:rows, :columns]
+    if target.ndim == 4 and access.memory in _CUBE:
+        across, down, height, width = target.shape
+        return whole.reshape(down, height, across, width).transpose(2, 0, 1, 3)
+    return whole.reshape(target.shape)

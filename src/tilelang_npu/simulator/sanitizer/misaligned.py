@@ -1,0 +1,65 @@
+"""Addresses in UB and L1 at which no op but one of the scalar unit can begin.
+
+DMA and vector instructions reach these memories in blocks of 32 bytes (CONS: UB and L1 32 B), and so do their rows: on the chip
+an op that begins elsewhere faults or takes the wrong bytes. Limits of single instructions, as 255 repeats of a vector
+instruction or 65535 for the strides of a DMA, are none of an op: the toolchain's library makes several instructions of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilelang_npu.simulator.machine.events import Access, Footprint, footprint, number_of
+from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.unwritten import site_of
+from tilelang_npu.target import SPOKEN
+
+_MEMORIES = ("ub", "cbuf")
+
+
+def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
+    """The first op of each kind of place that begins at no whole block, or whose rows do.
+
+    Args:
+        recorded: the launch.
+        runs: one block of each kind.
+    """
+    program = recorded.program
+    done = set()
+    for run in runs:
+        for lane, ((index, _), stream) in enumerate(zip(program.lanes, run.streams, strict=True)):
+            if (index, id(stream)) in done:
+                continue
+            done.add((index, id(stream)))
+            left = [[access for access in record.accesses if access.memory in _MEMORIES and access.pipe != "S"]
+                    for record in program.functions[index].records]
+            for event in dict.fromkeys(stream):
+                record = program.functions[index].records[number_of(event)]
+                for access in tuple(left[record.number]):
+                    block = program.chip.memory[access.memory].align
+                    where = footprint(access, event).simplified()
+                    start = None if where.empty else _odd(where, block)
+                    if start is not None or _is_fixed(access):
+                        left[record.number].remove(access)
+                    if start is not None:
+                        site = site_of(recorded, run, lane, stream.index(event), record, access.pipe, access.name)
+                        what = (f"{record.mnemonic} begins{'' if start == where.offset else ' a row'} at byte {start} of "
+                                f"{SPOKEN[access.memory]}{access.label and f', in {access.label}'}, no multiple of {block}")
+                        yield Hazard("S223", "address", site, None, SPOKEN[access.memory], start, where.end, what, run.block,
+                                     access.label)
+
+
+def _is_fixed(access: Access) -> bool:
+    """Whether an access is at the same place in all events."""
+    return all(isinstance(part, int) for part in (access.offset, *access.sizes, *access.strides))
+
+
+def _odd(where: Footprint, block: int) -> int | None:
+    """The first start of the region or of one of its rows that is at no whole block."""
+    if where.offset % block:
+        return where.offset
+    for size, stride in zip(where.sizes, where.strides, strict=True):
+        if size > 1 and stride != where.element and stride % block:
+            return where.offset + stride
+    return None

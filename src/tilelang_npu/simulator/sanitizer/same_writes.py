@@ -1,0 +1,82 @@
+"""Writes of the same bytes by two Vector cores: a kernel that does not part the work of a block's two does everything twice.
+
+Where two writes differ it is a race; where they are the same, whichever lands last leaves what the other left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, combinations
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.sanitizer.finding import Hazard
+
+
+def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:
+    """The hazards without those of writes to GM that two Vector cores do with the same bytes.
+
+    Args:
+        recorded: the launch.
+        runs: the blocks that run together; where such writes meet, they do so once more, on copies.
+        hazards: what was found in them.
+    """
+    met = {hazard.first.number for hazard in hazards if _both_write(hazard)}
+    if not met:
+        return list(hazards)
+    watch = _Writes(met)
+    decided = recorded.replay.watched(runs, watch)
+    return [hazard for hazard in hazards if not (_both_write(hazard) and (not decided or watch.agree(hazard.first.number)))]
+
+
+def _both_write(hazard: Hazard) -> bool:
+    """Whether a hazard is one op of two Vector cores, writing the same bytes of GM."""
+    return (hazard.code in ("S202", "S203") and hazard.kind == "WAW" and hazard.memory == "GM" and hazard.second is not None
+            and hazard.first.number == hazard.second.number >= 0
+            and hazard.first.core.startswith("AIV") and hazard.second.core.startswith("AIV"))
+
+
+class _Writes:
+    """Keeps what some ops of the Vector cores write: where, and which bytes, each time that they run."""
+
+    def __init__(self, numbers: set[int]) -> None:
+        self._kept: dict[int, dict[tuple[int, int], list[list[_Written]]]] = {number: {} for number in numbers}
+
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
+               writes: Sequence[NDArray[Any]]) -> object:
+        return ((block, sub), record.number, writes) if record.core == "AIV" and record.number in self._kept else None
+
+    def after(self, kept: Any) -> None:
+        if kept is not None:
+            core, number, writes = kept
+            self._kept[number].setdefault(core, []).append([_Written.of(one) for one in writes])
+
+    def agree(self, number: int) -> bool:
+        """Whether cores that write the same bytes anywhere write the same to the same places, time by time."""
+        cores = list(self._kept[number].values())
+        return all(one == other or not any(a.meets(b) for a in chain(*one) for b in chain(*other))
+                   for one, other in combinations(cores, 2))
+
+
+class _Written(NamedTuple):
+    """A write: the first byte and the one behind the last, how the rest lies, and what it leaves."""
+
+    start: int
+    end: int
+    strides: tuple[int, ...]
+    left: bytes
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> _Written:
+        start = end = array.__array_interface__["data"][0]
+        for size, stride in zip(array.shape, array.strides, strict=True):
+            start += min((size - 1) * stride, 0)
+            end += max((size - 1) * stride, 0)
+        return cls(start, end + array.itemsize, array.strides, array.tobytes())
+
+    def meets(self, other: _Written) -> bool:
+        return self.start < other.end and other.start < self.end

@@ -1,0 +1,231 @@
+"""Cycles of one step, from the chip's tables and the operands' sizes and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from tilelang_npu.ops.dtypes import dtype
+from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
+from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Transfer
+from tilelang_npu.target import Chip, Move
+
+REPEAT = 256
+"""Bytes that a vector instruction takes per repeat (hardware.md 1.5)."""
+BLOCK = 32
+"""Bytes of a block, eight of which make a repeat."""
+REPEATS = 255
+"""Most repeats of one vector instruction."""
+LONG_ROW = 8
+"""L2 lines of a row from which on its unaligned ends no longer count."""
+ROWS_OF_BRCB = 8
+"""Rows that one repeat of brcb spreads over a block each."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of a step on an idle chip.
+
+    Attributes:
+        busy: until the pipe takes the next step.
+        done: until the result is there.
+        nbytes: bytes that it moves or computes on.
+        gm: bytes in GM as ``(kernel argument, whether they are written, bytes)``; what unaligned lines cost is in them.
+            With other cores at work they may take longer.
+    """
+
+    busy: float
+    done: float
+    nbytes: int = 0
+    gm: tuple[tuple[int, bool, float], ...] = ()
+
+
+class CostModel:
+    """The costs of a chip."""
+
+    def __init__(self, chip: Chip) -> None:
+        self.chip = chip
+
+    def cost(self, record: OpRecord, event: Event) -> Cost:
+        """The cycles of an op that is one step."""
+        work = record.work
+        prints = [footprint(access, event) for access in record.accesses]
+        if isinstance(work, Transfer):
+            return self._transfer(work, record.accesses, prints)
+        if isinstance(work, Lanes):
+            return self._lanes(work, prints, event)
+        if isinstance(work, Fold):
+            return self._fold(work, prints[0])
+        if isinstance(work, Multiply):
+            macro = Mmad(work.element, False, 0, 0, 0, (-1, -1), (-1, -1), -1, (-1, -1), False, False)
+            return self.multiply(macro, value(work.m, event), value(work.k, event), value(work.n, event))
+        if isinstance(work, ScalarAccess):
+            cycles = self.chip.scalar.store if work.store else self.chip.scalar.load
+            return Cost(cycles, cycles, prints[0].element)
+        msg = f"{record.name} has no cost"
+        raise TypeError(msg)
+
+    # -- moves ---------------------------------------------------------------------------------------------------------
+
+    def _transfer(self, work: Transfer, accesses: Sequence[Access], prints: Sequence[Footprint]) -> Cost:
+        source = prints[0]
+        if source.empty:
+            return Cost(1, 1)
+        rows = 1
+        gm = []
+        for access, place in zip(accesses, prints, strict=True):
+            if access.memory == "gm":
+                plain = place.simplified()
+                rows = max(rows, _count(plain.sizes))
+                gm.append((access.buffer, access.writes, place.nbytes * self._line_factor(plain)))
+        return self.moved(self.chip.moves[work.path], source.nbytes, rows, tuple(gm))
+
+    def _line_factor(self, plain: Footprint) -> float:
+        """What rows that do not start at L2 lines cost the chip, per byte; long rows lose little."""
+        line = self.chip.traffic.line
+        if plain.element >= LONG_ROW * line or all(stride % line == 0 for stride in plain.strides):
+            return 1.0
+        return 1.0 / self.chip.traffic.unaligned
+
+    @staticmethod
+    def moved(move: Move, nbytes: int, rows: int = 1, gm: tuple[tuple[int, bool, float], ...] = ()) -> Cost:
+        """The cycles of a data movement."""
+        busy = max(move.issue, rows * move.row, nbytes / move.sustained)
+        return Cost(busy, max(busy, move.floor, move.fixed + nbytes / move.rate), nbytes, gm)
+
+    # -- vectors -------------------------------------------------------------------------------------------------------
+
+    def _lanes(self, work: Lanes, prints: Sequence[Footprint], event: Event) -> Cost:
+        place = prints[work.shape]
+        if place.empty:
+            return Cost(1, 1)
+        cost = self._instruction(work.cost, work.bits, place, self._conflict(work, prints))
+        total = Cost(cost.busy * work.times, cost.done * work.times, place.nbytes)
+        spread = value(work.spread, event)
+        if spread:
+            rate = self.chip.vector["brcb"]
+            cycles = rate.fixed + rate.slope32 * ceil(spread / ROWS_OF_BRCB)
+            total = Cost(total.busy + cycles, total.done + cycles, place.nbytes)
+        return total
+
+    def _instruction(self, key: str, bits: int, place: Footprint, conflict: float) -> Cost:
+        rate = self.chip.vector[key]
+        slope = (rate.slope32 if bits >= 32 else rate.slope16) * conflict
+        repeats, instructions = self._repeats(place, bits)
+        busy = max(instructions * rate.issue, slope * repeats)
+        return Cost(busy, max(busy, rate.fixed + slope * repeats))
+
+    @staticmethod
+    def _repeats(place: Footprint, bits: int) -> tuple[int, int]:
+        """Repeats and instructions that cover a tile whose elements are computed in ``bits``."""
+        widened = max(1, bits // 8) / place.element
+        plain = place.simplified()
+        rows, run = _count(plain.sizes), plain.element * widened
+        per_row = ceil(run / REPEAT)
+        repeats = rows * per_row
+        if rows == 1 or per_row == 1:
+            return repeats, ceil(repeats / REPEATS)
+        return repeats, min(rows * ceil(per_row / REPEATS), per_row * ceil(rows / REPEATS))
+
+    def _conflict(self, work: Lanes, prints: Sequence[Footprint]) -> float:
+        """How much slower two sources are whose blocks lie in the same groups of banks (hardware.md 1.2)."""
+        if work.banked is None or not self.chip.vector[work.cost].banked:
+            return 1.0
+        banks = self.chip.banks
+        first, second = (prints[index].offset // banks.width for index in work.banked)
+        if work.banked[0] == work.banked[1]:
+            return 2.0
+        blocks = REPEAT // BLOCK
+        apart = (second - first) % banks.groups
+        apart = min(apart, banks.groups - apart)
+        return 1.0 + max(0, blocks - apart) / blocks
+
+    def _fold(self, work: Fold, source: Footprint) -> Cost:
+        if source.empty:
+            return Cost(1, 1)
+        last = len(source.sizes) - 1
+        width = max(1, work.bits // 8)
+        busy = done = 0.0
+        folded = 1
+        for axis in work.axes:
+            if axis != last:
+                folded *= source.sizes[axis]
+        elements = _count(source.sizes)
+        if folded > 1:  # rows are combined pairwise
+            rest = elements // folded
+            repeats = (folded - 1) * ceil(rest * width / REPEAT)
+            busy, done = self._chain(work.combine, work.bits, repeats, max(1, (folded - 1).bit_length()))
+            elements = rest
+        if last in work.axes:
+            rows = elements // max(1, source.sizes[last])
+            per_row = ceil(source.sizes[last] * width / REPEAT)
+            if per_row > 1:  # halves are combined until a row fits one repeat
+                more = self._chain(work.combine, work.bits, rows * (per_row - 1), (per_row - 1).bit_length())
+                busy, done = busy + more[0], done + more[1]
+            more = self._chain(work.cost, work.bits, rows, 1)
+            busy, done = busy + more[0], done + more[1]
+        return Cost(busy, max(busy, done), source.nbytes)
+
+    def _chain(self, key: str, bits: int, repeats: int, rounds: int) -> tuple[float, float]:
+        """Instructions of which each needs the one before: all but the last are waited for."""
+        rate = self.chip.vector[key]
+        slope = rate.slope32 if bits >= 32 else rate.slope16
+        done = rate.fixed * rounds + slope * repeats
+        return max(rate.issue, slope * repeats) + rate.fixed * (rounds - 1), done
+
+    # -- cube ----------------------------------------------------------------------------------------------------------
+
+    def chunks(self, work: Mmad, m: int, k: int, n: int) -> list[int]:
+        """Depths of the chunks of K whose operands fit the halves of L0A and L0B."""
+        step = self.depth_of_block(work)
+        bytes_ = dtype(work.element).nbytes
+        per_step_a, per_step_b = _up(m) * step * bytes_, _up(n) * step * bytes_
+        half_a, half_b = self.chip.memory["ca"].size // 2, self.chip.memory["cb"].size // 2
+        steps = max(1, min(half_a // max(per_step_a, 1), half_b // max(per_step_b, 1)))
+        size = steps * step
+        return [min(size, k - start) for start in range(0, k, size)] or [0]
+
+    def depth_of_block(self, work: Mmad) -> int:
+        """Elements of K in one block of 32 bytes."""
+        return BLOCK // dtype(work.element).nbytes
+
+    def load_a(self, work: Mmad, m: int, depth: int) -> Cost:
+        """L1 to L0A of one chunk."""
+        return self._load("l1_l0a", _up(m) * self._padded(work, depth) * dtype(work.element).nbytes)
+
+    def load_b(self, work: Mmad, depth: int, n: int) -> Cost:
+        """L1 to L0B of one chunk."""
+        return self._load("l1_l0b", _up(n) * self._padded(work, depth) * dtype(work.element).nbytes)
+
+    def load_bias(self, n: int) -> Cost:
+        """L1 to the bias table."""
+        return self.moved(self.chip.moves["l1_bt"], 4 * _up(n))
+
+    def _padded(self, work: Mmad, depth: int) -> int:
+        step = self.depth_of_block(work)
+        return ceil(depth / step) * step
+
+    def _load(self, path: str, nbytes: int) -> Cost:
+        cost = self.moved(self.chip.moves[path], nbytes)
+        burst = self.chip.cube.burst
+        return Cost(cost.busy + burst, cost.done + burst, nbytes)
+
+    def multiply(self, work: Mmad, m: int, depth: int, n: int) -> Cost:
+        """One MMAD."""
+        cube = self.chip.cube
+        kind = "hf32" if work.wide and work.element == "f32" else work.element
+        fractals = ceil(m / cube.m) * ceil(n / cube.m) * ceil(depth / cube.k_step[kind])
+        return Cost(fractals + cube.overhead, fractals + cube.latency, 2 * m * depth * n)
+
+
+def _count(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _up(size: int) -> int:
+    """Rounded up to whole fractals."""
+    return -(-size // 16) * 16

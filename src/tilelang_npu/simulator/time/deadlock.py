@@ -1,0 +1,317 @@
+"""Why cores hang: what each pipe that is stuck waits for, who would have to set it, and what holds that one up.
+
+The walk of :class:`~tilelang_npu.simulator.time.schedule.Order` got stuck. What it has not executed by then stands in the
+queues of the pipes that wait, or was not issued yet because the scalar unit waits. So for each wait there are two cases: a
+set of it is still to come, behind another wait, which is an edge of the wait-for graph; or none is. A cycle of edges is a
+deadlock (S301). Without one, something waits for a set that no step of the program makes: of one core (S302), or of some of
+the cores that must all set a flag or come to a barrier (S303).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.simulator.machine.cores import BARRIER_FLAG, CoreId, Rendezvous
+from tilelang_npu.simulator.machine.events import OpRecord, number_of
+from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, Step
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.time.schedule import CoreState, Ordered
+
+_ROWS = 6
+"""Waits that an error tells of; further ones are counted."""
+_HELP = {
+    "S301": "put one of the sets in front of the wait that holds it up, or set the first of them before the loop",
+    "S302": "every wait needs a set before it, with the same pipes and number, as often, and on every path",
+    "S303": "let each of them set it, in every iteration and on every path",
+}
+Agent = tuple[int, int]
+"""A core's place and one of its pipes."""
+
+
+class _Found(NamedTuple):
+    """A set that is still to come: the pipe that holds it up, and its op."""
+
+    agent: Agent
+    record: OpRecord
+
+
+@dataclass
+class _Wait:
+    """A pipe that waits.
+
+    Attributes:
+        agent: who.
+        step, record: for what, and the op that says so.
+        iteration: how often the op had run before.
+        sets: how many sets it has seen; this is the wait behind them.
+        coming: sets that are still to come.
+        absent: cores that no step of theirs sets it any more.
+        arrived: cores of the same group that have set it.
+        done: places in the order of the sets that were made.
+    """
+
+    agent: Agent
+    step: Step
+    record: OpRecord
+    iteration: int
+    sets: int = 0
+    coming: list[_Found] = field(default_factory=list)
+    absent: list[CoreId] = field(default_factory=list)
+    arrived: list[CoreId] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+
+
+def explain(cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> TileError:
+    """The error for cores that are stuck.
+
+    Args:
+        cores: the cores as the walk left them.
+        steps: what was executed.
+        rendezvous: the sets between cores that wait for others.
+    """
+    return _Graph(cores, steps, rendezvous).error()
+
+
+class _Graph:
+    """Who waits for whom."""
+
+    def __init__(self, cores: Sequence[CoreState], steps: Sequence[Ordered], rendezvous: Rendezvous) -> None:
+        self.cores, self.steps, self.rendezvous = cores, steps, rendezvous
+        self.blocks = sorted({core.identity.block for core in cores})
+        self.waits: dict[Agent, _Wait] = {}
+        for core in cores:
+            for pipe, queue in enumerate(core.queues):
+                if queue:
+                    step, number, _ = queue[0]
+                    record = core.record(number)
+                    before = sum(number_of(event) == record.number for event in core.stream[:number])
+                    self.waits[core.place, pipe] = _Wait((core.place, pipe), step, record, before)
+        for wait in self.waits.values():
+            self._look(wait)
+
+    # -- the graph -----------------------------------------------------------------------------------------------------
+
+    def _look(self, wait: _Wait) -> None:
+        core = self.cores[wait.agent[0]]
+        kind, pipe, other, flag = wait.step[:4]
+        if kind == WAIT:
+            def is_set(step: Step) -> bool:
+                return step[0] == SET and (step[1], step[2], step[3]) == (other, pipe, flag)
+
+            wait.done = [place for place, one in enumerate(self.steps) if one.core == core.place and is_set(one.step)]
+            wait.sets = len(wait.done)
+            found = self._next(core, is_set)
+            if found is not None:
+                wait.coming.append(found)
+            else:
+                wait.absent.append(core.identity)
+        elif kind == CROSS_WAIT:
+            self._look_across(wait, core, flag)
+
+    def _look_across(self, wait: _Wait, core: CoreState, flag: int) -> None:
+        wait.sets = sum(1 for one in self.steps if one.core == core.place and one.step[0] == CROSS_WAIT and one.step[3] == flag)
+        groups: dict[tuple[object, ...], tuple[str, tuple[CoreId, ...]]] = {}
+        for other in self.cores:
+            for group in other.groups(flag):
+                key, members, receivers = self.rendezvous.group(other.identity, group)
+                if core.identity in receivers:
+                    groups[key] = group, members
+        wait.done = [place for place, one in enumerate(self.steps) if one.step[0] == CROSS_SET and one.step[3] == flag
+                     and core.identity in self.rendezvous.group(self.cores[one.core].identity, one.step[2])[2]]
+        place = {one.identity: one for one in self.cores}
+        for key, (group, members) in groups.items():
+            pending = self.rendezvous.pending(key, flag)
+            for member in members:
+                if pending.get(member):
+                    wait.arrived.append(member)
+                    continue
+                found = self._next(place[member], lambda step, group=group: step[0] == CROSS_SET  # type: ignore[misc]
+                                   and step[2] == group and step[3] == flag)  # mypy cannot type a lambda's default
+                if found is not None:
+                    wait.coming.append(found)
+                else:
+                    wait.absent.append(member)
+
+    def _next(self, core: CoreState, wanted: Callable[[Step], bool]) -> _Found | None:
+        """The next step of a core that is wanted, and the pipe that holds it up."""
+        for pipe, queue in enumerate(core.queues):
+            for step, number, _ in queue:
+                if wanted(step):
+                    return _Found((core.place, pipe), core.record(number))
+        for number, step in core.unissued():
+            if wanted(step):
+                held = [pipe for pipe, queue in enumerate(core.queues) if queue]
+                return _Found((core.place, held[0]), core.record(number))
+        return None
+
+    def _cycle(self) -> list[_Wait]:
+        """The waits of a cycle, the first in the program's order first; empty where there is none."""
+        state: dict[Agent, int] = {}
+
+        def visit(agent: Agent, path: list[Agent]) -> list[Agent]:
+            state[agent] = 1
+            path.append(agent)
+            for found in self.waits[agent].coming:
+                known = state.get(found.agent)
+                if known == 1:
+                    return path[path.index(found.agent):]
+                if known is None and (cycle := visit(found.agent, path)):
+                    return cycle
+            state[agent] = 2
+            path.pop()
+            return []
+
+        for agent in self.waits:
+            if agent not in state and (cycle := visit(agent, [])):
+                first = min(range(len(cycle)), key=cycle.__getitem__)
+                return [self.waits[one] for one in [*cycle[first:], *cycle[:first]]]
+        return []
+
+    # -- the words -----------------------------------------------------------------------------------------------------
+
+    def error(self) -> TileError:
+        """The error."""
+        cycle = self._cycle()
+        roots = [wait for wait in self.waits.values() if wait.absent or not wait.coming]
+        if cycle:
+            code, first = "S301", cycle
+            names = self._joined([f"{self._agent(wait.agent)} ({self._line(wait.record)})" for wait in cycle])
+            what = f"{names} " + ("waits for itself" if len(cycle) == 1 else "wait for each other")
+        else:
+            first = roots
+            meeting = next((wait for wait in roots if wait.arrived), None)
+            if meeting is not None:
+                first = [meeting, *(wait for wait in roots if wait is not meeting)]
+            code = "S303" if meeting is not None else "S302"
+            what = self._unmet(first[0])
+        rest = [wait for wait in self.waits.values() if all(wait is not one for one in first) and not _is_own(wait)]
+        rows = self._rows([*first, *rest])
+        if cycle:
+            agents = [f"{self._agent(wait.agent)} ({self._line(wait.record)})" for wait in (*cycle, cycle[0])]
+            rows.append(f"cycle: {' -> '.join(agents)}")
+        near = "" if cycle else self._near(first[0])
+        if near:
+            rows.append(near)
+        blocks = self.blocks if len(self.blocks) > 1 and code == "S303" else [self.cores[first[0].agent[0]].identity.block]
+        where = f"block {blocks[0]}" if len(blocks) == 1 else f"blocks {blocks[0]} to {blocks[-1]}"
+        return TileError(f"{where}: {what}", code=code, location=first[0].record.location, notes=tuple(rows), help=_HELP[code])
+
+    def _unmet(self, wait: _Wait) -> str:
+        """The header of a wait that nothing ends."""
+        who, what = self._agent(wait.agent), self._thing(wait)
+        if wait.step[0] == CROSS_WAIT and (wait.arrived or len(wait.absent) > 1):
+            those = self._names(wait.absent)
+            if wait.step[3] >= BARRIER_FLAG:
+                return f"{who} waits at a barrier that {those} never {'reaches' if len(wait.absent) == 1 else 'reach'}"
+            again = " again" if wait.done else ""
+            return f"{who} waits for {what}, which {those} never {'sets' if len(wait.absent) == 1 else 'set'}{again}"
+        if not wait.done:
+            return f"{who} waits for {what}, which nothing sets"
+        return f"{who} waits for {what}, which is {_set(wait.sets)}; this is wait {wait.sets + 1}"
+
+    def _rows(self, waits: Sequence[_Wait]) -> list[str]:
+        """A line for each wait, in columns; cores that stand at the same place share one."""
+        kinds: dict[tuple[object, ...], list[_Wait]] = {}
+        for wait in waits:
+            core = self.cores[wait.agent[0]].identity
+            kinds.setdefault((core.kind, wait.agent[1], wait.record.number, wait.step[3], wait.iteration, wait.sets,
+                              len(wait.absent) > 0), []).append(wait)
+        table = []
+        for same in list(kinds.values())[:_ROWS]:
+            wait = same[0]
+            core = self.cores[wait.agent[0]].identity
+            who = f"{core.label} {PIPES[wait.agent[1]]}"
+            if len(self.blocks) > 1:
+                who += f" of block {core.block}"
+            if len(same) > 1:
+                who += f" and {len(same) - 1} more"
+            place = wait.record.location
+            where = f"{place.file}:{place.line}" if place is not None else wait.record.name
+            table.append((who, where, f"waits for {self._thing(wait)}", f"iteration {wait.iteration}", self._why(wait)))
+        widths = [max(len(row[column]) for row in table) for column in range(4)]
+        rows = ["  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]]) for row in table]
+        if len(kinds) > _ROWS:
+            rows.append(f"and {sum(map(len, list(kinds.values())[_ROWS:]))} more pipes wait behind these")
+        return rows
+
+    def _why(self, wait: _Wait) -> str:
+        said = [f"{_set(wait.sets)}, this is wait {wait.sets + 1}"]
+        places: dict[tuple[str, str], list[_Found]] = {}
+        for found in wait.coming:
+            places.setdefault((self._line(found.record), self._line(self.waits[found.agent].record)), []).append(found)
+        for (here, behind), same in list(places.items())[:2]:
+            itself = "its own wait" if same[0].agent == wait.agent else "the wait"
+            more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
+            said.append(f"{self._agent(same[0].agent)}{more} sets it at {here}, behind {itself} at {behind}")
+        if wait.absent and wait.sets and wait.done and not wait.arrived:
+            last = self.steps[wait.done[-1]]
+            said.append(f"the last set is at {self._line(self.cores[last.core].record(last.number))}")
+        if wait.absent and wait.arrived:
+            said.append(f"set by {self._names(wait.arrived)}, not by {self._names(wait.absent)}")
+        return "; ".join(said)
+
+    def _near(self, wait: _Wait) -> str:
+        """What was set and not waited for, and is nearly what the wait is for."""
+        core = self.cores[wait.agent[0]]
+        kind, pipe, other, flag = wait.step[:4]
+        nearly: list[tuple[int, str]] = []
+        for one in self.steps if kind == CROSS_WAIT and not wait.done else ():
+            if one.step[0] == CROSS_SET and one.step[3] == flag:
+                setter = self.cores[one.core]
+                those = [other.label for other in self.rendezvous.group(setter.identity, one.step[2])[2]]
+                nearly.append((1, f"flag {flag} is set by {setter.identity.label} at {self._line(setter.record(one.number))}, "
+                                  f"for {' and '.join(those[:2]) or 'nobody'}"))
+                break
+        for key, tokens in core.tokens.items():
+            if not tokens:
+                continue
+            earlier = self.steps[tokens[0][0]]
+            place = self._line(self.cores[earlier.core].record(earlier.number))
+            if kind == WAIT and isinstance(key, tuple) and key[2] < INTERNAL:
+                source, target, event = key
+                if (source, target) == (other, pipe):
+                    nearly.append((0, f"EVENT_ID{event} of the same pipes is set at {place} and never waited for"))
+                elif event == flag:
+                    nearly.append((1, f"EVENT_ID{event} is set from {PIPES[source]} to {PIPES[target]} at {place} and never "
+                                      f"waited for; the wait is for one from {PIPES[other]} to {PIPES[pipe]}"))
+            elif kind == CROSS_WAIT and not isinstance(key, tuple):
+                nearly.append((0, f"flag {key} is set for {core.identity.label} at {place} and never waited for"))
+        return min(nearly)[1] if nearly else ""
+
+    def _thing(self, wait: _Wait) -> str:
+        kind, pipe, other, flag = wait.step[:4]
+        if _is_own(wait):
+            return f"the {PIPES[other]} of the same matmul"
+        if kind == WAIT:
+            return f"EVENT_ID{flag} from {PIPES[other]} to {PIPES[pipe]}"
+        return f"flag {flag}" if flag < BARRIER_FLAG else "a barrier of cores"
+
+    def _agent(self, agent: Agent) -> str:
+        core = self.cores[agent[0]].identity
+        return f"{PIPES[agent[1]]} of {core.label}" + (f" of block {core.block}" if len(self.blocks) > 1 else "")
+
+    def _names(self, cores: Sequence[CoreId]) -> str:
+        names = [core.label + (f" of block {core.block}" if len(self.blocks) > 1 else "") for core in cores]
+        return self._joined(names[:3] + ([f"{len(names) - 3} others"] if len(names) > 3 else []))
+
+    @staticmethod
+    def _joined(names: Sequence[str]) -> str:
+        return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+    @staticmethod
+    def _line(record: OpRecord) -> str:
+        place: Location | None = record.location
+        return f"line {place.line}" if place is not None else record.mnemonic
+
+
+def _is_own(wait: _Wait) -> bool:
+    """Whether it is one of the events by which a matmul orders its own steps."""
+    return bool(wait.step[0] == WAIT and wait.step[3] >= INTERNAL)
+
+
+def _set(count: int) -> str:
+    return {0: "never set", 1: "set once", 2: "set twice"}.get(count, f"set {count} times")

@@ -1,0 +1,211 @@
+"""The steps of cores that run together, in an order in which every wait comes behind its set.
+
+Each core issues its steps in program order to its pipes; a pipe that waits holds what comes behind it, nothing else. So the
+order is a linear extension of happens-before: timing and hazard checks walk over it once and never have to look ahead. If
+the walk gets stuck, the cores would hang: the error says who waits for what.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
+from tilelang_npu.simulator.machine.events import Event, Fact, OpRecord, number_of
+from tilelang_npu.simulator.machine.work import CrossSet
+from tilelang_npu.simulator.time.deadlock import explain
+from tilelang_npu.simulator.time.steps import (
+    ALL,
+    CROSS_SET,
+    CROSS_WAIT,
+    PIPES,
+    SET,
+    WAIT,
+    Expansion,
+    Step,
+)
+
+SCALAR = 0
+
+
+class Ordered(NamedTuple):
+    """A step in the order.
+
+    Attributes:
+        core: position of its core among those that run together.
+        step: the step.
+        number: place of its event in the core's stream.
+        first: whether it is the first step of its event.
+        partners: of a wait the places in the order of the sets it waits for.
+    """
+
+    core: int
+    step: Step
+    number: int
+    first: bool
+    partners: tuple[int, ...]
+
+
+@dataclass
+class CoreState:
+    """A core on its way through its stream."""
+
+    place: int
+    identity: CoreId
+    stream: Sequence[Event]
+    expansion: Expansion
+    next_event: int = 0
+    steps: tuple[Step, ...] = ()
+    next_step: int = 0
+    queues: list[deque[tuple[Step, int, bool]]] = field(default_factory=lambda: [deque() for _ in PIPES])
+    tokens: dict[Any, deque[tuple[int, ...]]] = field(default_factory=dict)
+    outstanding: dict[Any, list[int]] = field(default_factory=dict)
+    held: int = 0
+
+    def record(self, number: int) -> OpRecord:
+        return self.expansion.records[number_of(self.stream[number])]
+
+    def unissued(self) -> Iterator[tuple[int, Step]]:
+        """The steps that were not issued yet, each with the place of its event."""
+        for step in self.steps[self.next_step:]:
+            yield self.next_event - 1, step
+        for number in range(self.next_event, len(self.stream)):
+            for step in self.expansion.of(self.stream[number]):
+                yield number, step
+
+    def groups(self, flag: int) -> set[str]:
+        """The groups with which ops of the core may set a flag between cores."""
+        works = [record.work for record in self.expansion.records if isinstance(record.work, CrossSet)]
+        return {work.group for work in works if isinstance(work.flag, Fact) or work.flag == flag}
+
+
+class Order:
+    """The linear order of a group of cores.
+
+    Args:
+        cores: the cores.
+        streams: their event streams.
+        expansions: the steps of their events.
+
+    Attributes:
+        steps: the order.
+        leftover: events and flags that were set and never waited for: ``(core, key, place of the set)``.
+        doubled: events set again before they were waited for, in program order: ``(core, key, numbers of both events)``.
+        overflowed: flags with more sets outstanding than ``limit``: ``(core, flag, place of the set)``.
+        limit: sets of a flag that may be outstanding.
+
+    Raises:
+        TileError: S301 to S303, the cores hang.
+    """
+
+    def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
+                 limit: int) -> None:
+        self.steps: list[Ordered] = []
+        self.leftover: list[tuple[int, Any, int]] = []
+        self.doubled: list[tuple[int, Any, int, int]] = []
+        self.overflowed: list[tuple[int, int, int]] = []
+        self.limit = limit
+        self._cores = [CoreState(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions, strict=True))]
+        self._place = {core.identity: core for core in self._cores}
+        self._rendezvous = Rendezvous(cores)
+        self._run()
+
+    def _run(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for core in self._cores:
+                moved = self._advance(core) or moved
+        if any(core.next_event < len(core.stream) or core.next_step < len(core.steps) or core.held for core in self._cores):
+            raise explain(self._cores, self.steps, self._rendezvous)
+        for core in self._cores:
+            for key, tokens in core.tokens.items():
+                self.leftover += [(core.place, key, partners[0]) for partners in tokens]
+        self.leftover.sort(key=lambda item: item[2])
+
+    def _advance(self, core: CoreState) -> bool:
+        """Issue what the core can; whether there was something."""
+        before = (len(self.steps), core.next_event, core.next_step)
+        self._drain(core)
+        while True:
+            if core.next_step >= len(core.steps):
+                if core.next_event >= len(core.stream):
+                    break
+                core.steps = core.expansion.of(core.stream[core.next_event])
+                core.next_event += 1
+                core.next_step = 0
+                continue
+            step = core.steps[core.next_step]
+            pipe = step[1]
+            number = core.next_event - 1
+            first = core.next_step == 0
+            if core.queues[SCALAR]:
+                break
+            if step[0] in (SET, WAIT):
+                self._count(core, step, number)
+            if pipe == ALL:
+                if core.held:
+                    break
+                self.steps.append(Ordered(core.place, step, number, first, ()))
+            elif core.queues[pipe] or not self._execute(core, step, number, first):
+                core.queues[pipe].append((step, number, first))
+                core.held += 1
+            elif step[0] == SET:
+                self._drain(core)
+            core.next_step += 1
+        return before != (len(self.steps), core.next_event, core.next_step)
+
+    def _count(self, core: CoreState, step: Step, number: int) -> None:
+        """Note an event that is set twice in a row, as the program is written: the hardware has one bit for it."""
+        kind, pipe, other, event = step[0], step[1], step[2], step[3]
+        if kind == SET:
+            sets = core.outstanding.setdefault((pipe, other, event), [])
+            if sets:
+                self.doubled.append((core.place, (pipe, other, event), sets[-1], number))
+            sets.append(number)
+        else:
+            waiting = core.outstanding.get((other, pipe, event))
+            if waiting:
+                waiting.pop(0)
+
+    def _drain(self, core: CoreState) -> None:
+        """Execute what held pipes have queued, as far as it goes."""
+        again = core.held > 0
+        while again:
+            again = False
+            for queue in core.queues:
+                while queue and self._execute(core, *queue[0]):
+                    queue.popleft()
+                    core.held -= 1
+                    again = True
+
+    def _execute(self, core: CoreState, step: Step, number: int, first: bool) -> bool:
+        """Put a step into the order; False if it waits for a set that has not come."""
+        kind, pipe, other, flag = step[0], step[1], step[2], step[3]
+        partners: tuple[int, ...] = ()
+        if kind == WAIT:
+            tokens = core.tokens.get((other, pipe, flag))
+            if not tokens:
+                return False
+            partners = tokens.popleft()
+        elif kind == CROSS_WAIT:
+            tokens = core.tokens.get(flag)
+            if not tokens:
+                return False
+            partners = tokens.popleft()
+        here = len(self.steps)
+        self.steps.append(Ordered(core.place, step, number, first, partners))
+        if kind == SET:
+            key = (pipe, other, flag)
+            core.tokens.setdefault(key, deque()).append((here,))
+        elif kind == CROSS_SET:
+            receivers, sets = self._rendezvous.arrive(core.identity, flag, other, here)
+            for receiver in receivers:
+                target = self._place[receiver]
+                tokens = target.tokens.setdefault(flag, deque())
+                tokens.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
+                if len(tokens) > self.limit:
+                    self.overflowed.append((target.place, flag, here))
+        return True

@@ -1,0 +1,58 @@
+"""Say of a foreign kernel what the passes ask: its core type, and which arguments the toolchain supplies.
+
+Modules that other tools write leave the core type to be inferred, name the arguments of the toolchain by attributes of the
+function instead of the argument, or have none (hivm.md 1.4). A kernel of both cores needs the base address of the flags, a
+kernel with workspaces the pointer to them: what is missing is put in front, in the toolchain's order. Runs first on a module
+that was not lowered from a kernel of ours, whose functions say all this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, FunctionType, MemRefType, ModuleOp, i8, i64
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from tilelang_npu.dialects import hacc, hivm, memref_ext
+from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, LOCK, WORKSPACE, argument_roles, kernels
+from tilelang_npu.transforms.ir.cores import core_of
+
+
+def _core_type(function: func.FuncOp) -> str:
+    cores = {core_of(op) for op in function.walk()} - {"either"}
+    return "MIX" if len(cores) > 1 else cores.pop() if cores else "AIV"
+
+
+def _complete(function: func.FuncOp) -> None:
+    kind = function.attributes.setdefault("hivm.func_core_type", hivm.FuncCoreTypeAttr(_core_type(function)))
+    mixed = kind == hivm.FuncCoreTypeAttr("MIX")
+    roles = argument_roles(function)
+    present = {role.data for each in roles if isinstance(role := each.get("hacc.arg_type"), hacc.ArgTypeAttr)}
+    wanted = [FFTS] if mixed else []
+    if any(isinstance(op, memref_ext.AllocWorkspaceOp) for op in function.walk()):
+        wanted.append(WORKSPACE)
+    missing = [role for role in (FFTS, WORKSPACE) if role in wanted and role not in present]
+    block = function.body.block
+    for name in missing:
+        type_: Attribute = i64 if name == FFTS else MemRefType(i8, [DYNAMIC_INDEX], memory_space=hivm.address_space("gm"))
+        place = 0 if name == FFTS else sum(role in (*present, *missing) for role in (FFTS, LOCK))
+        block.insert_arg(type_, place).name_hint = "ffts" if name == FFTS else "workspace"
+        roles.insert(place, {"hacc.arg_type": hacc.ArgTypeAttr(name)})
+    function.properties["function_type"] = FunctionType.from_lists(
+        [argument.type for argument in block.args], list(function.function_type.outputs.data))
+    if any(roles):
+        function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(each) for each in roles])
+
+
+@dataclass(frozen=True)
+class AddToolchainArguments(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "add-toolchain-arguments"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in kernels(op):
+            _complete(function)

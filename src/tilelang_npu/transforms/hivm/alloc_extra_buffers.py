@@ -1,0 +1,51 @@
+"""Give vector operations the scratch memory that their library code wants, so that it is planned with everything else.
+
+Runs before planning: a hidden temporary takes bytes and can overflow UB like any other buffer. The sizes are those of
+AscendNPU-IR's pass of the same name (hivm.md 3.8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.hivm.structured import StructuredOp, flat
+from tilelang_npu.transforms.hivm.temporaries import scratch_elements, scratch_type
+from tilelang_npu.transforms.ir.buffers import SCRATCH
+
+
+def _with_scratch(op: StructuredOp, scratch: SSAValue) -> Operation:
+    """The same operation with its ``temp_buffer`` operand."""
+    operands = [[scratch] if name == "temp_buffer" else list(flat(getattr(op, name)))
+                for name, _ in type(op).get_irdl_definition().operands]
+    properties = {name: value for name, value in op.properties.items() if name != "operandSegmentSizes"}
+    made = type(op).build(operands=operands, result_types=[[]], properties=properties, attributes=dict(op.attributes))
+    made.location = op.location
+    return made
+
+
+@dataclass(frozen=True)
+class AllocExtraBuffers(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "alloc-extra-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            count = scratch_elements(inner)
+            if count and not flat(getattr(inner, "temp_buffer", None)):
+                assert isinstance(inner, StructuredOp)
+                kind = MemRefType(scratch_type(inner), [count], memory_space=hivm.address_space("ub"))
+                scratch = memref.AllocOp([], [], kind)
+                scratch.location = inner.location
+                scratch.attributes[SCRATCH] = UnitAttr()
+                scratch.memref.name_hint = f"scratch_{inner.name.rsplit('.', 1)[-1]}"
+                Rewriter().insert_op(scratch, InsertPoint.before(inner))
+                Rewriter().replace_op(inner, _with_scratch(inner, scratch.memref), [])

@@ -1,0 +1,167 @@
+"""Order the two cores of a kernel where they meet in global memory: a flag for each hand-over, in the direction of the data.
+
+What one core writes and the other reads, and what is written again after it was read, are demands like those inside a
+core, and are met the same way: a flag is set behind the producer and waited for in front of the consumer; one that
+crosses iterations is set as often in front of its loop as there are slots, and taken back behind it. So a hand-over in
+a loop has a *ready* and a *free* flag, and its ring a slot is written only when it was read. Flags count, so that
+iterations need no flags of their own.
+
+Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls
+the scalar unit, hence everything behind it on its core (hivm.md 3.3: PIPE_S). Hazards on chip are met inside each core
+by ``insert-sync``; here they count as met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.remarks import remark
+from tilelang_npu.transforms.hivm.sync.cover import Event, Order
+from tilelang_npu.transforms.hivm.sync.event_ids import Placed, colour
+from tilelang_npu.transforms.hivm.sync.inside import Inside
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, build
+from tilelang_npu.transforms.hivm.sync.reasons import event_remark
+from tilelang_npu.transforms.hivm.sync.solve import solve_between
+from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
+from tilelang_npu.transforms.ir.cores import core_of
+from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.treated import claim, is_treated
+
+NAME = "cross-sync"
+_CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
+
+
+def _split(pipe: str) -> tuple[str, str]:
+    core, _, name = pipe.partition(".")
+    return core, name
+
+
+class _Writer:
+    """Finds and writes the flags of one function."""
+
+    def __init__(self, function: func.FuncOp, *, arguments: bool):
+        self.function = function
+        self.arguments = arguments
+        self.emit = Emitter(function.body.block)
+        self.inside = Inside()
+        self.solved: list[tuple[BlockItems, Order]] = []
+
+    def collect(self, body: BlockItems) -> None:
+        """Solve a block and those nested in it."""
+        for item in body.items:
+            for nested in item.blocks:
+                self.collect(nested)
+        self.solved.append((body, solve_between(body, self.inside, self._counts)))
+
+    def _counts(self, first: str, second: str, root: object) -> bool:
+        """Whether a meeting of two accesses is this pass's to order: different cores, in a memory that both see."""
+        a, b = _split(first)[0], _split(second)[0]
+        if "either" in (a, b) or a == b:
+            return False
+        return self.arguments or isinstance(getattr(root, "owner", None), memref_ext.AllocWorkspaceOp)
+
+    def number(self, flags: Sequence[int]) -> None:
+        """Give the hand-overs their flags.
+
+        Raises:
+            TileError: T241 there are not enough.
+        """
+        placed = [Placed(event, body) for body, order in self.solved for event in order.events]
+        for one in placed:
+            one.event.slots = 1  # flags count: one number serves all iterations
+        failed = colour(placed, tuple(flags))
+        if failed:
+            first = failed[0].body.items[failed[0].event.set_after].op
+            raise refuse(first, f"the hand-overs between Cube and Vector need more flags than the {len(flags)} that are left",
+                         "T241", help="hand over in fewer nested loops, or set fewer flags by hand")
+
+    def write(self) -> None:
+        for body, order in self.solved:
+            for event in order.events:
+                self._flag(body, event)
+
+    def _flag(self, body: BlockItems, event: Event) -> None:
+        emit, ffts = self.emit, toolchain_argument(self.function, FFTS)
+        (source, producer), (target, _) = _split(event.source), _split(event.target)
+
+        def insert_set() -> None:
+            made = emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+            remark(made, event_remark(NAME, body, event))
+
+        def insert_wait(*, behind: bool = False) -> None:
+            made = emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+            remark(made, event_remark(NAME, body, event, behind=behind))
+
+        with emit.after(body.items[event.set_after].op):
+            insert_set()
+        with emit.before(body.items[event.wait_before].op):
+            insert_wait()
+        if event.distance:
+            assert body.loop is not None
+            for _ in range(event.distance):
+                with emit.before(body.loop):
+                    insert_set()
+                with emit.after(body.loop):
+                    insert_wait(behind=True)
+
+
+def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp]) -> list[int]:
+    """The flags that the user's own code does not name; the highest first where it computes numbers without bounds."""
+    ranges = Ranges()
+    named = [ranges.of(op.flag_id()) for op in by_hand]
+    bounded = [known for known in named if known.low > -inf and known.high < inf]
+    left = [flag for flag in flags if not any(known.low <= flag <= known.high for known in bounded)]
+    return left if len(bounded) == len(named) else left[::-1]
+
+
+@dataclass(frozen=True)
+class CrossSync(ModulePass):
+    """The pass; ``chip`` has the flags, of which those that the user names are left out.
+
+    Attributes:
+        chip: the chip.
+        arguments: order the accesses to the kernel's own tensors too, unless the user sets flags.
+        exclusive: the user asked for flags around the tensors, so that setting some by hand is an error.
+    """
+
+    name = NAME
+    chip: str = "Ascend910B2"
+    arguments: bool = True
+    exclusive: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for writer in self._solved(op):
+            writer.write()
+            claim(writer.function, self.name)
+
+    def _solved(self, op: ModuleOp) -> list[_Writer]:
+        flags = chips.chip(self.chip).sync.user_flag_ids
+        writers = []
+        for function in op.walk():
+            if isinstance(function, func.FuncOp) and is_mixed(function) and not is_treated(function, self.name):
+                by_hand = [inner for inner in function.walk() if isinstance(inner, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp))]
+                if by_hand and self.exclusive and self.arguments:
+                    raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",
+                                 help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
+                writer = _Writer(function, arguments=self.arguments and not by_hand)
+                writer.collect(build(function.body.block, core=core_of))
+                writer.number(_left_over(flags, by_hand))
+                writers.append(writer)
+        return writers
+
+
+def is_mixed(function: func.FuncOp) -> bool:
+    """Whether a function is the kernel of both cores."""
+    kind = function.attributes.get("hivm.func_core_type")
+    return bool(function.body.blocks) and isinstance(kind, hivm.FuncCoreTypeAttr) and kind.data == "MIX"

@@ -1,0 +1,234 @@
+"""Insert every wait inside a core: events between pipes, barriers within one, from hazards on planned bytes.
+
+For each block, each pair of accesses that can touch a common byte (one of them writing) is a demand: the earlier one
+must be done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet
+themselves only every N iterations. Demands are met by events set right behind the producer and waited for right in
+front of the consumer, reduced to those that nothing else implies. Events that cross iterations are set once in front
+of their loop and waited for once behind it, so that a loop may run any number of times, none included. Flags that the
+author wrote keep their numbers to themselves, and what they order is not ordered twice.
+
+Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
+themselves: nobody can write a flag there.
+
+Runs after planning.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import remark
+from tilelang_npu.errors import InternalError
+from tilelang_npu.transforms.hivm.sync.cover import Event, Fence, Order
+from tilelang_npu.transforms.hivm.sync.event_ids import Placed, allocate
+from tilelang_npu.transforms.hivm.sync.inside import Inside
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch, build
+from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
+from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
+from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
+from tilelang_npu.transforms.hivm.sync.solve import Hazard, solve
+from tilelang_npu.transforms.ir.cores import kernel_of
+from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.locations import location_of
+from tilelang_npu.transforms.ir.treated import claim, is_finished, is_treated, refused
+
+NAME = "insert-sync"
+
+
+@dataclass
+class _Gap:
+    """What stands in front of one item: sets, then waits, then barriers."""
+
+    sets: list[tuple[Event, int | SSAValue]]
+    waits: list[tuple[Event, int | SSAValue]]
+    fences: list[Fence]
+
+
+class _Writer:
+    """Writes the solution of each block into the function."""
+
+    def __init__(self, function: func.FuncOp, trips: Mapping[int, Sequence[Event]], *, within: bool):
+        self.function = function
+        self.trips = trips
+        self.within = within
+        self.emit = Emitter(function.body.block)
+        self.flags = flags_by_name(function)
+        self.inside = Inside()
+        self.solved: list[tuple[BlockItems, Order]] = []
+
+    def collect(self, body: BlockItems) -> None:
+        """Solve a block and those nested in it."""
+        for item in body.items:
+            for nested in item.blocks:
+                self.collect(nested)
+        given = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
+        order = (solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line) if self.within
+                 else solve(body, self.inside, given))
+        self.solved.append((body, order))
+
+    def number(self) -> None:
+        """Give the events their numbers; those that find none become barriers."""
+        events = [Placed(event, body) for body, order in self.solved for event in order.events]
+        for placed in allocate(events, self.flags):
+            order = next(order for body, order in self.solved if body is placed.body)
+            order.remove(placed.event)
+            order.add(Fence("ALL", placed.event.wait_before, placed.event.reason, around=placed.event.distance > 0))
+
+    def write(self) -> None:
+        for body, order in self.solved:
+            self._block(body, order)
+
+    def _block(self, body: BlockItems, order: Order) -> None:
+        gaps: dict[int, _Gap] = {}
+
+        def gap(index: int) -> _Gap:
+            return gaps.setdefault(index, _Gap([], [], []))
+
+        for event in sorted(order.events, key=lambda e: (e.source, e.target, e.id)):
+            number = self._id(body, event)
+            gap(event.set_after + 1).sets.append((event, number))
+            gap(event.wait_before).waits.append((event, number))
+            if event.distance:
+                self._around(body, event)
+        for fence in order.fences:
+            if not fence.user:
+                gap(fence.before).fences.append(fence)
+            if fence.around and body.loop is not None:
+                with self.emit.after(body.loop):
+                    barrier = self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
+                    remark(barrier, fence_remark(NAME, body, [fence], behind=True))
+        for index, content in sorted(gaps.items()):
+            self._gap(body, index, content)
+
+    def _gap(self, body: BlockItems, index: int, content: _Gap) -> None:
+        items, emit = body.items, self.emit
+        if content.sets:
+            producer = items[index - 1].op
+            with emit.after(producer):
+                for event, number in content.sets:
+                    remark(emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+        if content.waits or content.fences:
+            with emit.before(items[index].op):
+                for event, number in content.waits:
+                    remark(emit.insert(hivm.WaitFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+                for pipe in sorted({fence.pipe for fence in content.fences}):
+                    fences = [fence for fence in content.fences if fence.pipe == pipe]
+                    remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
+
+    def _around(self, body: BlockItems, event: Event) -> None:
+        """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
+        loop = body.loop
+        if loop is None:
+            msg = "an event crosses iterations outside of a loop"
+            raise InternalError(msg)
+        for number in range(event.id, event.id + event.slots):
+            with self.emit.before(loop):
+                remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+        for number in reversed(range(event.id, event.id + event.slots)):
+            with self.emit.after(loop):
+                taken_back = self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
+                remark(taken_back, event_remark(NAME, body, event, behind=True))
+
+    def _id(self, body: BlockItems, event: Event) -> int | SSAValue:
+        """The event's number: a constant, or the first plus the iteration modulo the slots."""
+        if event.slots == 1:
+            return event.id
+        loop = body.turns
+        assert isinstance(loop, scf.ForOp), "the iterations of a loop take numbers in turn"
+        turn = iteration_modulo(self.emit, loop, event.slots)
+        with self.emit.after(turn):
+            value: SSAValue = turn.results[0]
+            if event.id:
+                value = self.emit.insert(arith.AddiOp(value, self.emit.constant(event.id, i64))).result
+        return value
+
+
+def iteration(emit: Emitter, loop: scf.ForOp) -> Value:
+    """The number of the iteration, from 0, as an index."""
+    low, step = emit.ranges.constant(loop.lb), emit.ranges.constant(loop.step)
+    number: Value = loop.body.block.args[0]
+    if low != 0:
+        number = emit.sub(number, loop.lb if low is None else low)
+    if step is None:
+        return emit.insert(arith.DivUIOp(emit.value(number), loop.step)).result
+    return emit.floordiv(number, step)
+
+
+def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
+    """At the head of a loop's body: the iteration modulo ``slots`` as i64, made once."""
+    head = loop.body.block.first_op
+    assert head is not None
+    name = f"turn{slots}"
+    for op in loop.body.block.ops:
+        if isinstance(op, arith.IndexCastOp) and op.result.name_hint == name:
+            return op
+    with emit.before(head):
+        emit.location = loop.location
+        turn = emit.as_i64(emit.modulo(iteration(emit, loop), slots))
+    turn.name_hint = name
+    assert isinstance(turn.owner, Operation)
+    return turn.owner
+
+
+def _line(touch: Touch) -> object:
+    """The line of the kernel that an access belongs to."""
+    place = location_of(touch.op)
+    return None if place is None else (place.file, place.line)
+
+
+def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) -> bool:
+    """Whether both accesses belong to one line of the kernel; of two iterations, if the loop does too."""
+    lines = [location_of(op) for op in (hazard.first.op, hazard.second.op, *([loop] if loop and hazard.distance else []))]
+    return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1
+
+
+def _kernels(module: ModuleOp) -> list[func.FuncOp]:
+    return [op for op in module.walk() if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
+
+
+def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
+    """The kernel's functions, each with what it needs."""
+    functions = _kernels(module)
+    bodies = [build(function.body.block) for function in functions]
+    trips: dict[int, list[Event]] = {}
+    kernels: dict[str, list[BlockItems]] = defaultdict(list)
+    for function, body in zip(functions, bodies, strict=True):
+        kernels[kernel_of(function)].append(body)
+    for cores in kernels.values():
+        if len(cores) == 2:  # a kernel of both cores is two functions
+            trips.update(round_trips(*cores))
+    for function, body in zip(functions, bodies, strict=True):
+        writer = _Writer(function, trips, within=within)
+        writer.collect(body)
+        writer.number()
+        yield writer
+
+
+@dataclass(frozen=True)
+class InsertSync(ModulePass):
+    """The pass; see the module's text."""
+
+    name = NAME
+    within: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in _kernels(op):
+            if is_finished(function) and not self.within:  # an author who ends in a barrier synchronises by hand
+                raise refused(function, self.name)
+        for writer in list(_solved(op, within=self.within)):
+            if not is_treated(writer.function, self.name):
+                writer.write()
+                claim(writer.function, self.name)
+
+
+__all__ = ["InsertSync", "iteration", "iteration_modulo"]

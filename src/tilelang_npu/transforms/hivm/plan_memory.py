@@ -1,0 +1,395 @@
+"""Give every on-chip allocation its byte addresses: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
+
+If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
+Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
+for its whole life; where that is not enough, in other orders, all of them if they are few. (Some order gives the smallest
+plan: that of the addresses in it.) What an elementwise operation writes may take the bytes of what it reads for the last time.
+Addresses that the user fixed are kept as they are. What does not fit is an error that lists what is alive at the peak.
+With ``reuse=false`` (the user switched memory planning off) no two of the user's buffers ever share bytes; scratch that passes
+made for single operations shares theirs where there is no room for all of it, with each other and, where the waits inside a
+core are the compiler's (``overlay``), with buffers that are not alive then. Buffers of pipelined loops give up slots before the
+plan fails; the log says which.
+
+Runs after core splitting, before synchronisation, which works on the bytes decided here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.errors import TileError
+from tilelang_npu.transforms.hivm.banks import round_of, starts
+from tilelang_npu.transforms.ir.buffers import NAMES, SCRATCH
+from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes, together
+from tilelang_npu.transforms.ir.locations import line_of, location_of
+from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
+
+logger = logging.getLogger("tilelang_npu")
+
+FEW = 7
+"""Allocations of which all orders are tried, where need be."""
+TRIES = 200
+"""Orders that are tried of more."""
+
+ALIGNMENT = {"ub": 32, "cbuf": 32, "ca": 512, "cb": 512, "cc": 512}  # bytes; hivm.md section 7, PlanMemory
+
+
+def _rounded(nbytes: int, space: str) -> int:
+    unit = ALIGNMENT[space]
+    return -(-nbytes // unit) * unit
+
+
+def _inherits(one: Life, other: Life) -> bool:
+    """Whether one of two lives begins where the other ends, and may take its bytes."""
+    return one.op.memref in other.heirs or other.op.memref in one.heirs
+
+
+@dataclass
+class _Plan:
+    """Addresses given out so far in one memory: (start, end, life) of each copy; what is ``alone`` shares none of its bytes."""
+
+    space: str
+    alone: frozenset[Life] = frozenset()
+    starts: Mapping[Life, int] = field(default_factory=dict)
+    round: int = 1
+    taken: list[tuple[int, int, Life]] = field(default_factory=list)
+
+    def lowest(self, life: Life, nbytes: int, *, beside: bool = True) -> int:
+        """The lowest address where ``nbytes`` are free during the whole life; the bytes of one that it inherits come first.
+
+        Without ``beside``, bytes that only scratch ever has.
+        """
+        for start, end, other in self.taken if beside else ():
+            heir = _inherits(life, other) and not self._apart(life, other)
+            if heir and end - start == nbytes and self._free(life, start, end):
+                return start
+        address = self.begin(life, 0)
+        for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
+            kept = other.overlaps(life) or not (beside or _is_scratch(other)) or self._apart(life, other)
+            if kept and start < address + nbytes and end > address:
+                address = self.begin(life, end)
+        return address
+
+    def begin(self, life: Life, address: int) -> int:
+        """The first address from one on where a buffer may start."""
+        if life not in self.starts:
+            return address
+        return address + (self.starts[life] - address) % self.round
+
+    def _apart(self, one: Life, other: Life) -> bool:
+        return one in self.alone or other in self.alone
+
+    def _free(self, life: Life, start: int, end: int) -> bool:
+        """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
+        return not any(other.overlaps(life) and left < end and right > start
+                       and not (_inherits(life, other) and (left, right) == (start, end))
+                       for left, right, other in self.taken)
+
+    def take(self, life: Life, address: int, nbytes: int) -> None:
+        self.taken.append((address, address + nbytes, life))
+
+    @property
+    def used(self) -> int:
+        return max((end for _, end, _ in self.taken), default=0)
+
+
+def _is_scratch(life: Life) -> bool:
+    return SCRATCH in life.op.attributes
+
+
+def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overlay: bool = False,
+         banks: tuple[Mapping[Life, int], int] | None = None, apart: bool = False,
+         keep_apart: bool = True) -> dict[Life, list[int]]:
+    """Addresses of every copy of the allocations of one memory, in bytes.
+
+    Args:
+        lives: the allocations; those that the user pinned have the attribute ``tile.address``.
+        space: the memory.
+        capacity: its size in bytes.
+        reuse: whether allocations may share bytes.
+        overlay: whether scratch may share those of other allocations even so.
+        banks: where in a round of the banks allocations should start, as long as there is room, and the bytes of a round.
+        apart: refuse plans in which something shares bytes that several pipes touch.
+        keep_apart: let the small ones share none while there is room.
+
+    Raises:
+        TileError: T104, they do not fit.
+    """
+    for alone in itertools.islice(_kept_apart(lives), 1 if apart else None) if reuse and keep_apart else [frozenset[Life]()]:
+        for begins, around in ([banks] if banks is not None else []) + [({}, 1)]:
+            layout = _Plan(space, alone, begins, around)
+            addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
+            if used <= capacity:
+                return addresses
+    for ordered in _orders(lives) if reuse and not apart else ():
+        layout = _Plan(space)
+        addresses = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay, ordered=ordered)
+        used = min(used, layout.used)
+        if used <= capacity:
+            return addresses
+    raise _overflow(lives, space, used, capacity, reuse=reuse)
+
+
+def _orders(lives: Sequence[Life]) -> Iterator[Sequence[Life]]:
+    """Orders in which the allocations are given addresses, most promising first."""
+    free = sorted((life for life in lives if ADDRESS not in life.op.attributes),
+                  key=lambda life: (-life.nbytes * life.slots, life.start))
+    yield sorted(free, key=lambda life: -life.nbytes * life.slots * (life.end - life.start + 1))
+    yield sorted(free, key=lambda life: life.start)
+    yield sorted(free, key=lambda life: -life.end)
+    if len(free) <= FEW:
+        yield from itertools.permutations(free)
+        return
+    chance = random.Random(0)  # the same in every run
+    for _ in range(TRIES):
+        ordered = list(free)
+        for _ in range(chance.randint(1, len(ordered) // 2)):
+            ordered.insert(chance.randrange(len(ordered)), ordered.pop(chance.randrange(len(ordered))))
+        yield ordered
+
+
+def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
+    """What is not to share bytes, the most first: two allocations that share them wait for each other. One pipe is in order
+    anyway, so that its own may; then the small ones are kept from it as long as there is room."""
+    several = frozenset(life for life in lives if len(life.pipes) > 1)
+    yield several
+    sizes = sorted({life.nbytes for life in lives}, reverse=True)
+    for size in sizes:
+        yield frozenset(life for life in several if life.nbytes < size)
+    for size in sizes:
+        yield frozenset(life for life in lives if life.nbytes < size)
+
+
+def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
+               ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
+    """A plan, which may take more than there is; ``ordered``: those that are not pinned, else the largest first."""
+    addresses: dict[Life, list[int]] = {}
+    space = layout.space
+    free: list[Life] = []
+    for life in lives:
+        pinned = life.op.attributes.get(ADDRESS)
+        if isinstance(pinned, IntegerAttr):
+            size = _rounded(life.nbytes, space)
+            addresses[life] = [pinned.value.data + slot * size for slot in range(life.slots)]
+            for address in addresses[life]:
+                layout.take(life, address, size)
+        else:
+            free.append(life)
+    total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
+    tight = total > capacity
+    by_size = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start))
+    usual = [life for life in free if not _is_scratch(life)] + [life for life in by_size if _is_scratch(life)]
+    for life in ordered or (free if not tight else by_size if reuse else usual):
+        size = _rounded(life.nbytes, space)
+        addresses[life] = []
+        share = tight and (reuse or _is_scratch(life))
+        for _ in range(life.slots):
+            address = layout.lowest(life, size, beside=reuse or overlay) if share else layout.begin(life, layout.used)
+            layout.take(life, address, size)
+            addresses[life].append(address)
+    return addresses
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The plan of one memory of one core.
+
+    Attributes:
+        function: the core's function.
+        space: the memory, as HIVM spells it.
+        room: bytes that can be given out.
+        addresses: of every copy of each allocation, in bytes.
+        order: the function's operations, by the positions that lives are told in.
+    """
+
+    function: func.FuncOp
+    space: str
+    room: int
+    addresses: dict[Life, list[int]]
+    order: list[Operation]
+
+
+def _sharing(layout: Layout) -> int:
+    """How many allocations share bytes with another one."""
+    ranges = [(address, address + life.nbytes, life) for life, addresses in layout.addresses.items() for address in addresses]
+    return len({life for start, end, life in ranges
+                if any(other is not life and left < end and right > start for left, right, other in ranges)})
+
+
+def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
+    """The allocations with the largest of those that have several slots cut down to one, and which it was."""
+    several = [life for life in lives if life.slots > 1]
+    if not several:
+        return None
+    largest = max(several, key=lambda life: (life.slots - 1) * life.nbytes)
+    return [replace(life, slots=1) if life is largest else life for life in lives], largest
+
+
+def _tell(life: Life, slots: int) -> None:
+    """Say that an allocation has fewer slots than it was to have."""
+    where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
+    if slots < life.slots:
+        logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
+                       f"{where.file}:{where.line}: " if where is not None else "", life.label, left, life.slots,
+                       NAMES[life.space])
+
+
+def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
+    def demand(life: Life) -> int:
+        return _rounded(life.nbytes, space) * life.slots
+
+    peak = max((life.start for life in lives), key=lambda at: sum(map(demand, together(lives, at))))
+    alive = sorted(together(lives, peak) if reuse else lives, key=demand, reverse=True)
+    largest = alive[0]
+
+    def entry(life: Life) -> str:
+        times = f" ({life.slots} slots of {_spaced(life.nbytes)})" if life.slots > 1 else ""
+        return f"{life.label} {_spaced(demand(life))} bytes{times}, {line_of(life.op)}"
+
+    notes = ["alive together at the peak:" if reuse else "without reuse (memory planning is off) all buffers are alive:"]
+    notes += ["  " + entry(life) for life in alive[:8]]
+    if len(alive) > 8:
+        notes.append(f"  and {len(alive) - 8} smaller ones")
+    over = needed - capacity
+    share = capacity / needed
+    advice = f"shrink the tiles to {int(share * 100)} % or less" if share < 1 else ""
+    if any(life.slots > 1 for life in alive):
+        advice += ", or ask for fewer stages (num_stages)"
+    if not reuse:
+        advice += ", or switch memory planning on"
+    return TileError(
+        f"the tile does not fit: {NAMES[space]} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
+        f"({_spaced(over)} too many)", code="T104", location=location_of(largest.op),
+        label=f"{_spaced(demand(largest))} bytes", notes=notes, help=advice)
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _rewrite(emit: Emitter, life: Life, addresses: list[int]) -> None:
+    with emit.before(life.op):
+        values = [emit.constant(address, i64) for address in addresses]
+        made = emit.insert(hivm.PointerCastOp(values, life.op.memref.type))
+    made.results[0].name_hint = life.op.memref.name_hint
+    for use in list(life.op.memref.uses):
+        if isinstance(use.operation, annotation.MarkOp):
+            Rewriter.erase_op(use.operation)
+    Rewriter().replace_op(life.op, [], list(made.results))
+
+
+def _has_allocations(op: Operation) -> bool:
+    return any(isinstance(inner, memref.AllocOp) for inner in op.walk())
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
+    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` lets
+    scratch share bytes even without ``reuse``. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
+    share no bytes while there is room."""
+
+    name = "plan-memory"
+    chip: str = "Ascend910B2"
+    reuse: bool = True
+    reserve: bool = False
+    overlay: bool = False
+    banks: bool = True
+    keep_apart: bool = True
+
+    def _plan(self, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
+        """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
+        chip = chips.chip(self.chip)
+
+        def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
+            by_banks = space == "ub" and self.reuse and self.banks
+            banks = (starts(function, lives, chip), round_of(chip)) if by_banks else None
+            return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart,
+                        keep_apart=self.keep_apart)
+
+        many = any(life.slots > 2 for life in lives)
+        if many and self.reuse and self.keep_apart:  # a third slot is worth less than not to wait for others
+            for most in (max(life.slots for life in lives), 2):
+                with contextlib.suppress(TileError):
+                    planned = attempt([replace(life, slots=min(life.slots, most)) for life in lives], apart=True)
+                    for life in lives:
+                        _tell(life, min(life.slots, most))
+                    return planned
+        first: TileError | None = None
+        cut: list[Life] = []
+        while True:
+            try:
+                found = attempt(lives)
+            except TileError as error:
+                first = first or error
+                fewer = _with_fewer_slots(lives)
+                if fewer is None:
+                    raise first from None
+                lives = fewer[0]
+                cut.append(fewer[1])
+            else:
+                for life in cut:
+                    _tell(life, 1)
+                return found
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        emitters: dict[func.FuncOp, Emitter] = {}
+        for layout in self.layouts(op):
+            function = layout.function
+            if function not in emitters:
+                emitters[function] = Emitter(function.body.block)
+            for life, addresses in layout.addresses.items():
+                _rewrite(emitters[function], life, addresses)
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        chip, layouts = chips.chip(self.chip), self.layouts(module)
+        for layout in layouts if self.banks and self.reuse else ():
+            begins, around = starts(layout.function, list(layout.addresses), chip), round_of(chip)
+            names = [life.label for life, addresses in layout.addresses.items()
+                     if begins.get(life) and addresses[0] % around == begins[life]]
+            if layout.space == "ub" and names:
+                yield Deed("banks", None, f"{', '.join(names)} in the second half of the banks")
+        others = replace(self, keep_apart=False).layouts(module) if self.keep_apart else layouts
+        for layout, other in zip(layouts, others, strict=True):
+            fewer, more = _sharing(layout), _sharing(other)
+            if fewer < more:
+                text = f"{fewer} of {len(layout.addresses)} buffers in {NAMES[layout.space]} share bytes, in place of {more}"
+                yield Deed("keep-apart", None, text)
+
+    def layouts(self, module: ModuleOp) -> list[Layout]:
+        """Where the pass puts the allocations of a module; the module stays as it is.
+
+        Raises:
+            TileError: T104, they do not fit.
+        """
+        chip = chips.chip(self.chip)
+        made = []
+        for function in module.walk():
+            if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
+                lives, order = lifetimes(function)
+                for space in ALIGNMENT:
+                    local = [life for life in lives if life.space == space]
+                    room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
+                    if local:
+                        made.append(Layout(function, space, room, self._plan(local, space, room, function), order))
+        return made
+
+
+__all__ = ["Layout", "PlanMemory", "plan"]

@@ -1,0 +1,204 @@
+"""Which bytes an access touches, and whether two accesses can meet.
+
+On-chip memory is compared by planned address, so that two buffers that share bytes conflict and two views of one
+buffer that do not, do not. Before planning, and in global memory, it is compared by buffer: accesses of one may meet,
+accesses of two may not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.ir.lifetimes import slots_of
+from tilelang_npu.transforms.ir.locations import location_of
+
+_THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+            hivm.BitcastOp)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The bytes of one operand.
+
+    Attributes:
+        space: memory, as HIVM spells it.
+        root: the address or argument that the operand is a view of.
+        addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
+        low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
+        planned: whether the addresses are those in the memory, so that different buffers can be compared.
+        view: of a tensor the view that was cut out of it.
+        turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
+    """
+
+    space: str
+    root: SSAValue
+    addresses: tuple[int, ...]
+    low: int
+    high: int
+    planned: bool
+    turn: tuple[SSAValue, int] | None = None
+    view: SSAValue | None = None
+
+    @property
+    def slots(self) -> int:
+        """Number of copies that loop iterations take in turn."""
+        return max(1, len(self.addresses))
+
+    def meets(self, other: Place) -> int | None:
+        """After how many iterations of the loop around them accesses of both can touch a common byte.
+
+        None: never. 0: in the same iteration, and in every later one. N > 1: in the same iteration and in every N-th
+        later one, because both take the same slot of N.
+        """
+        if self.space != other.space:
+            return None
+        if self.root is other.root:
+            if (self.turn is None) != (other.turn is None):
+                return 0
+            if not self._inner(other):
+                return None
+            return self.slots if self.slots > 1 else 0
+        if not (self.planned and other.planned):
+            return None
+        for a in self.addresses:
+            for b in other.addresses:
+                if a + self.low < b + other.high and b + other.low < a + self.high:
+                    return 0
+        return None
+
+    def phase(self, other: Place) -> int:
+        """Of two places that meet in a ring: after how many iterations the other one reaches this one's slot."""
+        if self.turn is None or other.turn is None:
+            return 0
+        return (self.turn[1] - other.turn[1]) % self.slots
+
+    def _inner(self, other: Place) -> bool:
+        return self.low < other.high and other.low < self.high
+
+    @cached_property
+    def text(self) -> str:
+        """For reports: ``x_ub, bytes 0..8191``."""
+        return f"{spoken(self.root, self.space)}, bytes {self.low}..{self.high - 1}"
+
+
+def place_of(value: SSAValue) -> Place:
+    """The bytes of a memref operand."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    space = hivm.space_of(kind) or "gm"
+    root = value
+    while isinstance(root.owner, _THROUGH):
+        root = root.owner.operands[0]
+    addresses: tuple[int, ...] = ()
+    planned = isinstance(root.owner, hivm.PointerCastOp)
+    if isinstance(root.owner, hivm.PointerCastOp):
+        addresses = tuple(_constant(address) for address in root.owner.addrs)
+    elif isinstance(root.owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp)):
+        assert isinstance(root.type, MemRefType)
+        addresses = tuple(turn * _size(root.type) for turn in range(slots_of(root)))
+    ring = _ring(value, root)
+    if ring is not None:
+        count, slot, turn = ring
+        starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
+        return Place(space, root, starts, 0, slot, planned, turn)
+    low, high = _extent(value, root)
+    view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) and value.owner.source is root else None
+    return Place(space, root, addresses, low, high, planned, view=view)
+
+
+def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:
+    """Slots, bytes of one, and the turn of a view that shows the slot of an iteration: its first axis is a loop's index, plus a
+    constant, modulo the extent."""
+    view: SSAValue | None = None
+    while value is not root and isinstance(value.owner, Operation):
+        view, value = value, value.owner.operands[0]
+    if view is None or isinstance(root, BlockArgument):
+        return None
+    if isinstance(root.owner, hivm.PointerCastOp) and len(root.owner.addrs) > 1:
+        return None
+    kind = root.type
+    assert isinstance(kind, MemRefType)
+    shape, cut = kind.get_shape(), view.owner
+    index = None if DYNAMIC_INDEX in shape else _slot(cut, math.prod(shape[1:]))
+    turn = None if index is None else _turn(index, shape[0])
+    return None if turn is None else (shape[0], _size(kind) // shape[0], turn)
+
+
+def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
+    """The index of the slot that a view of slots of so many elements shows, if it shows one."""
+    if isinstance(cut, memref.SubviewOp):
+        one = cut.static_sizes.get_values()[0] == 1 and cut.static_offsets.get_values()[0] == DYNAMIC_INDEX
+        return cut.offsets[0] if one else None
+    if isinstance(cut, memref.ReinterpretCastOp) and len(cut.offsets) == 1:
+        offset, sizes, strides = cut.offsets[0].owner, cut.static_sizes.get_values(), cut.static_strides.get_values()
+        last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        if DYNAMIC_INDEX not in (*sizes, *strides) and last < elements and isinstance(offset, arith.MuliOp):
+            return offset.lhs if _number(offset.rhs) == elements else None
+    return None
+
+
+def _turn(value: SSAValue, count: int) -> tuple[SSAValue, int] | None:
+    """A loop's index and what is added to it, where a value is their sum modulo ``count``."""
+    owner = value.owner
+    if not isinstance(owner, arith.RemUIOp) or _number(owner.rhs) != count:
+        return None
+    value, added = owner.lhs, 0
+    while isinstance(value.owner, (arith.AddiOp, arith.SubiOp)):
+        number = _number(value.owner.rhs)
+        if number is None:
+            return None
+        added += number if isinstance(value.owner, arith.AddiOp) else -number
+        value = value.owner.lhs
+    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(loop, scf.ForOp) or value is not loop.body.block.args[0] or _number(loop.step) != 1:
+        return None
+    return value, added % count
+
+
+def _number(value: SSAValue) -> int | None:
+    owner = value.owner
+    known = isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
+    return int(owner.value.value.data) if known else None  # type: ignore[union-attr]  # checked in the line above
+
+
+def _constant(value: SSAValue) -> int:
+    owner = value.owner
+    if not (isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)):
+        raise TileError("synchronisation is inserted for addresses that are constants, and this one is computed", code="T602",
+                        location=location_of(owner) if isinstance(owner, Operation) else None, help="run plan-memory first")
+    return int(owner.value.value.data)
+
+
+def _size(kind: MemRefType) -> int:
+    total: int = dtype(str(kind.element_type)).nbytes
+    for size in kind.get_shape():
+        total *= size if size != DYNAMIC_INDEX else 1 << 40
+    return total
+
+
+def _extent(value: SSAValue, root: SSAValue) -> tuple[int, int]:
+    """Bytes from the first to the last element of a view, relative to its root; all of the root where that is not
+    constant.
+    """
+    kind, whole = value.type, root.type
+    assert isinstance(kind, MemRefType) and isinstance(whole, MemRefType)
+    if value is root:
+        return 0, _size(whole)
+    strides = kind.get_strides()
+    offset = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
+    shape = kind.get_shape()
+    if strides is None or offset is None or None in strides or DYNAMIC_INDEX in shape:
+        return 0, _size(whole)
+    element = dtype(str(kind.element_type)).nbytes
+    last = offset + sum((size - 1) * (stride or 0) for size, stride in zip(shape, strides, strict=True))
+    return offset * element, (last + 1) * element

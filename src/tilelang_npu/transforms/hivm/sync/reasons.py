@@ -1,0 +1,37 @@
+"""The remarks of what orders accesses: which two, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason
+from tilelang_npu.transforms.hivm.sync.cover import Event, Fence
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch
+from tilelang_npu.transforms.hivm.sync.solve import Hazard
+from tilelang_npu.transforms.ir.locations import location_of
+
+
+def event_remark(maker: str, body: BlockItems, event: Event, *, behind: bool = False) -> Remark:
+    """What the sets and waits of an event or flag of a block are for."""
+    return Remark(maker, "", (_reason(event.reason, event.distance),), event.source, event.target,
+                  tuple(range(event.id, event.id + event.slots)), location_of(body.items[event.wait_before].op), behind)
+
+
+def fence_remark(maker: str, body: BlockItems, fences: Sequence[Fence], *, behind: bool = False) -> Remark:
+    """What a barrier is for, which stands for fences of a block in front of one item."""
+    reasons = tuple(dict.fromkeys(_reason(fence.reason, 0) for fence in fences))
+    return Remark(maker, "", reasons, fences[0].pipe, fences[0].pipe, (), location_of(body.items[fences[0].before].op), behind)
+
+
+def _reason(hazard: object, distance: int) -> WaitReason:
+    assert isinstance(hazard, Hazard)
+    size = min(touch.place.high - touch.place.low for touch in (hazard.first, hazard.second))
+    return WaitReason(hazard.kind, _touched(hazard.first), _touched(hazard.second), int(size), distance)
+
+
+def _touched(touch: Touch) -> Touched:
+    return Touched(spoken(touch.place.root, "scratch"), location_of(touch.op), touch.writes)
+
+
+__all__ = ["event_remark", "fence_remark"]

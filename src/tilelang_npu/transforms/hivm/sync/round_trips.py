@@ -1,0 +1,195 @@
+"""What a core's flags to the other core and back order on the core itself.
+
+A flag that a pipe sets is waited for on the other core; what that core issues behind the wait, a flag back included, comes
+later, and so does what the first core issues behind its wait for that. Flags count: the n-th wait for one takes its n-th set.
+So sets and waits are matched where the two cores run through the same loops, each of them with as many sets of a flag as
+waits for it. Where that is not plain to see (flags in branches, computed numbers, loops of two lengths), nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.transforms.hivm.sync.cover import PIPES, Event
+from tilelang_npu.transforms.hivm.sync.items import BlockItems
+
+
+@dataclass(frozen=True)
+class _Flag:
+    """A set of a flag, or a wait for one.
+
+    Attributes:
+        number: which flag.
+        sets: whether it is a set.
+        pipe: the pipe that sets, or waits.
+        items: items of the block in front of it.
+        place: its place among the block's flags and loops.
+    """
+
+    number: int
+    sets: bool
+    pipe: str
+    items: int
+    place: int
+
+
+@dataclass
+class _Level:
+    """A block with its flags, and the loops in it that have some."""
+
+    body: BlockItems
+    flags: list[_Flag] = field(default_factory=list)
+    loops: list[tuple[int, _Level]] = field(default_factory=list)
+
+    def nested(self) -> Iterator[_Flag]:
+        """The flags of the loops."""
+        for _, level in self.loops:
+            yield from level.flags
+            yield from level.nested()
+
+
+class _NotPlain(Exception):
+    """The flags of the two cores cannot be matched."""
+
+
+def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[Event]]:
+    """What round trips order in the blocks of two functions, by the block's ``id``.
+
+    Args:
+        first, second: the items of the Cube's function and of the Vector's.
+    """
+    found: dict[int, list[Event]] = {}
+    try:
+        _match(_levels(first), _levels(second), Counter(), found)
+    except _NotPlain:
+        return {}
+    return found
+
+
+def _levels(body: BlockItems) -> _Level:
+    level, count, place = _Level(body), 0, 0
+    items = {item.op: item for item in body.items}
+    for op in body.block.ops:
+        if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
+            number = op.flag_id()
+            if not isinstance(number, int) or not op.within_block():
+                raise _NotPlain
+            sets = isinstance(op, hivm.SyncBlockSetOp)
+            producer, consumer = op.pipes()
+            level.flags.append(_Flag(number, sets, producer if sets else consumer, count, place))
+            place += 1
+        elif op in items and any(_is_flag(inner) for inner in op.walk()):
+            if not isinstance(op, scf.ForOp):
+                raise _NotPlain
+            level.loops.append((place, _levels(items[op].blocks[0])))
+            place += 1
+        count += op in items
+    return level
+
+
+def _is_flag(op: Operation) -> bool:
+    return isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp))
+
+
+def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[Event]]) -> None:
+    """Match the flags of a level and of its loops.
+
+    Args:
+        one, two: what the cores run through together.
+        held: sets not yet waited for when the level starts, by whether ``one`` waits for them, and their flag.
+        found: takes the round trips.
+
+    Raises:
+        _NotPlain: the cores do not run through the same loops, or a loop leaves flags.
+    """
+    there, back = _partners(one, two, held, back=False), _partners(two, one, held, back=True)
+    found[id(one.body)] = list(_trips(one, two, there, back))
+    found[id(two.body)] = list(_trips(two, one, back, there))
+    if len(one.loops) != len(two.loops):
+        raise _NotPlain
+    for (first, inner), (second, other) in zip(one.loops, two.loops, strict=True):
+        if not _same_trips(inner.body.loop, other.body.loop):
+            raise _NotPlain
+        before = Counter(held)
+        for level, place in ((one, first), (two, second)):
+            for flag in level.flags:
+                if flag.place < place:
+                    returns = flag.sets is (level is two)
+                    before[returns, flag.number] += 1 if flag.sets else -1
+        if min(before.values(), default=0) < 0:
+            raise _NotPlain
+        _match(inner, other, before, found)
+
+
+def _partners(setter: _Level, waiter: _Level, held: Mapping[tuple[bool, int], int],
+              *, back: bool) -> dict[_Flag, tuple[_Flag, int]]:
+    """The wait that takes each set of a level, and how many iterations later."""
+    sets, waits = _by_number(setter, sets=True), _by_number(waiter, sets=False)
+    nested = {flag.number for level in (setter, waiter) for flag in level.nested()}
+    found: dict[_Flag, tuple[_Flag, int]] = {}
+    for number in sorted({*sets, *waits}):
+        mine, theirs = sets[number], waits[number]
+        if setter.body.loop is not None and len(mine) != len(theirs):
+            raise _NotPlain
+        if number in nested:
+            continue
+        for index, flag in enumerate(mine):
+            later, taken = divmod(index + held[back, number], len(theirs)) if theirs else (1, 0)
+            if setter.body.loop is not None or not later:
+                found[flag] = theirs[taken], later
+    return found
+
+
+def _by_number(level: _Level, *, sets: bool) -> dict[int, list[_Flag]]:
+    found: dict[int, list[_Flag]] = defaultdict(list)
+    for flag in level.flags:
+        if flag.sets is sets:
+            found[flag.number].append(flag)
+    return found
+
+
+def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]],
+           back: Mapping[_Flag, tuple[_Flag, int]]) -> Iterator[Event]:
+    """What the round trips from one core order there: work in front of a set, and work behind a wait."""
+    count, loop = len(mine.body.items), mine.body.loop is not None
+    nearest: dict[tuple[str, str, int, int], int] = {}
+    for start, (arrival, out) in there.items():
+        for answer, (end, home) in back.items():
+            turn = answer.place < arrival.place
+            if arrival.pipe not in ("S", answer.pipe) or (turn and not loop):
+                continue
+            distance = out + turn + home
+            first, then = start.items - 1, end.items
+            if loop and first < 0:
+                first, distance = count - 1, distance + 1
+            if loop and then == count:
+                then, distance = 0, distance + 1
+            if first >= 0 and then < count:
+                for target in PIPES if end.pipe == "S" else (end.pipe,):
+                    key = start.pipe, target, first, then
+                    nearest[key] = min(distance, nearest.get(key, distance))
+    for (source, target, first, then), distance in nearest.items():
+        yield Event(source, target, first, then, distance, 1, None)
+
+
+def _same_trips(one: Operation | None, two: Operation | None) -> bool:
+    """Whether two loops run equally often: the same constants, or numbers that are found in the same way."""
+    if not (isinstance(one, scf.ForOp) and isinstance(two, scf.ForOp)):
+        return False
+    return all(_same(a, b) for a, b in ((one.lb, two.lb), (one.ub, two.ub), (one.step, two.step)))
+
+
+def _same(one: SSAValue, two: SSAValue) -> bool:
+    """Whether two values of the two functions are one value of the kernel."""
+    a, b = one.owner, two.owner
+    if isinstance(a, Block) or isinstance(b, Block):
+        return isinstance(one, BlockArgument) and isinstance(two, BlockArgument) and one.index == two.index and (
+            isinstance(one.owner.parent_op(), func.FuncOp) and isinstance(two.owner.parent_op(), func.FuncOp))
+    return (a.name == b.name and not a.regions and a.properties == b.properties and len(a.operands) == len(b.operands)
+            and all(_same(x, y) for x, y in zip(a.operands, b.operands, strict=True)))

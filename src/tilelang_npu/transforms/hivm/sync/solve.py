@@ -1,0 +1,321 @@
+"""From demands to a small set of events and barriers for one block.
+
+Demands are found nearest first, so that an event made for a near pair covers the far ones; then each event and
+barrier is taken out again if the rest still covers every demand (transitive reduction). What remains is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
+
+from tilelang_npu.transforms.hivm.sync.apart import apart
+from tilelang_npu.transforms.hivm.sync.bytes import Place
+from tilelang_npu.transforms.hivm.sync.cover import Demand, Event, Fence, Left, Order
+from tilelang_npu.transforms.hivm.sync.inside import Inside
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
+from tilelang_npu.transforms.ir.ranges import Ranges
+
+_CELL = 2048
+"""Bytes of on-chip memory whose accesses are kept together; any number will do."""
+_LARGEST = 1 << 20
+"""Bytes that no on-chip memory exceeds."""
+_ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (hivm.md 6.3, step 2)
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Why two accesses must be ordered: the earlier and the later one, and the iterations between them."""
+
+    kind: str
+    first: Touch
+    second: Touch
+    distance: int
+
+
+def _kind(first: Touch, second: Touch) -> str:
+    if first.writes:
+        return "WAW" if second.writes else "RAW"
+    return "WAR"
+
+
+def _alike(_: object) -> bool:
+    return True
+
+
+def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Hazard], object] = _alike
+            ) -> Iterator[Demand]:
+    """What must be ordered between the items of a block, nearest pairs first.
+
+    In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes. Of
+    several accesses of a pipe that meet one only the last is told: whoever comes behind that comes behind all. That does not
+    hold of those in an item's blocks, which may be met there. A pipe that reads has read when it writes later, as it takes its
+    operations in order; AscendNPU-IR holds it there all the same.
+
+    Args:
+        body: the block.
+        tag: accesses of which this differs are told apart.
+        group: hazards of which this differs are.
+    """
+    items, loop = body.items, body.loop if isinstance(body.loop, scf.ForOp) else None
+    seen = _Seen(items, tag)
+
+    def found(j: int, trips: float | None) -> list[Demand]:
+        nearest: dict[object, Demand] = {}
+        for b in items[j].touches:
+            for i, a, period in seen.meeting(b):
+                if (a.writes or b.writes) and not (a.pipe == b.pipe and (a.pipe in _ORDERED_WITHIN or not a.writes)):
+                    slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
+                    phase, here, distance = _phase(body, a, b), _alternates_here(body, a), 0
+                    if phase and (trips is None or not here):
+                        continue
+                    if trips is not None:
+                        slots = distance = phase or (period if period > 1 and here else 1)
+                        if distance >= trips:
+                            continue
+                    if (trips is None or loop is not None) and apart(a.place.view, b.place.view, loop, later=trips is not None):
+                        continue
+                    hazard = Hazard(_kind(a, b), a, b, distance)
+                    ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
+                    key = ends, distance, group(hazard)
+                    known = nearest.get(key)
+                    if known is None or known.first < i:
+                        nearest[key] = Demand(a.pipe, b.pipe, i, distance * len(items) + j, slots, hazard)
+        return sorted(nearest.values(), key=lambda demand: -demand.first)
+
+    for j in range(len(items)):
+        yield from found(j, None)
+        seen.add(j)
+    if body.loop is not None:
+        trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf
+        for j in range(len(items)):
+            yield from found(j, trips)
+
+
+class _Seen:
+    """The accesses of the items so far, by the bytes that they touch.
+
+    Args:
+        items: all items that there will be.
+        tag: accesses of which this differs are kept apart.
+    """
+
+    def __init__(self, items: Sequence[Item], tag: Callable[[Touch], object]) -> None:
+        self._items, self._tag = items, tag
+        self._numbers: dict[Place, int] = {}
+        self._places: list[Place] = []
+        self._near: dict[object, list[int]] = defaultdict(list)
+        self._meet: dict[int, list[tuple[int, int]]] = {}
+        self._last: dict[int, dict[object, tuple[int, Touch]]] = defaultdict(dict)
+        for item in items:
+            for touch in item.touches:
+                self._number(touch.place)
+
+    def _number(self, place: Place) -> int:
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self._places)
+            self._places.append(place)
+            for cell in set(_cells(place)):
+                self._near[cell].append(number)
+        return number
+
+    def add(self, index: int) -> None:
+        """The accesses of an item, behind those of the items before it."""
+        inside = bool(self._items[index].blocks)
+        for touch in self._items[index].touches:
+            key = (touch.pipe, touch.writes, self._tag(touch), index if inside else -1)
+            self._last[self._number(touch.place)][key] = index, touch
+
+    def meeting(self, touch: Touch) -> Iterator[tuple[int, Touch, int]]:
+        """The last accesses that can touch a byte that this one does: item, access, and slots they alternate between."""
+        number = self._number(touch.place)
+        if number not in self._meet:
+            near = dict.fromkeys(other for cell in _cells(touch.place) for other in self._near[cell])
+            periods = [(other, self._places[other].meets(touch.place)) for other in near]
+            self._meet[number] = [(other, period) for other, period in periods if period is not None]
+        for other, period in self._meet[number]:
+            for index, access in self._last[other].values():
+                yield index, access, period
+
+
+def _cells(place: Place) -> Iterator[object]:
+    """Where to look for a place's neighbours: two that can meet have one in common."""
+    if not place.planned:
+        yield place.root
+        return
+    for address in place.addresses:
+        for cell in range((address + place.low) // _CELL, -(-(address + min(place.high, _LARGEST)) // _CELL)):
+            yield place.space, cell
+
+
+def _phase(body: BlockItems, first: Touch, second: Touch) -> int:
+    """After how many iterations two accesses of a ring meet, where the block is in the loop that goes round it."""
+    turn = first.place.turn
+    if turn is None or second.place.turn is None or turn[0] is not second.place.turn[0]:
+        return 0
+    return first.place.phase(second.place) if turn[0] in _indices_around(body.block) else 0
+
+
+def _indices_around(block: Block | None) -> Iterator[SSAValue]:
+    """The indices of the loops that a block is in."""
+    while block is not None:
+        yield from block.args
+        around = block.parent_op()
+        block = around.parent_block() if around is not None else None
+
+
+def _alternates_here(body: BlockItems, touch: Touch) -> bool:
+    """Whether the slots of an access alternate with this loop: the address, or the index round the ring, is of its body."""
+    if touch.place.turn is not None:
+        return touch.place.turn[0] in body.block.args
+    owner = touch.place.root.owner
+    parent = getattr(owner, "parent_block", None)
+    return parent is not None and parent() is body.block
+
+
+@dataclass(frozen=True)
+class _Doors:
+    """How the demands of a block leave, enter and pass its items."""
+
+    body: BlockItems
+    inside: Inside
+
+    @cached_property
+    def running(self) -> Sequence[int]:
+        ranges = Ranges()
+        return [index for index, item in enumerate(self.body.items)
+                if isinstance(item.op, scf.ForOp) and ranges.trip_count(item.op).low > 0]
+
+    def left(self, demand: Demand) -> Left:
+        item, reason = self.body.items[demand.first], demand.reason
+        return self.inside.left(item, reason.first) if item.blocks and isinstance(reason, Hazard) else Left()
+
+    def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
+        item, reason = self.body.items[demand.then % len(self.body.items)], demand.reason
+        return isinstance(reason, Hazard) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed)
+
+    def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
+        return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
+
+
+def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
+          counts: Callable[[Hazard], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
+    """Events and barriers for one block, behind those of the blocks nested in it.
+
+    Args:
+        body: the block.
+        inside: the blocks nested in it, solved; takes this one.
+        given: what somebody else orders: the author's own flags, those between the cores.
+        counts: the meetings that are to be ordered; None: all.
+        tag: what of an access ``counts`` looks at.
+    """
+    count = len(body.items)
+    inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
+    user = [Fence(item.fence, index, None, user=True) for index, item in enumerate(body.items) if item.fence]
+    order = Order(count, inner, user, _Doors(body, inside))
+    for event in given:
+        order.give(event)
+    asked: list[Demand] = []
+    for demand in demands(body, tag=tag, group=counts or _alike):
+        if counts is not None and (not isinstance(demand.reason, Hazard) or not counts(demand.reason)):
+            continue
+        asked.append(demand)
+        if order.covers(demand):
+            continue
+        distance, index = divmod(demand.then, count)
+        if demand.source == demand.target:
+            order.add(Fence(demand.source, index, demand.reason))
+        else:
+            slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
+            order.add(Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+    _reduce(order, _strongest(body, asked))
+    inside.add(body, order)
+    return order
+
+
+def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool]) -> Order:
+    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met."""
+    inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
+    order = Order(len(body.items), inner, [], _Doors(body, inside))
+    asked: list[Demand] = []
+
+    def own(hazard: Hazard) -> bool:
+        return counts(hazard.first.pipe, hazard.second.pipe, hazard.first.place.root)
+
+    for demand in demands(body, group=own):
+        assert isinstance(demand.reason, Hazard)
+        if own(demand.reason):
+            asked.append(demand)
+        elif demand.source != demand.target:
+            distance, index = divmod(demand.then, order.count)
+            order.give(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+    for demand in asked:
+        if not order.covers(demand):
+            distance, index = divmod(demand.then, order.count)
+            order.add(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+    _reduce(order, _strongest(body, asked))
+    inside.add(body, order)
+    return order
+
+
+def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
+    """Demands that no other one implies: same pipes, a later first and an earlier second. One that goes into an item's blocks
+    may be met there, and implies none.
+    """
+    groups: dict[tuple[str, str], list[Demand]] = defaultdict(list)
+    kept: list[Demand] = []
+    for demand in asked:
+        if body.items[demand.first].blocks or body.items[demand.then % len(body.items)].blocks:
+            kept.append(demand)
+        else:
+            groups[demand.source, demand.target].append(demand)
+    for group in groups.values():
+        best: dict[int, Demand] = {}
+        for demand in group:
+            known = best.get(demand.first)
+            if known is None or demand.then < known.then:
+                best[demand.first] = demand
+        earliest: int | None = None
+        for first in sorted(best, reverse=True):
+            if earliest is None or best[first].then < earliest:
+                kept.append(best[first])
+                earliest = best[first].then
+    return kept
+
+
+def _reduce(order: Order, asked: list[Demand]) -> None:
+    """Take out what the rest makes unnecessary; the weakest candidates (those that bind soonest) first."""
+    users: dict[Event | Fence, set[int]] = defaultdict(set)
+    paths: list[list[Event | Fence]] = []
+    for index, demand in enumerate(asked):
+        path = order.path(demand)
+        assert path is not None
+        paths.append(path)
+        for step in path:
+            users[step].add(index)
+    candidates: list[Event | Fence] = [*order.fences, *order.events]
+    for candidate in candidates:
+        if isinstance(candidate, Fence) and candidate.user:
+            continue
+        order.remove(candidate)
+        changed: dict[int, list[Event | Fence]] = {}
+        for index in sorted(users[candidate]):
+            path = order.path(asked[index])
+            if path is None:
+                order.add(candidate)
+                break
+            changed[index] = path
+        else:
+            for index, path in changed.items():
+                for step in paths[index]:
+                    users[step].discard(index)
+                paths[index] = path
+                for step in path:
+                    users[step].add(index)

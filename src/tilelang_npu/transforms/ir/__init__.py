@@ -1,0 +1,1 @@
+"""What passes share: views of the IR, bounds of values, emitting ops, places in the source."""

@@ -1,0 +1,1 @@
+"""From the tile dialect to HIVM."""

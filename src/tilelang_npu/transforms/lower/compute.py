@@ -1,0 +1,137 @@
+"""Lowering of the compute operations: elementwise, reductions, fills and broadcasts on the Vector core, gemm on the
+Cube.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.transforms.ir.emit import Value
+from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.lower.casts import convert
+from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise, require_movable
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+
+
+def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
+    """One HIVM vector op; scalars become constants of the element type, or a filled tile where the op takes none."""
+    emit, entry, target = lowering.emit, op.entry(), lowering.view(op.target)
+    if entry.result == "any":
+        mode = op.attributes.get("round_mode")
+        convert(lowering, op, lowering.view(op.inputs[0]), target, mode.data if isinstance(mode, StringAttr) else "rint")
+        return
+    operands: list[SSAValue] = []
+    views: list[View] = []
+    element = next((lowering.view(v).buffer.element for i, v in enumerate(op.inputs)
+                    if isinstance(v.type, MemRefType) and not (entry.condition and i == 0)), target.buffer.element)
+    for position, value in enumerate(op.inputs):
+        if isinstance(value.type, MemRefType):
+            view = lowering.view(value)
+            views.append(view)
+            operands.append(materialise(emit, view, op))
+            continue
+        scalar = lowering.scalar(lowering.values[value], element)
+        if position in entry.scalar:
+            operands.append(scalar)
+        else:
+            filled = lowering.scratch(target, element)
+            place = materialise(emit, filled, op)
+            emit.insert(hivm.VBrcOp(scalar, place))
+            views.append(filled)
+            operands.append(place)
+    axes = broadcast_axes(views, target)
+    if axes and not entry.broadcast:
+        raise refuse(op, f"{entry.name} does not broadcast its operands", "T111", help="broadcast the operand first (T.vbrc)")
+    kinds = {view.buffer.dtype for view in views[1 if entry.condition else 0:]}
+    for kind in kinds:
+        if kind not in entry.dtypes:
+            names = ", ".join(entry.dtypes)
+            raise refuse(op, f"{entry.name} does not work on {kind}", "T110", notes=(f"it works on {names}",),
+                         help="cast the operands first")
+    clauses: dict[str, Any] = {
+        name: value.data if isinstance(value, StringAttr) else bool(value.value.data)
+        for name, value in op.attributes.items() if isinstance(value, (StringAttr, IntegerAttr))
+    }
+    if axes:
+        clauses["broadcast"] = axes
+    make = hivm.elementwise_op(entry.hivm)
+    result = materialise(emit, target, op)
+    _check_known(op, [operand for operand in operands if isinstance(operand.type, MemRefType)], result)
+    emit.insert(make(operands, [result], **clauses))
+
+
+def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) -> None:
+    """Refuse an operand of constant size beside a result whose size only run time knows, or the other way round."""
+    assert isinstance(result.type, MemRefType)
+    for operand in operands:
+        assert isinstance(operand.type, MemRefType)
+        for axis, (size, wanted) in enumerate(zip(operand.type.get_shape(), result.type.get_shape(), strict=False)):
+            if size != 1 and (size == DYNAMIC_INDEX) != (wanted == DYNAMIC_INDEX):
+                one, other = "an operand", "the destination"
+                known, unknown = (other, one) if size == DYNAMIC_INDEX else (one, other)
+                raise refuse(op, f"{known} has {max(size, wanted)} elements along axis {axis}, and {unknown} a number of them"
+                             " that only run time knows", "T111", help="slice both alike")
+
+
+def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
+    """``hivm.hir.vreduce``; without ``clear`` into a temporary that is then combined with the destination."""
+    emit, entry = lowering.emit, op.entry()
+    source, target, dims = lowering.view(op.source), lowering.view(op.target), list(op.dims.get_values())
+    if source.buffer.dtype not in entry.dtypes or source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"{entry.name} does not reduce {source.buffer.dtype} to {target.buffer.dtype}", "T110",
+                     notes=("it works on " + ", ".join(entry.dtypes) + ", the same type on both sides",),
+                     help="cast the source first")
+    result = lowering.scratch(target, target.buffer.element) if op.accumulate is not None else target
+    kind = source.buffer.dtype
+    emit.insert(hivm.VReduceOp(materialise(emit, source, op), materialise(emit, result, op), entry.mode, dims=dims,
+                               unsigned=kind.is_integer and not kind.is_signed))
+    if op.accumulate is not None:
+        combine = ops.operation(entry.combine)
+        place = materialise(emit, target, op)
+        make = hivm.elementwise_op(combine.hivm)
+        emit.insert(make([place, materialise(emit, result, op)], [place]))
+
+
+def lower_fill(lowering: Lowering, op: tile.FillOp) -> None:
+    """``hivm.hir.vbrc`` of a scalar."""
+    target = lowering.view(op.target)
+    require_movable(op, target)
+    scalar = lowering.scalar(lowering.values[op.value], target.buffer.element)
+    lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
+
+
+def lower_broadcast(lowering: Lowering, op: tile.BroadcastOp) -> None:
+    """``hivm.hir.vbrc`` of a tile along its unit axes."""
+    emit = lowering.emit
+    source, target = lowering.view(op.source), lowering.view(op.target)
+    require_movable(op, source, target)
+    axes = broadcast_axes([source], target)
+    places = materialise(emit, source, op), materialise(emit, target, op)
+    emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
+
+
+def lower_gemm(lowering: Lowering, op: tile.GemmOp) -> None:
+    """``hivm.hir.mmadL1`` with the real sizes of the matrices."""
+    emit = lowering.emit
+    a, b, c = (lowering.view(value) for value in (op.a, op.b, op.c))
+    m, k = (a.shape[1], a.shape[0]) if op.transpose_a is not None else (a.shape[0], a.shape[1])
+    n = b.shape[0] if op.transpose_b is not None else b.shape[1]
+    sizes: list[Value] = [m, k, n]
+    if a.buffer.space == "ca":
+        ins = [materialise(emit, a, op), materialise(emit, b, op), lowering.values[op.init],
+               *(emit.value(size) for size in sizes)]
+        emit.insert(hivm.CustomOp("mma", ins, [materialise(emit, c, op)], core="CUBE", pipe="M", symbol="mma"))
+        return
+    emit.insert(hivm.MmadL1Op(
+        materialise(emit, a, op), materialise(emit, b, op), materialise(emit, c, op), lowering.values[op.init],
+        *(emit.value(size) for size in sizes),
+        a_transpose=op.transpose_a is not None, b_transpose=op.transpose_b is not None,
+    ))

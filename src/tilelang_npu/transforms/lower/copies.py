@@ -1,0 +1,325 @@
+"""Lowering of ``tile.copy``: one hardware path per pair of memories, tiles clipped against the tensor they are in.
+
+Paths (hardware.md 1.2): GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM or L1 fixpipe, UB -> UB copy or vcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Region, SSAValue
+
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.transforms.ir.buffers import NAMES
+from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.lower.casts import convert
+from tilelang_npu.transforms.lower.views import View, materialise, require_movable, row_strides
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+
+BLOCK = 32  # bytes; where rows start that a DMA takes one by one (hardware.md 1.8)
+_PRE_QUANT = {("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"}
+
+
+def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
+    """The part of a global view that lies inside its tensor.
+
+    Returns the sizes per view axis (a plain integer where the whole extent surely lies inside) and, where some size
+    may be smaller than the view's, the i1 that says it is.
+    """
+    sizes: list[Value] = []
+    partial: SSAValue | None = None
+    outside = _dropped_outside(emit, view)
+    for axis, size in zip(view.axes, view.shape, strict=True):
+        if axis is None:
+            sizes.append(size)
+            continue
+        bound, offset = view.buffer.shape[axis], view.offsets[axis]
+        if _surely_inside(emit, offset, size, bound):
+            sizes.append(size)
+            continue
+        room = emit.sub(bound, offset)
+        valid = emit.maximum(emit.minimum(room, size), 0)
+        sizes.append(valid)
+        if not isinstance(valid, int) or valid != size:
+            partial = emit.either(partial, emit.less(valid, size))
+    if outside is not None and sizes:
+        sizes[0] = emit.insert(arith.SelectOp(outside, emit.value(0), emit.value(sizes[0]))).result
+        partial = emit.either(partial, outside)
+    return tuple(sizes), partial
+
+
+def _dropped_outside(emit: Emitter, view: View) -> SSAValue | None:
+    """Whether the position on an axis that the view does not show lies beyond the tensor; None where it surely does not."""
+    found: SSAValue | None = None
+    for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
+        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+            found = emit.either(found, emit.less(emit.sub(bound, offset), 1))
+    return found
+
+
+def _cropped(emit: Emitter, view: View, sizes: tuple[Value, ...]) -> View:
+    """The part of a global view that ``clip`` found; where that is nothing, it still starts inside the tensor."""
+    offsets = list(view.offsets)
+    for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
+        if axis not in view.axes and not _surely_inside(emit, offset, 1, bound):
+            offsets[axis] = emit.minimum(offset, emit.sub(bound, 1))
+    return replace(view, offsets=tuple(offsets)).resized(sizes)
+
+
+def _surely_inside(emit: Emitter, offset: Value, size: Value, bound: Value) -> bool:
+    if offset == 0 and size is bound:
+        return True
+    ranges = emit.ranges
+    return ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low
+
+
+def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
+    """Lower one copy; refuses a pair of memories that no path connects."""
+    source, target = lowering.view(op.source), lowering.view(op.target)
+    route = (source.buffer.space, target.buffer.space)
+    path = _PATHS.get(route)
+    if op.atomic is not None and route[1] != "gm":
+        raise refuse(op, f"an atomic addition goes to GM, not to {NAMES[route[1]]}", "T230",
+                     help="add in UB with T.tile.add or T.vadd")
+    if op.atomic is not None and route[0] not in ("ub", "cc"):
+        raise refuse(op, f"an atomic addition comes from UB or L0C, not from {NAMES[route[0]]}", "T230",
+                     help="load the tile into a buffer in UB (T.alloc_ub)")
+    if op.relu is not None and route[0] != "cc":
+        raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {NAMES[route[0]]}", "T231",
+                     help="use T.tile.relu or T.vrelu")
+    if path is None:
+        raise refuse(op, f"there is no path from {NAMES[route[0]]} to {NAMES[route[1]]}", "T230",
+                     notes=(f"{source.buffer.label} is in {NAMES[route[0]]}, {target.buffer.label} in {NAMES[route[1]]}",),
+                     help=_DETOURS.get(route, "go through a buffer in UB or L1"))
+    if op.transpose is not None and route not in (("cbuf", "ca"), ("cbuf", "cb")):
+        raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
+                     help="use transpose_B=True of the gemm")
+    require_movable(op, source, target)
+    path(lowering, op, source, target)
+
+
+_DETOURS = {
+    ("gm", "gm"): "copy GM to UB (T.alloc_ub) and from there to GM",
+    ("gm", "cc"): "L0C holds results of a gemm only; load into a buffer in UB instead",
+    ("cbuf", "ub"): "load the data from GM into a buffer in UB instead",
+}
+
+
+def _round_mode(op: tile.CopyOp) -> str:
+    return op.round_mode.data if op.round_mode is not None else "rint"
+
+
+def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        landing = lowering.scratch(target, source.buffer.element)
+        _gm_to_ub(lowering, op, source, landing)
+        convert(lowering, op, landing, target, _round_mode(op))
+        return
+    if _stops_over(emit, target, source):
+        landing = lowering.scratch(target, target.buffer.element)
+        _gm_to_ub(lowering, op, source, landing)
+        emit.insert(hivm.CopyOp(materialise(emit, landing, op), materialise(emit, target, op)))
+        return
+    sizes, partial = clip(emit, source)
+    if _short(source, target):
+        _fill(lowering, op, target)
+        target = target.resized(source.shape)
+    elif partial is not None:
+        _when(emit, partial, lambda: _fill(lowering, op, target))
+    if partial is not None:
+        source, target = _cropped(emit, source, sizes), target.resized(sizes)
+    emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _stops_over(emit: Emitter, tile: View, tensor: View) -> bool:
+    """Whether a DMA would have to reach rows of a tile in UB that do not start at blocks: it takes them from or to a tile whose
+    rows do. What is of one piece on both sides is one row to it."""
+    unit = BLOCK // tile.buffer.dtype.nbytes
+    outer = [(stride, tile.sizes[axis], tile.offsets[axis])
+             for axis, stride in enumerate(row_strides(emit, tile.buffer)[:-1])]
+    loose = [(stride, size, start) for stride, size, start in outer if not isinstance(stride, int) or stride % unit]
+    for stride, _, start in loose:
+        if not (isinstance(start, int) and isinstance(stride, int) and start * stride % unit == 0):
+            return True
+    return any(size != 1 for _, size, _ in loose) and not (_one_piece(tile) and _one_piece(tensor))
+
+
+def _one_piece(view: View) -> bool:
+    """Whether the elements of a view of a buffer without gaps follow one another."""
+    whole = True
+    for size, have in zip(reversed(view.sizes), reversed(view.buffer.shape), strict=True):
+        if not whole and size != 1:
+            return False
+        whole = whole and (size is have or (isinstance(size, int) and size == have))
+    return True
+
+
+def _short(source: View, target: View) -> bool:
+    """Whether what is loaded leaves some of the destination to padding, wherever it starts."""
+    return any(isinstance(have, int) and isinstance(want, int) and have < want
+               for have, want in zip(source.shape, target.shape, strict=True))
+
+
+def _fill(lowering: Lowering, op: tile.CopyOp, target: View) -> None:
+    value = lowering.values[op.pad] if op.pad is not None else None
+    target = lowering.signless(target)
+    scalar = lowering.scalar(value if value is not None else 0, target.buffer.element)
+    lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
+
+
+def _when(emit: Emitter, condition: SSAValue, body: Callable[[], None]) -> None:
+    block = Block()
+    with emit.inside(block):
+        body()
+        emit.insert(scf.YieldOp())
+    emit.insert(scf.IfOp(condition, [], Region(block)))
+
+
+def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"GM to L1 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type, or convert in UB")
+    source, target = _as_matrices(source, target)
+    sizes, partial = clip(emit, source)
+    padded = _fractal_padding(target)
+    short = _short(source, target) or (target.covers and _unlike(source, target))
+    if op.pad is not None and (partial is not None or short):
+        pad: SSAValue | None = lowering.scalar(lowering.values[op.pad], target.buffer.element)
+    else:
+        pad = lowering.scalar(0, target.buffer.element) if partial is not None or padded or short else None
+    destination = materialise(emit, target, op)
+    if partial is not None:
+        source = _cropped(emit, source, sizes)
+    emit.insert(hivm.Nd2NzOp(
+        materialise(emit, source, op), destination, dst_continuous=True, init_out_buffer=pad is not None, pad_value=pad,
+        init_condition=partial if partial is not None and not padded and not short else None,
+    ))
+
+
+def _unlike(source: View, target: View) -> bool:
+    """Whether only run time knows if what is loaded fills the destination."""
+    return any(have is not want and not (isinstance(have, int) and isinstance(want, int))
+               for have, want in zip(source.shape, target.shape, strict=True))
+
+
+def _as_matrices(rows: View, fractal: View) -> tuple[View, View]:
+    """A line of a tensor and one of fractals as matrices: a row, or a column where the fractal side has one.
+
+    The other axis of the line is one that the view has dropped, where there is one on the right side, or one of its own.
+    """
+    if len(rows.axes) != 1 or len(fractal.sizes) < 2:
+        return rows, fractal
+    last = len(fractal.sizes) - 1
+    column = fractal.axes == (last - 1,)
+    (axis,) = rows.axes
+    dropped = [] if axis is None else [other for other in range(len(rows.sizes)) if (other > axis) == column and other != axis]
+    other = next((each for each in (reversed(dropped) if not column else dropped)), None)
+    axes = (axis, other) if column else (other, axis)
+    return replace(rows, axes=axes), replace(fractal, axes=(last - 1, last))
+
+
+def _fractal_padding(target: View) -> bool:
+    """Whether the fractals of the destination hold more than the matrix."""
+    assert isinstance(target.buffer.value.type, MemRefType)
+    n1, m1, m0, n0 = target.buffer.value.type.get_shape()[-4:]
+    rows, columns = target.buffer.shape[-2:]
+    return target.sizes[-2:] == target.buffer.shape[-2:] and (rows != m1 * m0 or columns != n1 * n0)
+
+
+def _l1_to_l0(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """The load ahead of a T.mma: no op of HIVM's, hence a custom one that the simulator knows."""
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"L1 to L0 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type")
+    name = ("load_l0a" if target.buffer.space == "ca" else "load_l0b") + ("_transposed" if op.transpose is not None else "")
+    ends = materialise(emit, source, op), materialise(emit, target, op)
+    emit.insert(hivm.CustomOp(name, ends[:1], ends[1:], core="CUBE", pipe="MTE1", symbol=name))
+
+
+def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        staged = lowering.scratch(source, target.buffer.element)
+        convert(lowering, op, source, staged, _round_mode(op))
+        source = staged
+    if _stops_over(emit, source, target):
+        staged = lowering.scratch(source, source.buffer.element)
+        emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, staged, op)))
+        source = staged
+    sizes, partial = clip(emit, target)
+    if partial is not None:
+        source, target = source.resized(sizes), _cropped(emit, target, sizes)
+    emit.insert(hivm.StoreOp(materialise(emit, source, op), materialise(emit, target, op),
+                             atomic="add" if op.atomic is not None else None))
+
+
+def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
+    quantisation = _PRE_QUANT.get(kinds)
+    if kinds[0] != kinds[1] and quantisation is None:
+        raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T232",
+                     help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
+    to_gm = target.buffer.space == "gm"
+    if not to_gm and target.buffer.dtype.bits == 32:
+        raise refuse(op, f"L0C cannot be stored to L1 as {target.buffer.dtype}: its fractals are 16 x 16 and L1's 16 x 8",
+                     "T232", help="store it as float16, or go through a global tensor")
+    if to_gm:
+        target, source = _as_matrices(target, source)
+        sizes, partial = clip(emit, target)
+        if partial is not None:
+            target = _cropped(emit, target, sizes)
+    places = materialise(emit, source, op), materialise(emit, target, op)
+    if op.atomic is not None:
+        emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
+    emit.insert(hivm.FixpipeOp(
+        *places, dma_mode="nz2nd" if to_gm else "normal",
+        pre_quant=quantisation, pre_relu="NORMAL_RELU" if op.relu is not None else None,
+    ))
+    if op.atomic is not None:
+        emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
+
+
+def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"L1 to GM cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help="give both buffers the same element type")
+    target, source = _as_matrices(target, source)
+    sizes, partial = clip(emit, target)
+    if partial is not None:
+        target = _cropped(emit, target, sizes)
+    emit.insert(hivm.Nz2NdOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    if source.buffer.dtype != target.buffer.dtype:
+        convert(lowering, op, source, target, _round_mode(op))
+        return
+    emit = lowering.emit
+    emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, target, op)))
+
+
+_PATHS = {
+    ("gm", "ub"): _gm_to_ub,
+    ("gm", "cbuf"): _gm_to_l1,
+    ("ub", "gm"): _ub_to_gm,
+    ("ub", "ub"): _ub_to_ub,
+    ("cbuf", "gm"): _l1_to_gm,
+    ("cbuf", "ca"): _l1_to_l0,
+    ("cbuf", "cb"): _l1_to_l0,
+    ("cc", "gm"): _l0c_out,
+    ("cc", "cbuf"): _l0c_out,
+}
+
+__all__ = ["clip", "lower_copy"]

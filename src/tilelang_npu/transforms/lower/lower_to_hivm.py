@@ -1,0 +1,517 @@
+"""Lower a kernel from the tile dialect to HIVM: one MIX, AIC or AIV function with memories known, nothing planned yet.
+
+The result is the stage ``hivm-auto``, the form that is handed to the vendor's compiler, which splits, plans and
+synchronises it: allocations are ``memref.alloc``, matrices in L1 and L0C have the zN layout, hand-overs between the
+cores go through ``memref_ext.alloc_workspace``. Tiles are clipped against their tensors unless bounds prove that they
+lie inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    Signedness,
+    StridedLayoutAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
+from tilelang_npu.dialects.names import written
+from tilelang_npu.ops import DType, dtype
+from tilelang_npu.transforms.ir.blocks import BLOCK, is_paddable, places_of, units_differ
+from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of, uses_of
+from tilelang_npu.transforms.ir.cores import assign
+from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.ir.ranges import is_read
+from tilelang_npu.transforms.lower.calls import lower_cache, lower_call, lower_dump, lower_print, lower_printf
+from tilelang_npu.transforms.lower.compute import (
+    lower_broadcast,
+    lower_elementwise,
+    lower_fill,
+    lower_gemm,
+    lower_reduce,
+)
+from tilelang_npu.transforms.lower.copies import lower_copy
+from tilelang_npu.transforms.lower.launch import (
+    KernelShape,
+    begin_function,
+    check_cores,
+    finish_function,
+    shape_of_kernel,
+    shaped_argument,
+)
+from tilelang_npu.transforms.lower.views import Buffer, View, fractal_shape, reshaped, whole
+
+ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
+
+
+def _allocation(value: SSAValue) -> Operation:
+    """The allocation behind the narrowed view that the code of a kernel sees."""
+    owner = value.owner
+    if isinstance(owner, memref.SubviewOp):
+        owner = owner.source.owner
+    assert isinstance(owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp))
+    return owner
+
+
+class Lowering:
+    """State of lowering one kernel."""
+
+    def __init__(self, kernel: func.FuncOp, shape: KernelShape):
+        self.kernel = kernel
+        self.shape = shape
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.views: dict[SSAValue, View] = {}
+        self.padded = _row_wise_buffers(kernel)
+        self.emit: Emitter
+
+    def run(self) -> func.FuncOp:
+        """The lowered function."""
+        made, self.emit = begin_function(self)
+        self._block(self.kernel.body.block)
+        finish_function(self, made)
+        return made
+
+    def view(self, value: SSAValue) -> View:
+        """What a tile operand means, as a view of a lowered buffer."""
+        return self.views[value]
+
+    def type_of(self, kind: DType) -> Attribute:
+        """The MLIR type of an element type."""
+        return _SCALARS[kind.mlir]
+
+    def scalar(self, value: SSAValue | float, element: Attribute) -> SSAValue:
+        """A scalar as a value of an element type; conversions follow the type's meaning (ints truncate, floats
+        round).
+        """
+        if not isinstance(value, SSAValue):
+            return self.emit.constant(value, element)
+        if value.type == element:
+            return value
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, (IntegerAttr, FloatAttr)):
+            return self.emit.constant(owner.value.value.data, element)
+        return self._converted(value, element)
+
+    def _converted(self, value: SSAValue, element: Attribute) -> SSAValue:
+        emit, kind = self.emit, value.type
+        if isinstance(kind, IndexType):
+            return self._converted(emit.insert(arith.IndexCastOp(value, IntegerType(32))).result, element)
+        if kind == element:
+            return value
+        if isinstance(kind, IntegerType) and isinstance(element, IntegerType):
+            wider = element.width.data > kind.width.data
+            return emit.insert((arith.ExtSIOp if wider else arith.TruncIOp)(value, element)).result
+        if isinstance(kind, IntegerType):
+            return emit.insert(arith.SIToFPOp(value, element)).result  # type: ignore[arg-type]  # a float type here
+        if isinstance(element, IntegerType):
+            return emit.insert(arith.FPToSIOp(value, element)).result
+        wider = dtype(str(element)).bits > dtype(str(kind)).bits
+        return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result
+
+    def scratch(self, like: View, element: Attribute) -> View:
+        """A temporary tile in UB with the shape of a view and another element type."""
+        sizes: list[int] = []
+        for axis, size in zip(like.axes, like.shape, strict=True):
+            bound = size if isinstance(size, int) or axis is None else like.buffer.shape[axis]
+            sizes.append(bound if isinstance(bound, int) else 1)
+        buffer = self.allocate("scratch", sizes, element, "ub", pad=True)
+        _allocation(buffer.value).attributes[SCRATCH] = UnitAttr()
+        made = whole(buffer)
+        return made if made.shape == like.shape else made.resized(like.shape)
+
+    def allocate(self, label: str, shape: list[int], element: Attribute, space: str, *, pad: bool) -> Buffer:
+        """Emit an allocation; matrices of L1 and L0C get fractals, rows in UB that a DMA takes one by one get whole
+        blocks.
+        """
+        emit, memory = self.emit, hivm.address_space(space)
+        kind = dtype(str(element))
+        if space == "gm":
+            ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
+            ring.results[0].name_hint = written(label)
+            return Buffer(ring.results[0], space, tuple(shape), label)
+        if space in ("cbuf", "cc", "ca", "cb") and len(shape) >= 2:
+            physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
+            made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
+        else:
+            pitch = -(-shape[-1] * kind.nbytes // BLOCK) * BLOCK // kind.nbytes
+            wide = pad and len(shape) > 1 and pitch != shape[-1]
+            physical_nd = [*shape[:-1], pitch] if wide else shape
+            made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
+            if wide:
+                made.memref.name_hint = written(label)
+                return Buffer(self._narrow(made, shape, element, memory), space, tuple(shape), label)
+        made.results[0].name_hint = written(label)
+        return Buffer(made.results[0], space, tuple(shape), label)
+
+    def _narrow(self, made: memref.AllocOp, shape: list[int], element: Attribute, memory: Attribute) -> SSAValue:
+        assert isinstance(made.memref.type, MemRefType)
+        strides = list(made.memref.type.get_strides() or [])
+        kind = MemRefType(element, shape, StridedLayoutAttr(strides, 0), memory)
+        zeros, ones = [0] * len(shape), [1] * len(shape)
+        narrow = self.emit.insert(memref.SubviewOp.get(made.memref, zeros, shape, ones, kind)).result
+        narrow.name_hint = made.memref.name_hint
+        return narrow
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self.emit.location = op.location
+            handler = _handler(type(op))
+            if handler is not None:
+                handler(self, op)
+            else:
+                self._clone(op)
+
+    def _clone(self, op: Operation) -> None:
+        if op.regions or any(isinstance(operand.type, MemRefType) for operand in op.operands):
+            raise refuse(op, f"{op.name} has no lowering to HIVM", "T290")
+        made = self.emit.insert(op.clone(value_mapper=dict(self.values)))
+        self._bind(op, made)
+
+    def _bind(self, old: Operation, new: Operation) -> None:
+        for before, after in zip(old.results, new.results, strict=True):
+            self.values[before] = after
+            after.name_hint = before.name_hint
+
+    def _inner(self, region: Region, arguments: list[Attribute]) -> Region:
+        source = region.block
+        block = Block(arg_types=arguments)
+        for before, after in zip(source.args, block.args, strict=True):
+            self.values[before] = after
+            after.name_hint = before.name_hint
+        with self.emit.inside(block):
+            self._block(source)
+        return Region(block)
+
+    def _for(self, op: scf.ForOp) -> None:
+        bounds = [self.values[v] for v in (op.lb, op.ub, op.step)]
+        carried = [self.values[v] for v in op.iter_args]
+        location = op.location
+        body = Block(arg_types=[arg.type for arg in op.body.block.args])
+        made = scf.ForOp(bounds[0], bounds[1], bounds[2], carried, Region(body))
+        self.emit.location = location
+        self.emit.insert(made)
+        made.attributes.update(op.attributes)
+        for before, after in zip(op.body.block.args, body.args, strict=True):
+            self.values[before] = after
+            after.name_hint = before.name_hint
+        with self.emit.inside(body):
+            self._block(op.body.block)
+        self._bind(op, made)
+
+    def _if(self, op: scf.IfOp) -> None:
+        then = self._inner(op.true_region, [])
+        other = self._inner(op.false_region, []) if op.false_region.blocks else Region()
+        self.emit.location = op.location
+        made = scf.IfOp(self.values[op.cond], [r.type for r in op.results], then, other)
+        self.emit.insert(made)
+        self._bind(op, made)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        carried = [self.values[v] for v in op.arguments]
+        before = self._inner(op.before_region, [a.type for a in op.before_region.block.args])
+        after = self._inner(op.after_region, [a.type for a in op.after_region.block.args])
+        self.emit.location = op.location
+        made = scf.WhileOp(carried, [r.type for r in op.results], before, after)
+        self.emit.insert(made)
+        self._bind(op, made)
+
+    def _on_core(self, op: tile.OnCoreOp) -> None:
+        block = self.emit.point.block
+        last = block.last_op
+        self._block(op.body.block)
+        made = block.first_op if last is None else last.next_op
+        while made is not None:
+            assign(made, "CUBE" if op.core.data == "cube" else "VECTOR")
+            made = made.next_op
+
+    def _cross_set(self, op: hivm.SyncBlockSetOp) -> None:
+        """A flag that the user sets needs the base address of the flags."""
+        flag = op.flag_id()
+        made = self.emit.insert(hivm.SyncBlockSetOp(
+            op.tcore_type, op.tpipe, op.pipe, flag if isinstance(flag, int) else self.values[flag],
+            ffts=self.emit.entry.args[0], mode=op.tsync_instr_mode.data))
+        made.attributes.update(op.attributes)
+
+    def _barrier_of_cores(self, op: hivm.SyncBlockOp) -> None:
+        """In a kernel of one kind of core, all cores are those of this kind."""
+        kind = {"AIC": "cube", "AIV": "vector"}.get(self.shape.cores)
+        mode = op.sync_block_mode.data
+        self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
+
+    def _alloc(self, op: tile.AllocOp) -> None:
+        kind, space = op.result.type, space_of(op.result)
+        assert isinstance(kind, MemRefType)
+        if space in ("shared", "fragment"):
+            raise refuse(op, f"{op.label.data} has no memory yet; run infer-scopes first", "T291")
+        shape = list(kind.get_shape())
+        if space == "local":
+            made = self.emit.insert(memref.AllocaOp.get(kind.element_type, shape=shape))
+            self.views[op.result] = whole(Buffer(made.results[0], "local", tuple(shape), op.label.data))
+            return
+        pad = root_of(op.result) in self.padded
+        buffer = self.allocate(op.label.data, shape, kind.element_type, space, pad=pad)
+        owner = _allocation(buffer.value)
+        if op.address is not None:
+            owner.attributes[ADDRESS] = op.address
+        if SCRATCH in op.attributes:
+            owner.attributes[SCRATCH] = UnitAttr()
+        if op.slots is not None:
+            mark = self.emit.insert(annotation.MarkOp(owner.results[0]))
+            mark.attributes["hivm.multi_buffer"] = IntegerAttr(op.slots.value.data, 32)
+        self.views[op.result] = whole(buffer)
+
+    def _region(self, op: tile.RegionOp) -> None:
+        base = self.view(op.source)
+        offsets, sizes = list(base.offsets), list(base.sizes)
+        for axis, offset, size in zip(base.axes, op.mixed_offsets(), op.mixed_sizes(), strict=True):
+            new_size = self._mapped(size)
+            if axis is not None:
+                offsets[axis] = self.emit.add(offsets[axis], self._mapped(offset))
+                full = isinstance(base.buffer.shape[axis], SSAValue) and self._is_dimension(size, op.source, axis)
+                sizes[axis] = base.buffer.shape[axis] if full else new_size
+        axes = tuple(base.axes[axis] for axis in op.kept.get_values())
+        self.views[op.result] = View(base.buffer, tuple(offsets), tuple(sizes), axes)
+
+    def _is_dimension(self, size: Value, source: SSAValue, axis: int) -> bool:
+        """Whether a size is the run-time extent of the axis itself."""
+        return isinstance(size, SSAValue) and self.values.get(size) is self.view(source).buffer.shape[axis]
+
+    def _mapped(self, value: Value) -> Value:
+        if isinstance(value, int):
+            return value
+        known = self.emit.ranges.constant(self.values[value])
+        return self.values[value] if known is None else known
+
+    def _view(self, op: tile.ViewOp) -> None:
+        base, shape = self.view(op.source), tile.shape_of(op.result)
+        kind = op.result.type
+        assert isinstance(kind, MemRefType)
+        if kind.element_type != base.buffer.element:
+            base = self._reinterpreted(op, base, kind.element_type)
+        axes = _match_units(base, shape)
+        if axes is None:
+            other = reshaped(self.emit, base, shape)
+            if other is not None:
+                self.views[op.result] = other
+                return
+            raise refuse(op, f"{base.buffer.label} cannot be seen with shape {list(shape)} without moving data", "T292",
+                         notes=(f"its shape is {list(base.shape)}",), help="copy it into a buffer of that shape")
+        self.views[op.result] = View(base.buffer, base.offsets, base.sizes, axes)
+
+    def _reinterpreted(self, op: tile.ViewOp, base: View, element: Attribute) -> View:
+        """The same bytes with another element type of the same width."""
+        buffer, old = base.buffer, base.buffer.value.type
+        assert isinstance(old, MemRefType)
+        if dtype(str(element)).nbytes != buffer.dtype.nbytes or buffer.fractal:
+            raise refuse(op, f"{buffer.label} cannot be seen as {dtype(str(element))} without moving data", "T292",
+                         notes=(f"its elements are {buffer.dtype}",), help="convert it with a cast")
+        kind = MemRefType(element, old.shape, old.layout, old.memory_space)
+        made = self.emit.insert(hivm.BitcastOp(buffer.value, kind)).results[0]
+        made.name_hint = buffer.value.name_hint
+        return replace(base, buffer=replace(buffer, value=made))
+
+    def signless(self, view: View) -> View:
+        """The same bytes, unsigned integers as signless ones, which constants are."""
+        element, kind = view.buffer.element, view.buffer.value.type
+        if not isinstance(element, IntegerType) or element.signedness.data is not Signedness.UNSIGNED:
+            return view
+        assert isinstance(kind, MemRefType)
+        plain = MemRefType(IntegerType(element.width.data), kind.shape, kind.layout, kind.memory_space)
+        made = self.emit.insert(hivm.BitcastOp(view.buffer.value, plain)).results[0]
+        return replace(view, buffer=replace(view.buffer, value=made))
+
+    def _load(self, op: memref.LoadOp) -> None:
+        view = self.view(op.memref)
+        positions = self._indices(view, list(op.indices), op)
+        inside = self._inside(view, positions)
+        if inside is None:
+            self._bind(op, self.emit.insert(memref.LoadOp.get(view.buffer.value, positions)))
+            return
+        emit = self.emit
+        reach = [emit.value(emit.minimum(position, emit.sub(bound, 1))) if is_read(position) else position
+                 for position, bound in zip(positions, view.buffer.shape, strict=True)]
+        read = emit.insert(memref.LoadOp.get(view.buffer.value, reach)).res
+        made = emit.insert(arith.SelectOp(inside, read, emit.constant(0, view.buffer.element)))
+        self._bind(op, made)
+
+    def _inside(self, view: View, positions: list[SSAValue]) -> SSAValue | None:
+        """Whether an element of a global tensor whose index was read from memory lies in it; None where it surely does, and
+        where the index is computed: one that data give may be a mark for "none", and such a place reads as zero and is not
+        written, as it is by a copy."""
+        if view.buffer.space != "gm" or not any(is_read(position) for position in positions):
+            return None
+        found: SSAValue | None = None
+        for position, bound in zip(positions, view.buffer.shape, strict=True):
+            if self.emit.ranges.of(position).high >= self.emit.ranges.of(bound).low and is_read(position):
+                below = self.emit.less(position, bound)
+                found = below if found is None else self.emit.insert(arith.AndIOp(found, below)).result
+        return found
+
+    def _store(self, op: memref.StoreOp) -> None:
+        view = self.view(op.memref)
+        positions, value = self._indices(view, list(op.indices), op), self.values[op.value]
+        inside = self._inside(view, positions)
+        if inside is None:
+            self.emit.insert(memref.StoreOp.get(value, view.buffer.value, positions))
+            return
+        body = Block()
+        with self.emit.inside(body):
+            self.emit.insert(memref.StoreOp.get(value, view.buffer.value, positions))
+            self.emit.insert(scf.YieldOp())
+        self.emit.insert(scf.IfOp(inside, [], Region(body)))
+
+    def _indices(self, view: View, indices: list[SSAValue], op: Operation) -> list[SSAValue]:
+        if view.buffer.fractal:
+            raise refuse(op, f"{view.buffer.label} is in L1 or L0C, where single elements cannot be read or written", "T293",
+                         help="keep data that is accessed by element in UB")
+        positions = list(view.offsets)
+        for axis, index in zip(view.axes, indices, strict=True):
+            if axis is not None:
+                positions[axis] = self.emit.add(positions[axis], self._mapped(index))
+        return [self.emit.value(position) for position in positions]
+
+    def _dimension(self, op: memref.DimOp) -> None:
+        view = self.view(op.source)
+        axis = self.emit.ranges.constant(self.values[op.index])
+        assert axis is not None
+        self.values[op.result] = self.emit.value(view.shape[axis])
+
+    def _yield(self, op: scf.YieldOp) -> None:
+        self.emit.insert(scf.YieldOp(*(self.values[v] for v in op.operands)))
+
+    def _launch(self, op: tile.LaunchOp) -> None:
+        self.shape.bind(self, op)
+        self._block(op.body.block)
+
+    def _nothing(self, op: Operation) -> None:
+        """The end of the function is written by ``finish_function``."""
+
+
+def _handler(kind: type[Operation]) -> Callable[[Lowering, Any], None] | None:
+    """What lowers an operation: dialects may have classes of their own of upstream's operations."""
+    return next((_HANDLERS[base] for base in kind.__mro__ if base in _HANDLERS), None)
+
+
+def _match_units(base: View, shape: tuple[int, ...]) -> tuple[int | None, ...] | None:
+    """Axes of the view under a shape that differs from its own in unit axes only."""
+    remaining = [(axis, size) for axis, size in zip(base.axes, base.shape, strict=True) if size != 1]
+    axes: list[int | None] = []
+    for size in shape:
+        if size == 1:
+            axes.append(None)
+        elif remaining and (remaining[0][1] == size or not isinstance(remaining[0][1], int)):
+            axes.append(remaining.pop(0)[0])
+        else:
+            return None
+    return tuple(axes) if not remaining else None
+
+
+def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
+    """Buffers that some operation takes row by row, a copy to or from GM wherever: their rows must start at block boundaries.
+    One that is seen under another shape must have no gaps, and one whose address the user fixed has exactly the bytes of its
+    shape, because the next address is the user's as well; copies of these stop over where they must."""
+    found: set[SSAValue] = set()
+    reshaped: set[SSAValue] = set()
+    for op in kernel.walk():
+        if isinstance(op, tile.ViewOp) and not units_differ(tile.shape_of(op.source), tile.shape_of(op.result)):
+            reshaped.add(root_of(op.source))
+    for op in kernel.walk():
+        if isinstance(op, tile.CopyOp):
+            ends = [root_of(use.value) for use in uses_of(op)]
+            spaces = [space_of(end) for end in ends]
+            if "ub" in spaces and spaces != ["ub", "ub"]:
+                found.update(end for end, space in zip(ends, spaces, strict=True)
+                             if space == "ub" and end not in reshaped and not _is_pinned(end))
+        for use in uses_of(op):
+            root = root_of(use.value)
+            if (use.role != "scalar" and space_of(root) == "ub" and root not in found
+                    and not places_of(use.value, padded=False).whole and is_paddable(root)):
+                found.add(root)
+    return found
+
+
+def _is_pinned(root: SSAValue) -> bool:
+    """Whether the user fixed the address of an allocation."""
+    return isinstance(root.owner, tile.AllocOp) and "address" in root.owner.properties
+
+
+_HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
+    scf.ForOp: Lowering._for,
+    scf.IfOp: Lowering._if,
+    scf.WhileOp: Lowering._while,
+    scf.YieldOp: Lowering._yield,
+    tile.LaunchOp: Lowering._launch,
+    tile.OnCoreOp: Lowering._on_core,
+    hivm.SyncBlockSetOp: Lowering._cross_set,
+    hivm.SyncBlockOp: Lowering._barrier_of_cores,
+    tile.AllocOp: Lowering._alloc,
+    tile.TensorOp: shaped_argument,
+    tile.RegionOp: Lowering._region,
+    tile.ViewOp: Lowering._view,
+    tile.CopyOp: lower_copy,
+    tile.ElementwiseOp: lower_elementwise,
+    tile.ReduceOp: lower_reduce,
+    tile.FillOp: lower_fill,
+    tile.BroadcastOp: lower_broadcast,
+    tile.CallOp: lower_call,
+    tile.PrintOp: lower_print,
+    tile.PrintfOp: lower_printf,
+    tile.DumpOp: lower_dump,
+    hivm.DCCIOp: lower_cache,
+    tile.GemmOp: lower_gemm,
+    tile.YieldOp: Lowering._nothing,
+    memref.LoadOp: Lowering._load,
+    memref.StoreOp: Lowering._store,
+    memref.DimOp: Lowering._dimension,
+    func.ReturnOp: Lowering._nothing,
+}
+
+_SCALARS: dict[str, Attribute] = {
+    "f16": Float16Type(), "bf16": BFloat16Type(), "f32": Float32Type(), "f64": Float64Type(),
+    **{f"i{bits}": IntegerType(bits) for bits in (1, 4, 8, 16, 32, 64)},
+    **{f"ui{bits}": IntegerType(bits, Signedness.UNSIGNED) for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True)
+class LowerToHivm(ModulePass):
+    """The pass; ``chip`` names the chip that the module is for, ``divide`` says whether unscoped work of both cores is fine."""
+
+    name = "lower-to-hivm"
+    chip: str = "Ascend910B2"
+    divide: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = chips.chip(self.chip)
+        op.attributes["hacc.target"] = hacc.TargetAttr(chip.hivm_target or chip.name)
+        for kernel in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
+            if any(isinstance(inner, tile.LaunchOp) for inner in kernel.walk()):
+                shape = shape_of_kernel(kernel)
+                if shape.cores == "MIX":
+                    check_cores(kernel, divide=self.divide)
+                lowered = Lowering(kernel, shape).run()
+                Rewriter().replace_op(kernel, lowered, [])
+
+
+__all__ = ["LowerToHivm", "Lowering"]

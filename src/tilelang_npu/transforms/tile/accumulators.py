@@ -1,0 +1,131 @@
+"""How the accumulators of gemms start: from a clear, or from the ``init`` of the first iteration."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.ir.buffers import covers_root, root_of, uses_of
+from tilelang_npu.transforms.ir.ranges import Range, Ranges
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a scalar is the constant zero, whatever its type."""
+    owner = value.owner
+    while isinstance(owner, (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp)):
+        owner = owner.operands[0].owner
+    if not isinstance(owner, arith.ConstantOp):
+        return False
+    constant = owner.value
+    return (isinstance(constant, FloatAttr) and constant.value.data == 0) or (
+        isinstance(constant, IntegerAttr) and constant.value.data == 0
+    )
+
+
+def touches(op: Operation, buffer: SSAValue) -> bool:
+    """Whether an operation, or one inside it, reads or writes a buffer."""
+    return any(root_of(use.value) is buffer for inner in op.walk() for use in uses_of(inner))
+
+
+def next_touching(op: Operation | None, buffer: SSAValue) -> Operation | None:
+    """The first of an operation and those behind it in its block that touches a buffer."""
+    while op is not None and not touches(op, buffer):
+        op = op.next_op
+    return op
+
+
+def starts_over(gemm: tile.GemmOp, fill: tile.FillOp) -> bool:
+    """Whether a gemm with ``init`` writes what a clear writes, no less and no more: the same part of the accumulator."""
+    return _same_part(gemm.c, fill.target) or (covers_root(gemm.c) and covers_root(fill.target))
+
+
+def _same_part(left: SSAValue, right: SSAValue) -> bool:
+    if left is right:
+        return True
+    a, b = left.owner, right.owner
+    return (isinstance(a, tile.RegionOp) and isinstance(b, tile.RegionOp) and a.mixed_offsets() == b.mixed_offsets()
+            and a.mixed_sizes() == b.mixed_sizes() and _same_part(a.source, b.source))
+
+
+def followers(fill: tile.FillOp) -> Iterator[Operation]:
+    """What touches a cleared buffer next: loops from the outside in, and the operation at the end of them."""
+    buffer = root_of(fill.target)
+    follower = next_touching(fill.next_op, buffer)
+    while follower is not None:
+        yield follower
+        follower = next_touching(follower.body.block.first_op, buffer) if isinstance(follower, scf.ForOp) else None
+
+
+def folds(fill: tile.FillOp, ranges: Ranges) -> bool:
+    """Whether a clear can become the ``init`` of a gemm: the next one, in loops that surely run."""
+    chain = list(followers(fill))
+    if not is_zero(fill.value) or (not chain and comes_round(fill)):
+        return False
+    return (not chain or isinstance(chain[-1], tile.GemmOp)) and all(
+        ranges.trip_count(loop).low >= 1 for loop in chain if isinstance(loop, scf.ForOp))
+
+
+def comes_round(fill: tile.FillOp) -> bool:
+    """Whether what reads a cleared buffer may stand above the clear, in the next iteration of a loop around both."""
+    buffer, op = root_of(fill.target), fill.parent_op()
+    while op is not None:
+        if isinstance(op, (scf.ForOp, scf.WhileOp)) and any(
+                use.op is not fill and root_of(use.value) is buffer for inner in op.walk() for use in uses_of(inner)):
+            return True
+        op = op.parent_op()
+    return False
+
+
+def restarted(loop: scf.ForOp, ranges: Ranges) -> frozenset[SSAValue]:
+    """The accumulators that a loop which surely runs starts over: the first thing its body does with one is a gemm whose
+    ``init`` holds in the first iteration."""
+    if ranges.trip_count(loop).low < 1:
+        return frozenset()
+    seen: set[SSAValue] = set()
+    found: set[SSAValue] = set()
+    for op in loop.body.block.ops:
+        buffers = {root_of(use.value) for inner in op.walk() for use in uses_of(inner)}
+        if isinstance(op, tile.GemmOp) and root_of(op.c) not in seen and holds_first(op.init, [loop], ranges):
+            found.add(root_of(op.c))
+        seen |= buffers
+    return frozenset(found)
+
+
+def holds_first(value: SSAValue, loops: Sequence[scf.ForOp], ranges: Ranges) -> bool:
+    """Whether a truth value surely holds while all of some loops are in their first iteration."""
+    owner = value.owner
+    if isinstance(owner, arith.AndIOp):
+        return holds_first(owner.lhs, loops, ranges) and holds_first(owner.rhs, loops, ranges)
+    if isinstance(owner, arith.OrIOp):
+        return holds_first(owner.lhs, loops, ranges) or holds_first(owner.rhs, loops, ranges)
+    if not isinstance(owner, arith.CmpiOp):
+        return ranges.constant(value) not in (None, 0)
+    sides = _plain(owner.lhs), _plain(owner.rhs)
+    if owner.predicate.value.data == 0 and any(  # eq
+            set(sides) == {loop.body.block.args[0], _plain(loop.lb)} for loop in loops):
+        return True
+    first = Ranges()
+    for loop in loops:
+        start = ranges.constant(loop.lb)
+        if start is not None:
+            first.assume(loop.body.block.args[0], Range(start, start))
+    left, right = first.constant(sides[0]), first.constant(sides[1])
+    compare = _COMPARE.get(owner.predicate.value.data)
+    return left is not None and right is not None and compare is not None and compare(left, right)
+
+
+_COMPARE: Mapping[int, Callable[[int, int], bool]] = {
+    0: operator.eq, 1: operator.ne, 2: operator.lt, 3: operator.le, 4: operator.gt, 5: operator.ge}
+"""Predicates of ``arith.cmpi`` on signed integers, which those of a kernel's loops are."""
+
+
+def _plain(value: SSAValue) -> SSAValue:
+    """The integer behind conversions between integer types."""
+    while isinstance(value.owner, (arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp)):
+        value = value.owner.operands[0]
+    return value

@@ -1,0 +1,62 @@
+"""Write each composite operation in the entries of the table that its own entry names.
+
+Runs before types are legalised and memories inferred, so that what it makes is treated like what the kernel says. The
+destination may be the first input: an expansion reads its first input for the last time before, or in, the step that first
+writes the destination, which the table's tests check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp, StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.ir.emit import float_type
+from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
+
+
+def _number(op: tile.ElementwiseOp, value: float, element: Attribute) -> SSAValue:
+    attribute = (IntegerAttr(int(value), element) if isinstance(element, IntegerType)
+                 else FloatAttr(value, float_type(element)))
+    return insert_before(op, arith.ConstantOp(attribute)).results[0]
+
+
+def _expand(op: tile.ElementwiseOp, entry: ops.Composite) -> None:
+    kind = op.target.type
+    assert isinstance(kind, MemRefType)
+    element = kind.element_type
+    values: dict[str, SSAValue] = {"dst": op.target}
+    values.update({f"src{position}": value for position, value in enumerate(op.inputs)})
+    for step in entry.expansion:
+        if step.target not in values:
+            values[step.target] = temporary(op, op.target, element, f"{entry.name}_{step.target}")
+        operands = [values[part] if isinstance(part, str) else _number(op, part, element) for part in step.operands]
+        if step.op == "cast":
+            mode = dict(step.clauses).get("round_mode", "rint")
+            made = tile.ElementwiseOp("cast", operands, values[step.target])
+            if mode != "rint":
+                made.attributes["round_mode"] = StringAttr(mode)
+            insert_before(op, made)
+        else:
+            insert_before(op, tile.ElementwiseOp(step.op, operands, values[step.target]))
+    Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class ExpandComposites(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "expand-composites"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [found for found in op.walk() if isinstance(found, tile.ElementwiseOp)]:
+            entry = inner.entry()
+            if isinstance(entry, ops.Composite):
+                _expand(inner, entry)

@@ -1,0 +1,138 @@
+"""Turn ``T.clear`` of an accumulator into the ``init`` of the gemm that comes next: L0C has no fill of its own.
+
+Runs after scope inference. Where the next use of the accumulator is a gemm in the same block, or the first use inside a loop
+that surely runs, and it writes all that is cleared and no more, its ``init`` becomes true in the first iteration. Anywhere else
+(a gemm under a condition, a gemm of another part, a loop that may not run, a result that may be stored as it was cleared) the
+clear is a product of zeros: two tiles of one fractal's depth in L1, between full barriers, because the waits around them may be
+the author's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import Float16Type, FloatAttr, IntegerAttr, IntegerType, MemRefType, ModuleOp, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.remarks import Remark, remark
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
+from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, starts_over
+
+FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
+
+
+def _insert(op: Operation, before: Operation, source: Operation) -> None:
+    stand_in(source, op)
+    Rewriter().insert_op(op, InsertPoint.before(before))
+
+
+def _fold(fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> tile.GemmOp | None:
+    """Remove a clear; the gemm whose ``init`` it became, where it became one."""
+    buffer = root_of(fill.target)
+    label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "the accumulator"
+    if not is_zero(fill.value):
+        raise refuse(fill, f"{label} is in L0C, which can only be cleared to zero", "T210",
+                     help="add the value in vector work, or start from T.clear")
+    follower = next_touching(fill.next_op, buffer)
+    if follower is None:
+        if comes_round(fill):
+            _multiply_zeros(fill, label)
+        _drop(fill)
+        return None
+    loops: list[scf.ForOp] = []
+    while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
+        loops.append(follower)
+        follower = next_touching(follower.body.block.first_op, buffer)
+    if not fold or not isinstance(follower, tile.GemmOp) or not starts_over(follower, fill):
+        _multiply_zeros(fill, label)
+        _drop(fill)
+        return None
+    first: SSAValue | None = None
+    for loop in loops:
+        position = arith.CmpiOp(loop.body.block.args[0], loop.lb, "eq")
+        head = loop.body.block.first_op
+        assert head is not None
+        _insert(position, head, fill)
+        first = position.result if first is None else _both(first, position.result, head, fill)
+    if first is None:
+        true = arith.ConstantOp(IntegerAttr(1, i1))
+        _insert(true, follower, fill)
+        first = true.result
+    either = arith.OrIOp(first, follower.init)
+    if ranges.constant(follower.init) == 0:
+        follower.operands[3] = first
+    else:
+        _insert(either, follower, fill)
+        follower.operands[3] = either.result
+    _drop(fill)
+    return follower
+
+
+def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
+    """Write zeros as the product of two tiles of zeros."""
+    shape = tile.shape_of(fill.target)
+    if len(shape) != 2 or min(shape) < 0:
+        raise refuse(fill, f"{label} is in L0C, and this part of it cannot be cleared by itself", "T210",
+                     help="clear a matrix of constant size, or pass init=True to the gemm")
+    whole = isinstance(fill.value.type, IntegerType)
+    element = IntegerType(8) if whole else Float16Type()
+    zero = arith.ConstantOp(IntegerAttr(0, IntegerType(8)) if whole else FloatAttr(0.0, Float16Type()))
+    true = arith.ConstantOp(IntegerAttr(1, i1))
+    depth = FRACTAL_BYTES // (1 if whole else 2)
+    left, right = (
+        tile.AllocOp(f"zeros_{side}", MemRefType(element, sizes, memory_space=hivm.address_space("cbuf")))
+        for side, sizes in (("left", (shape[0], depth)), ("right", (depth, shape[1]))))
+    ahead, behind = hivm.PipeBarrierOp("PIPE_ALL"), hivm.PipeBarrierOp("PIPE_ALL")
+    for op in (zero, true, left, right, tile.FillOp(zero.result, left.result), tile.FillOp(zero.result, right.result),
+               ahead, tile.GemmOp(left.result, right.result, fill.target, true.result), behind):
+        _insert(op, fill, fill)
+    for barrier in (ahead, behind):
+        remark(barrier, Remark("fold-accumulator-clear", f"{label} is cleared by a product of zeros, apart from all else",
+                               source="ALL", target="ALL"))
+
+
+def _both(a: SSAValue, b: SSAValue, before: Operation, source: Operation) -> SSAValue:
+    both = arith.AndIOp(a, b)
+    _insert(both, before, source)
+    return both.result
+
+
+def _drop(fill: tile.FillOp) -> None:
+    Rewriter.erase_op(fill)
+
+
+@dataclass(frozen=True)
+class FoldAccumulatorClear(ModulePass):
+    """The pass; see the module's text. Without ``fold`` a clear is a product of zeros wherever something reads it."""
+
+    name = "fold-accumulator-clear"
+    fold: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._clears(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for where, gemm in self._clears(module.clone()):
+            if gemm is not None:
+                yield Deed(self.name, where, f"the clear is the start of the gemm at {line_of(gemm)}")
+
+    def _clears(self, op: ModuleOp) -> Iterator[tuple[Location | None, tile.GemmOp | None]]:
+        """Run; where each clear is, and the gemm that it went into."""
+        ranges = Ranges()
+        for inner in list(op.walk()):
+            if isinstance(inner, tile.FillOp) and space_of(inner.target) == "cc":
+                where = location_of(inner)
+                yield where, _fold(inner, ranges, fold=self.fold)

@@ -1,0 +1,163 @@
+"""Take a load whose source and place do not change out of the loop it stands in.
+
+Every iteration of such a loop would bring the same tile again. The load goes in front of the loop, from there in front of the
+loop around it, as long as nothing in a loop writes the tensor or the buffer, and nothing touches the buffer before the load
+does: it may hold something else in the first iteration. A loop that may not run loses its load only if the buffer is the
+loop's alone, and the place surely in a tensor that holds something: else the load would touch what nobody asks for.
+
+Only what the compiler manages is touched: no buffer at an address of the author's, and no loop in which the author has put work
+on a core or synchronises. The buffer is alive for the whole loop then; where not all buffers have room side by side, with
+the slots that loops may give them, all stays as it is, so that nothing ceases to fit.
+
+Runs once memories are known, before ``sink-buffers``: a load that is gone from a loop needs no second slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu import target as chips
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
+from tilelang_npu.ops import dtype
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, uses_of
+from tilelang_npu.transforms.ir.locations import line_of
+from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.channels import is_scratch
+from tilelang_npu.transforms.tile.managed import is_on_a_core
+
+_PURE = (tile.RegionOp, tile.ViewOp, tile.TensorOp, arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp,
+         arith.IndexCastOp, arith.MinSIOp, arith.MaxSIOp, arith.CmpiOp, arith.SelectOp)
+"""Operations that may run where they did not: quotients are none."""
+
+
+def _needed(load: tile.CopyOp, loop: scf.ForOp) -> list[Operation] | None:
+    """What of a loop's body a load is computed from, in order; None where it changes from iteration to iteration."""
+    found: set[Operation] = set()
+    pending: list[SSAValue] = list(load.operands)
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Block):
+            if _is_below(owner, loop):
+                return None
+        elif _is_inside(owner, loop) and owner not in found:
+            if isinstance(owner, tile.AllocOp) and owner.parent_block() is loop.body.block:
+                found.add(owner)
+            elif isinstance(owner, _PURE) and owner.parent_block() is loop.body.block:
+                found.add(owner)
+                pending += owner.operands
+            else:
+                return None
+    return [op for op in loop.body.block.ops if op in found]
+
+
+def _is_inside(op: Operation, loop: scf.ForOp) -> bool:
+    return loop.is_ancestor(op)
+
+
+def _is_below(block: Block, loop: scf.ForOp) -> bool:
+    parent = block.parent_op()
+    return parent is not None and (parent is loop or loop.is_ancestor(parent))
+
+
+def _stays_the_same(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> bool:
+    """Whether one load in front of a loop is as good as one in each iteration."""
+    tensor, buffer = root_of(load.source), root_of(load.target)
+    behind = False
+    for op in loop.body.block.ops:
+        for inner in op.walk():
+            if inner is load:
+                behind = True
+                continue
+            if inner.name.startswith("hivm.") or isinstance(inner, tile.OnCoreOp):
+                return False
+            for use in uses_of(inner):
+                root = root_of(use.value)
+                if (root is buffer and (use.writes or not behind)) or (root is tensor and use.writes):
+                    return False
+    return ranges.trip_count(loop).low >= 1 or (_is_harmless(load, ranges)
+                                                and all(_is_inside(user, loop) for user in users_of(buffer)))
+
+
+def _is_harmless(load: tile.CopyOp, ranges: Ranges) -> bool:
+    """Whether a load surely reads elements of its tensor, and of one that does not start empty."""
+    value = load.source
+    while isinstance(value.owner, tile.RegionOp):
+        bounds = tile.shape_of(value.owner.source)
+        for start, size, bound in zip(value.owner.mixed_offsets(), value.owner.mixed_sizes(), bounds, strict=True):
+            at, extent = ranges.of(start), ranges.of(size)
+            if not (at.low >= 0 and at.high + extent.high <= bound):  # a bound that is not known is negative
+                return False
+        value = value.owner.source
+    return not isinstance(value.owner, Operation) and not is_scratch(value)
+
+
+def _is_load(op: Operation) -> bool:
+    if not isinstance(op, tile.CopyOp) or op.atomic is not None:
+        return False
+    buffer = root_of(op.target).owner
+    return (space_of(root_of(op.source)) == "gm" and isinstance(buffer, tile.AllocOp) and buffer.address is None
+            and space_of(buffer.result) in ("ub", "cbuf"))
+
+
+def _have_room(launch: Operation, chip: Chip) -> bool:
+    """Whether all buffers fit side by side, with as many slots as a loop may give them."""
+    taken: dict[str, int] = {}
+    slots = max([tile.stages_of(op) for op in launch.walk() if isinstance(op, scf.ForOp)], default=1)
+    for op in launch.walk():
+        if isinstance(op, tile.AllocOp) and (space := space_of(op.result)) in ("ub", "cbuf"):
+            kind = op.result.type
+            assert isinstance(kind, MemRefType)
+            taken[space] = taken.get(space, 0) + prod(kind.get_shape()) * dtype(str(kind.element_type)).nbytes * slots
+    return all(nbytes <= chip.memory[space].size for space, nbytes in taken.items())
+
+
+@dataclass(frozen=True)
+class HoistLoads(ModulePass):
+    """The pass; ``chip`` names the chip whose memories hold, ``hoist`` is whether it does anything."""
+
+    name = "hoist-loads"
+    chip: str = "Ascend910B2"
+    hoist: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in self._hoisted(op):
+            pass
+
+    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
+        """See ``Telling``."""
+        for where, text in self._hoisted(module.clone()):
+            yield Deed(self.name, where, text)
+
+    def _hoisted(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
+        """Run; where each load is that left a loop, and which."""
+        chip, ranges = chips.chip(self.chip), Ranges()
+        for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)] if self.hoist else ():
+            if _have_room(launch, chip):
+                for load in [inner for inner in launch.walk() if _is_load(inner) and not is_on_a_core(inner)]:
+                    assert isinstance(load, tile.CopyOp)
+                    while isinstance(loop := load.parent_op(), scf.ForOp):
+                        needed = _needed(load, loop)
+                        if needed is None or not _stays_the_same(load, loop, ranges):
+                            break
+                        buffer = root_of(load.target).owner
+                        assert isinstance(buffer, tile.AllocOp)
+                        yield location_of(load), f"{buffer.label.data} is loaded once, before the loop at {line_of(loop)}"
+                        for one in (*needed, load):
+                            one.detach()
+                            Rewriter().insert_op(one, InsertPoint.before(loop))
+
+
+__all__ = ["HoistLoads"]

@@ -1,0 +1,426 @@
+"""Give every buffer its memory: ``shared`` becomes L1 or UB, ``fragment`` becomes L0C or UB, from how it is used.
+
+A gemm reads L1 and accumulates in L0C; vector work happens in UB; a buffer that is only copied lives in UB. A buffer
+that needs several memories gets one allocation in each, and a copy is placed where a reader finds its memory out of
+date. What passes between the cores has no direct path (hardware.md 1.2), so such a buffer has a home in GM too, a
+workspace: the writing core leaves it there, as late as the first reader asks, and the reading core fetches it. A memory
+that the user fixed is kept; a use that it cannot serve is an error.
+
+Runs on the tile dialect, before lowering. Sound because a reader is redirected only to an allocation that holds the
+newest value on every path: at joins the valid allocations are intersected, around loops until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.ir.buffers import NAMES, Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
+from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.accumulators import folds, restarted
+from tilelang_npu.transforms.tile.vector_bound import vector_bound
+
+_NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", "scalar": "ub"}
+_WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
+         "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
+_OPEN = ("shared", "fragment")
+DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf"),
+          ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
+"""Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
+
+UNCONVERTED = {("gm", "cbuf"), ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
+"""Those of them that cannot change the element type on the way."""
+
+Valid = dict[SSAValue, frozenset[str]]
+
+
+def is_direct(source: str, target: str, value: SSAValue) -> bool:
+    """Whether data moves in one step from one memory to another one, where a buffer has the element type of ``value``.
+
+    Fractals of 32 bit are 16 x 16 in L0C and 16 x 8 in L1, and only an A5 splits them on the way (``channel_split``).
+    """
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    wide = dtype(str(kind.element_type)).bits == 32
+    return (source, target) in DIRECT and not (wide and (source, target) == ("cc", "cbuf"))
+
+
+@dataclass
+class _Homes:
+    """The allocations of one user buffer, by memory."""
+
+    label: str
+    by_space: dict[str, SSAValue]
+
+
+def _needed(uses: Iterable[Use], bound: set[tile.CopyOp]) -> list[str]:
+    """The memories that the uses of a buffer call for; ``bound`` are the copies of the Vector core."""
+    found: list[str] = []
+    for use in uses:
+        if use.role in _NEEDS:
+            found.append(_NEEDS[use.role])
+        elif use.op in bound:
+            found.append("ub")
+        elif use.role == "copy-source" and space_of(use.op.operands[1]) in ("ca", "cb"):
+            found.append("cbuf")  # what L0A and L0B are loaded from
+    return list(dict.fromkeys(found))
+
+
+def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> None:
+    """Add the home in GM to the buffers through which values pass between the cores, and one in UB where a value that was
+    copied into a buffer of the Cube core changes its type on the way out."""
+    copies = [op for op in module.walk() if isinstance(op, tile.CopyOp)]
+    filled = {root_of(op.target) for op in copies}
+    for op in copies:
+        source = root_of(op.source)
+        if _converts(op) and source in filled and "cc" in spaces.get(source, ()):
+            _add(spaces[source], "ub")
+    for buffer, found in spaces.items():
+        if ("ub" in found and ("cc" in found or "cbuf" in found)) or (
+                "cc" in found and "cbuf" in found and not is_direct("cc", "cbuf", buffer)):
+            _add(found, "gm")
+    for op in copies:
+        source, target = root_of(op.source), root_of(op.target)
+        if source in spaces and target in spaces:
+            if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
+                _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
+            if any(is_direct(s, t, target) for s in spaces[source] for t in spaces[target]):
+                continue
+            if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
+                _add(spaces[source], "gm")
+            elif "cbuf" in spaces[target]:
+                _add(spaces[target], "gm")
+
+
+def _add(spaces: list[str], space: str) -> None:
+    if space not in spaces:
+        spaces.append(space)
+
+
+def _described(buffer: SSAValue) -> str:
+    """Name, shape and element type of a buffer or a tensor of the signature."""
+    name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "the tensor")
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype(str(kind.element_type))}"
+
+
+def _purpose(use: Use) -> str:
+    """What a use wants the buffer for: ``an operand of exp``."""
+    op = use.op
+    if isinstance(op, (tile.ElementwiseOp, tile.ReduceOp, tile.CallOp)):
+        return f"an operand of {op.entry().name}"
+    return _WHAT[use.role]
+
+
+def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
+    label = _described(buffer)
+    for use in uses:
+        wanted = _NEEDS.get(use.role)
+        if wanted is None or wanted == space or space == "local":
+            continue
+        if (space, use.role) in (("gm", "scalar"), ("ca", "left"), ("cb", "right")):
+            continue
+        raise refuse(
+            use.op,
+            f"{label} is in {NAMES.get(space, space)}, but this use needs it in {NAMES[wanted]} (it is {_purpose(use)})",
+            "T201",
+            notes=(f"it is allocated at {line_of(buffer.owner)}",) if isinstance(buffer.owner, Operation) else (),
+            help=f"copy it into a buffer in {NAMES[wanted]} first, or allocate it with T.alloc_shared",
+        )
+
+
+class _Coherence:
+    """Redirects the uses of buffers with several homes and places the copies between the homes."""
+
+    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp]):
+        self.homes = homes
+        self.bound = bound
+        self.ranges = Ranges()
+        self.placed: list[tile.CopyOp] = []
+
+    def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
+        """Walk a block from the given state; with ``place`` copies are inserted and operands redirected."""
+        state = dict(valid)
+        for op in list(block.ops):
+            if op in self.placed:
+                continue
+            if isinstance(op, scf.ForOp):
+                fresh = {buffer: frozenset[str]() for buffer in restarted(op, self.ranges) if buffer in self.homes}
+                state = self._loop(op, {**state, **fresh}, place=place)
+            elif isinstance(op, scf.WhileOp):
+                state = self._loop(op, state, place=place)
+            elif isinstance(op, scf.IfOp):
+                branches = [self.block(region.block, state, place=place) for region in op.regions if region.blocks]
+                if len(branches) == 1:
+                    branches.append(state)
+                state = self._join(branches)
+            elif op.regions:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        state = self.block(inner, state, place=place)
+            else:
+                self._operation(op, state, place=place)
+        return state
+
+    def _join(self, states: list[Valid]) -> Valid:
+        joined: Valid = {}
+        for buffer in self.homes:
+            held = [state.get(buffer, frozenset()) for state in states]
+            written = [valid for valid in held if valid]
+            joined[buffer] = frozenset.intersection(*written) if written else frozenset()
+        return joined
+
+    def _loop(self, loop: scf.ForOp | scf.WhileOp, state: Valid, *, place: bool) -> Valid:
+        """Walk a loop. What is in one memory in front of it and in another at the end of iterations is brought over first."""
+        body, entry, brought = body_of(loop), dict(state), set[SSAValue]()
+        while True:  # a home that is lost stays lost, so this ends
+            after = self.block(body, entry, place=False)
+            merged = self._join([state, after, entry])
+            lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
+            stuck = [b for b in lost if b in brought or self._path(self.homes[b], entry[b], self._first(after[b])) is None]
+            if stuck:
+                op = stuck[0].owner
+                assert isinstance(op, tile.AllocOp)
+                ends = " or ".join(NAMES[space] for space in sorted(after[stuck[0]]))
+                starts = " or ".join(NAMES[space] for space in sorted(entry[stuck[0]]))
+                raise refuse(op, f"{op.label.data} is in {starts} at the start of a loop and in {ends} at the end of its "
+                             "iterations", "T202", help="use one buffer for each, and copy")
+            if lost:
+                state = {**state, **{b: self._bring(loop, self.homes[b], entry[b], self._first(after[b]), place=place)
+                                     for b in lost}}
+                brought.update(lost)
+                merged = dict(state)
+            if merged == entry:
+                break
+            entry = merged
+        after = self.block(body, entry, place=place)
+        return self._join([entry, after])
+
+    def _operation(self, op: Operation, state: Valid, *, place: bool) -> None:
+        uses = [use for use in uses_of(op) if root_of(use.value) in self.homes]
+        chosen = self._route(op, state) if isinstance(op, tile.CopyOp) else {}
+        for use in sorted(uses, key=lambda use: use.writes):
+            buffer = root_of(use.value)
+            homes, held = self.homes[buffer], state.get(buffer, frozenset())
+            home = chosen.get(use.index) or _NEEDS.get(use.role) or self._filled(op, buffer)
+            merges = use.writes and not covers_root(use.value) and bool(held)
+            if (use.reads or merges) and home not in held:
+                if held:
+                    held = held | self._bring(op, homes, held, home, place=place)
+                elif use.reads and place and use.role != "accumulator":  # its init may be true at run time
+                    raise refuse(op, f"{homes.label} is read here before anything is written to it", "T203",
+                                 help="write the buffer (T.copy, T.fill) before this line")
+            state[buffer] = frozenset({home}) if use.writes else held | {home} if held else held
+            if place:
+                _redirect(op, use.index, homes.by_space[home])
+
+    def _filled(self, op: Operation, buffer: SSAValue) -> str:
+        """The memory that a fill writes to: L0C where it becomes the start of a gemm, else UB."""
+        homes = self.homes[buffer].by_space
+        if "cc" in homes and isinstance(op, tile.FillOp) and folds(op, self.ranges):
+            return "cc"
+        return "ub" if "ub" in homes else next(iter(homes))
+
+    def _route(self, op: tile.CopyOp, state: Valid) -> dict[int, str]:
+        """The memories that a copy goes from and to: where the value is, and where it is wanted next."""
+        source, target = root_of(op.source), root_of(op.target)
+        if op in self.bound:
+            return {index: "ub" for index, side in enumerate((source, target)) if side in self.homes}
+        held: list[str] = [space_of(source)]
+        if source in self.homes:
+            held = sorted(state.get(source, frozenset()), key=_PREFERENCE.index)
+        have = list(self.homes[source].by_space) if source in self.homes else held
+        want: list[str] = [space_of(target)]
+        if target in self.homes:
+            reader = _next_reader(op, target)
+            want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
+            want = [space for space in want if space in self.homes[target].by_space]
+        pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
+        usable = [pair for pair in pairs if is_direct(*pair, op.target) and not (_converts(op) and pair in UNCONVERTED)]
+        pair = usable[0] if usable else None
+        if pair is None:
+            return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
+        return {0: pair[0], 1: pair[1]}
+
+    def _bring(self, before: Operation, homes: _Homes, held: frozenset[str], wanted: str, *, place: bool) -> frozenset[str]:
+        """Copy the value to another home of its buffer, step by step; returns the homes that then hold it."""
+        path = self._path(homes, held, wanted)
+        if path is None:
+            raise refuse(before, f"{homes.label} is needed in {NAMES[wanted]} here, and there is no path from "
+                         + " or ".join(NAMES[space] for space in sorted(held)), "T230",
+                         help="load it from GM into a buffer of its own for this use")
+        if place:
+            for a, b in zip(path, path[1:], strict=False):
+                self._copy(before, homes, a, b)
+        return frozenset(path)
+
+    @staticmethod
+    def _first(spaces: frozenset[str]) -> str:
+        return min(spaces, key=_PREFERENCE.index)
+
+    @staticmethod
+    def _path(homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
+        """The shortest way of copies from a home that holds the value to another one; None where there is none."""
+        paths = [[space] for space in sorted(held, key=_PREFERENCE.index)]
+        for path in paths:
+            if path[-1] == wanted:
+                return path
+            paths += [[*path, space] for space, home in homes.by_space.items()
+                      if space not in path and is_direct(path[-1], space, home)]
+        return None
+
+    def _copy(self, before: Operation, homes: _Homes, source: str, target: str) -> None:
+        copy = tile.CopyOp(homes.by_space[source], homes.by_space[target])
+        stand_in(before, copy)
+        Rewriter().insert_op(copy, InsertPoint.before(before))
+        self.placed.append(copy)
+
+
+def _converts(op: tile.CopyOp) -> bool:
+    """Whether a copy changes the element type."""
+    source, target = op.source.type, op.target.type
+    assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
+    return bool(source.element_type != target.element_type)
+
+
+_PREFERENCE = ["cc", "ub", "cbuf", "gm"]
+
+
+def _next_reader(op: Operation, buffer: SSAValue) -> str:
+    """The memory in which the next reader, in program order, wants what an operation writes."""
+    block = op.parent_block()
+    assert block is not None
+    seen = False
+    for other in walk(block):
+        if other is op:
+            seen = True
+        elif seen:
+            for use in uses_of(other):
+                if use.reads and root_of(use.value) is buffer and use.role in _NEEDS:
+                    return _NEEDS[use.role]
+    return "ub"
+
+
+def _redirect(op: Operation, index: int, home: SSAValue) -> None:
+    """Make an operand refer to another allocation, rebuilding the view chain it goes through."""
+    value = op.operands[index]
+    chain: list[Operation] = []
+    while isinstance(value.owner, (tile.RegionOp, tile.ViewOp)):
+        chain.append(value.owner)
+        value = value.owner.source
+    if value is home:
+        return
+    current = home
+    for link in reversed(chain):
+        if isinstance(link, tile.RegionOp):
+            made: Operation = tile.RegionOp(current, link.mixed_offsets(), link.mixed_sizes(), link.kept.get_values())
+        else:
+            assert isinstance(link, tile.ViewOp) and isinstance(link.result.type, MemRefType)
+            kind = link.result.type
+            assert isinstance(current.type, MemRefType)
+            made = tile.ViewOp(current, MemRefType(kind.element_type, kind.shape, kind.layout, current.type.memory_space))
+        stand_in(link, made)
+        Rewriter().insert_op(made, InsertPoint.before(op))
+        current = made.results[0]
+    op.operands[index] = current
+
+
+def _retype(value: SSAValue, space: str) -> None:
+    """Change the memory of an allocation and of every view of it."""
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        assert isinstance(current.type, MemRefType)
+        changed = Rewriter.replace_value_with_new_type(current, with_space(current.type, space))
+        for use in list(_uses(changed)):
+            if isinstance(use, (tile.RegionOp, tile.ViewOp)):
+                pending.append(use.results[0])
+
+
+def _uses(value: SSAValue) -> Iterable[Operation]:
+    return [use.operation for use in value.uses]
+
+
+@dataclass(frozen=True)
+class InferScopes(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "infer-scopes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        uses: dict[SSAValue, list[Use]] = {}
+        allocations: list[tile.AllocOp] = []
+        for inner in op.walk():
+            if isinstance(inner, tile.AllocOp):
+                allocations.append(inner)
+            for use in uses_of(inner):
+                uses.setdefault(root_of(use.value), []).append(use)
+        bound = vector_bound(op)
+        spaces: dict[SSAValue, list[str]] = {}
+        for allocation in allocations:
+            buffer: SSAValue = allocation.result
+            space = space_of(buffer)
+            if space == "local":
+                continue
+            if space in _OPEN:
+                spaces[buffer] = _needed(uses.get(buffer, ()), bound) or ["ub"]
+            else:
+                _check_fixed(buffer, space, uses.get(buffer, ()))
+                spaces[buffer] = [space]
+        for buffer, found in uses.items():
+            if space_of(buffer) == "gm":
+                _check_fixed(buffer, "gm", found)
+        _with_workspaces(spaces, op)
+        homes: dict[SSAValue, _Homes] = {}
+        for buffer, wanted in spaces.items():
+            if len(wanted) == 1:
+                if space_of(buffer) in _OPEN:
+                    _retype(buffer, wanted[0])
+            else:
+                owner = buffer.owner
+                assert isinstance(owner, tile.AllocOp)
+                homes[buffer] = _split(owner, wanted)
+        if homes:
+            coherence = _Coherence(homes, bound)
+            for region in op.regions:
+                for block in region.blocks:
+                    coherence.block(block, {}, place=True)
+            for buffer in homes:
+                _erase(buffer)
+
+
+def _split(allocation: tile.AllocOp, spaces: list[str]) -> _Homes:
+    """One allocation per memory; the one in GM is the workspace of the hand-over."""
+    made: dict[str, SSAValue] = {}
+    name, kind = allocation.label.data, allocation.result.type
+    assert isinstance(kind, MemRefType)
+    for space in spaces:
+        label = f"{name}_workspace" if space == "gm" else f"{name}_{NAMES[space].lower()}"
+        pinned = allocation.address if space == space_of(allocation.result) else None
+        home = tile.AllocOp(label, with_space(kind, space), pinned.value.data if pinned is not None else None)
+        stand_in(allocation, home)
+        Rewriter().insert_op(home, InsertPoint.before(allocation))
+        made[space] = home.result
+    return _Homes(name, made)
+
+
+def _erase(buffer: SSAValue) -> None:
+    """Remove an allocation whose uses all moved to its homes, with the views that nothing reads any more."""
+    for use in list(_uses(buffer)):
+        if isinstance(use, (tile.RegionOp, tile.ViewOp)):
+            _erase(use.results[0])
+    owner = buffer.owner
+    assert isinstance(owner, Operation)
+    Rewriter.erase_op(owner)

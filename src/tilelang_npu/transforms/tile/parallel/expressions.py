@@ -1,0 +1,283 @@
+"""From the scalar expressions of a ``T.Parallel`` body to vector operations over the whole box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.ops import dtype
+from tilelang_npu.target import Chip
+from tilelang_npu.transforms.ir.blocks import in_blocks
+from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.emit import float_type
+from tilelang_npu.transforms.tile.parallel.indices import MADE, Index, Invariants, NotVector, indices_of, region_of
+from tilelang_npu.transforms.tile.parallel.unaligned import Unaligned
+
+_FUNCTIONS: dict[str, str] = {
+    "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub", "arith.mulf": "mul",
+    "arith.muli": "mul", "arith.divf": "div", "arith.maximumf": "max", "arith.maxnumf": "max", "arith.maxsi": "max",
+    "arith.minimumf": "min", "arith.minnumf": "min", "arith.minsi": "min", "arith.andi": "bitwise_and",
+    "arith.ori": "bitwise_or", "arith.xori": "bitwise_xor", "arith.shli": "bitwise_lshift",
+    "arith.shrsi": "bitwise_rshift", "arith.shrui": "bitwise_rshift",
+    "arith.select": "select", "math.exp": "exp", "math.log": "ln", "math.sqrt": "sqrt",
+    "math.rsqrt": "rsqrt", "math.absf": "abs", "math.absi": "abs", "math.exp2": "exp2", "math.expm1": "expm1",
+    "math.log2": "log2", "math.log10": "log10", "math.log1p": "log1p", "math.powf": "pow", "math.tanh": "tanh",
+    "math.sin": "sin", "math.cos": "cos", "math.tan": "tan", "math.atan": "atan", "math.erf": "erf",
+}
+_CASTS: dict[str, str] = {
+    "arith.extf": "rint", "arith.truncf": "rint", "arith.sitofp": "rint", "arith.extsi": "rint", "arith.extui": "rint",
+    "arith.uitofp": "rint", "arith.fptosi": "trunc", "arith.trunci": "truncwithoverflow",
+}
+_COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.cmpi, signed
+_FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
+_FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
+
+
+def _data(kind: Attribute) -> Attribute:
+    """The element type of a tile that holds values of a type: loop variables and sums of them are int32."""
+    return IntegerType(32) if isinstance(kind, IndexType) else kind
+
+
+class Vectoriser:
+    """Turns the expressions of one loop into tile operations in front of it."""
+
+    def __init__(self, loop: tile.ParallelOp, extents: list[int], chip: Chip):
+        self.loop = loop
+        self.extents = extents
+        self.invariants = Invariants(loop)
+        self.unaligned = Unaligned(loop, extents, chip)
+        self.early: dict[SSAValue, SSAValue] = {}
+        self._brought: dict[tuple[SSAValue, tuple[Index, ...]], SSAValue] = {}
+
+    def emit(self, op: Operation) -> Operation:
+        """Insert in front of the loop."""
+        op.location = self.loop.location
+        block = self.loop.parent_block()
+        assert block is not None
+        block.insert_op_before(op, self.loop)
+        return op
+
+    def scratch(self, element: Attribute) -> SSAValue:
+        """A tile of the box's shape in UB."""
+        kind = MemRefType(_data(element), self.extents, memory_space=hivm.address_space("ub"))
+        made = self.emit(tile.AllocOp(MADE, kind))
+        return made.results[0]
+
+    def as_element(self, tile_value: SSAValue, element: Attribute) -> SSAValue:
+        """A tile seen with another element type of the same width (``ui8`` data is computed on as ``i8``)."""
+        kind = tile_value.type
+        assert isinstance(kind, MemRefType)
+        if kind.element_type == element:
+            return tile_value
+        view = tile.ViewOp(tile_value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))
+        return self.emit(view).results[0]
+
+    def read(self, load: memref.LoadOp) -> SSAValue:
+        """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there."""
+        found = indices_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
+        region = region_of(self.loop, load.memref, found, self.extents)
+        if space_of(load.memref) != "gm" and in_blocks(region):
+            return region
+        kind = region.type
+        assert isinstance(kind, MemRefType)
+        here = MemRefType(kind.element_type, kind.shape, memory_space=hivm.address_space("ub"))
+        if space_of(load.memref) == "gm":
+            landing = self.emit(tile.AllocOp(MADE, here)).results[0]
+            self.emit(tile.CopyOp(region, landing))
+            return landing
+        self._drop(region)
+        known = self._brought.get((load.memref, found))
+        if known is None:
+            known = self._brought[load.memref, found] = self.emit(tile.AllocOp(MADE, here)).results[0]
+            self.unaligned.bring(load.memref, found, known)
+        return known
+
+    def _drop(self, view: SSAValue) -> None:
+        """Remove a view that nothing uses."""
+        while isinstance(owner := view.owner, (tile.RegionOp, tile.ViewOp)) and not list(view.uses):
+            view = owner.source
+            Rewriter.erase_op(owner)
+
+    def keep(self, load: memref.LoadOp) -> None:
+        """Read now what a later statement wants from before a store in between."""
+        source = self.read(load)
+        kind = source.type
+        assert isinstance(kind, MemRefType)
+        copy = self.emit(tile.AllocOp(MADE, MemRefType(kind.element_type, kind.shape,
+                                                             memory_space=hivm.address_space("ub")))).results[0]
+        self.emit(tile.CopyOp(source, copy))
+        self.early[load.res] = copy
+
+    def store(self, store: memref.StoreOp) -> None:
+        """One statement ``target[...] = expression`` over the box."""
+        found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
+        target = region_of(self.loop, store.memref, found, self.extents)
+        value = store.value
+        if isinstance(value.owner, UnrealizedConversionCastOp):
+            value = value.owner.operands[0]
+        kind = target.type
+        assert isinstance(kind, MemRefType)
+        element, place = kind.element_type, target
+        owner, adds = value.owner, tile.ATOMIC in store.attributes
+        if space_of(store.memref) == "gm":
+            if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
+                self.emit(tile.CopyOp(self.operand(value), target, atomic=adds))
+                return
+            if isinstance(owner, Operation) and _CASTS.get(owner.name) == "rint" and self._is_accumulator(owner.operands[0]):
+                self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=adds))
+                return
+            place = self.scratch(element)
+            self._compute_into(store.value, value, place)
+            self.emit(tile.CopyOp(place, target, atomic=adds))
+            return
+        if in_blocks(target):
+            self._compute_into(store.value, value, target)
+        else:
+            self._drop(target)
+            place = self.scratch(element)
+            self._compute_into(store.value, value, place)
+            self.unaligned.put(place, store.memref, found)
+        self._brought = {key: held for key, held in self._brought.items() if root_of(key[0]) is not root_of(store.memref)}
+
+    def _compute_into(self, stored: SSAValue, value: SSAValue, place: SSAValue) -> None:
+        """The value of a statement, ``stored`` with its conversion, in a tile of the box's shape."""
+        owner = value.owner
+        if isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value):
+            found = indices_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
+            source = region_of(self.loop, owner.memref, found, self.extents)
+            if tile.shape_of(source) == tile.shape_of(place) and value not in self.early:
+                self.emit(tile.CopyOp(source, place))
+                return
+        if self.invariants.depends(value):
+            self.into(value, self.as_element(place, value.type))
+        else:
+            self.into(stored, place)
+
+    def _is_accumulator(self, value: SSAValue) -> bool:
+        """Whether a value is an element of L0C, whose way out converts."""
+        owner = value.owner
+        return isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "cc" and value not in self.early
+
+    def into(self, value: SSAValue, target: SSAValue) -> None:
+        """Compute an expression into a tile."""
+        if not self.invariants.depends(value):
+            self.emit(tile.FillOp(self._scalar(value), target))
+            return
+        owner = value.owner
+        if isinstance(value, BlockArgument):
+            self._count(value, target)
+            return
+        if isinstance(owner, (arith.IndexCastOp, memref.LoadOp, UnrealizedConversionCastOp)):
+            source = self.operand(value)
+            if tile.shape_of(source) == tile.shape_of(target):
+                self.emit(tile.CopyOp(source, target))
+            else:
+                self.emit(tile.BroadcastOp(source, target))
+            return
+        self._compute(owner, target)
+
+    def operand(self, value: SSAValue) -> SSAValue:
+        """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into."""
+        if not self.invariants.depends(value):
+            return self._scalar(value)
+        if isinstance(value, BlockArgument):
+            place = self.scratch(value.type)
+            self._count(value, place)
+            return place
+        early = self.early.get(value)
+        if early is not None:
+            return early
+        owner = value.owner
+        if isinstance(owner, arith.IndexCastOp):
+            if _data(owner.input.type) != _data(value.type):
+                msg = "a loop variable as a value of another type than int32"
+                raise NotVector(msg)
+            return self.operand(owner.input)
+        if isinstance(owner, UnrealizedConversionCastOp):
+            return self.as_element(self.operand(owner.operands[0]), value.type)
+        if isinstance(owner, memref.LoadOp):
+            return self.read(owner)
+        place = self.scratch(value.type)
+        self._compute(owner, place)
+        return place
+
+    def _scalar(self, value: SSAValue) -> SSAValue:
+        """An invariant value in front of the loop; an index as the integer that tiles hold."""
+        found = self.invariants.hoist(value)
+        if not isinstance(found.type, IndexType):
+            return found
+        return self.emit(arith.IndexCastOp(found, IntegerType(32))).results[0]
+
+    def _count(self, variable: BlockArgument, target: SSAValue) -> None:
+        """A loop variable as data: its value at each point."""
+        kind = target.type
+        if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
+            msg = "a loop variable as a value of another type than int32"
+            raise NotVector(msg)
+        steps = [0, *(int(axis == variable.index) for axis in range(len(self.extents)))]
+        values = [self.emit(arith.ConstantOp(IntegerAttr(step, IndexType()))).results[0] for step in steps]
+        self.emit(tile.CallOp("arange", values, [target]))
+
+    def _compute(self, owner: object, target: SSAValue) -> None:
+        if isinstance(owner, (arith.CmpiOp, arith.CmpfOp)):
+            table = _COMPARISONS if isinstance(owner, arith.CmpiOp) else _FLOAT_COMPARISONS
+            mode = table.get(owner.predicate.value.data)
+            if mode is None:
+                msg = "a comparison has no vector form"
+                raise NotVector(msg)
+            self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
+        elif isinstance(owner, arith.NegfOp):
+            minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
+            source = self.operand(owner.operand)
+            self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
+        elif isinstance(owner, Operation) and owner.name in _CASTS:
+            self._cast(owner, target)
+        elif isinstance(owner, Operation) and owner.name in _FUNCTIONS:
+            clauses: dict[str, str | bool] = {}
+            if isinstance(owner, (arith.ShRSIOp, arith.ShRUIOp)):
+                clauses = {"round": False, "is_signed": isinstance(owner, arith.ShRSIOp)}
+            self._apply(_FUNCTIONS[owner.name], list(owner.operands), target, clauses)
+        else:
+            name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
+            msg = f"{name} has no vector form"
+            raise NotVector(msg)
+
+    def _cast(self, owner: Operation, target: SSAValue) -> None:
+        given, mode = owner.operands[0], _CASTS[owner.name]
+        if mode == "trunc" and isinstance(given.owner, math.RoundEvenOp):
+            given, mode = given.owner.operand, "rint"
+        source = self.operand(given)
+        if isinstance(source.type, MemRefType) and tile.shape_of(source) != tile.shape_of(target):
+            wide = self.scratch(given.type)
+            self.emit(tile.BroadcastOp(source, wide))
+            source = wide
+        self.emit(tile.CopyOp(source, target, round_mode=mode))
+
+    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool]) -> None:
+        entry = ops.operation(name)
+        assert isinstance(entry, ops.Elementwise)
+        element = operands[1 if entry.condition else 0].type
+        if dtype(str(_data(element))) not in entry.dtypes:
+            msg = f"{name} on {dtype(str(element))} has no vector form"
+            raise NotVector(msg)
+        inputs = [self.operand(operand) for operand in operands]
+        for position, value in enumerate(inputs):
+            shaped = isinstance(value.type, MemRefType)
+            if not shaped and position not in entry.scalar:
+                filled = self.scratch(value.type)
+                self.emit(tile.FillOp(value, filled))
+                inputs[position] = filled
+            elif shaped and not entry.broadcast and tile.shape_of(value) != tile.shape_of(target):
+                wide = self.scratch(operands[position].type)
+                self.emit(tile.BroadcastOp(value, wide))
+                inputs[position] = wide
+        self.emit(tile.ElementwiseOp(name, inputs, target, dict(clauses)))
+
+
+__all__ = ["Vectoriser"]

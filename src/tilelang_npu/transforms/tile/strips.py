@@ -1,0 +1,84 @@
+"""Which part of a buffer several writes fill together: strips that are whole along all axes but one.
+
+The two Vector cores of a block run the same statements, each on its half of a tensor that both see; together they fill it.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import BlockArgument, SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.ir.buffers import covers_root, space_of
+from tilelang_npu.transforms.ir.ranges import Ranges
+
+
+class Strips:
+    """What is written of a buffer.
+
+    Args:
+        buffer: an allocation.
+        ranges: tells which indices are constants.
+    """
+
+    def __init__(self, buffer: SSAValue, ranges: Ranges) -> None:
+        self._shape = tile.shape_of(buffer)
+        self._shared = space_of(buffer) == "gm"
+        self._ranges = ranges
+        self._all = False
+        self._strips: dict[int, list[tuple[int, int]]] = {}
+
+    def add(self, view: SSAValue) -> None:
+        """Count what a view of the buffer shows; one that is no strip counts for nothing."""
+        if covers_root(view):
+            self._all = True
+        elif (strip := self._strip(view)) is not None:
+            axis, start, end = strip
+            self._strips.setdefault(axis, []).append((start, end))
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the buffer is left out."""
+        return self._all or any(_reach(strips) >= self._shape[axis] for axis, strips in self._strips.items())
+
+    def _strip(self, view: SSAValue) -> tuple[int, int, int] | None:
+        """Axis, first and end of a strip; ``(0, 0, extent)`` of all that both cores have together."""
+        region = view.owner
+        if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
+            return None
+        found = None
+        for axis, (offset, size) in enumerate(zip(region.mixed_offsets(), region.mixed_sizes(), strict=True)):
+            extent = self._shape[axis]
+            start = offset if isinstance(offset, int) else self._ranges.constant(offset)
+            if not isinstance(size, int) or (start is None and not (self._shared and 2 * size == extent and _is_half(
+                    offset, size, self._ranges))):
+                return None
+            if start is None or (start == 0 and size == extent):
+                continue
+            if found is not None:
+                return None
+            found = axis, start, start + size
+        return found or (0, 0, self._shape[0])
+
+
+def _reach(strips: list[tuple[int, int]]) -> int:
+    """The first place that strips leave out."""
+    reached = 0
+    for start, end in sorted(strips):
+        if start > reached:
+            break
+        reached = max(reached, end)
+    return reached
+
+
+def _is_half(offset: SSAValue | int, size: int, ranges: Ranges) -> bool:
+    """Whether an offset is the sub-block's index times a size."""
+    owner = offset.owner if isinstance(offset, SSAValue) else None
+    if not isinstance(owner, arith.MuliOp) or ranges.constant(owner.rhs) != size or not isinstance(owner.lhs, BlockArgument):
+        return False
+    launch = owner.lhs.block.parent_op()
+    return (isinstance(launch, tile.LaunchOp) and launch.explicit_sub_block is not None and launch.sub_blocks.value.data == 2
+            and owner.lhs.index == len(owner.lhs.block.args) - 1)
+
+
+__all__ = ["Strips"]

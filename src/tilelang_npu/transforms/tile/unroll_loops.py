@@ -1,0 +1,59 @@
+"""Write the iterations of a ``T.unroll`` loop one behind the other.
+
+Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds must be constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.ir.ranges import Ranges
+
+LIMIT = 1024  # iterations; more would make a program that nobody can read and no instruction cache can hold
+
+
+def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
+    low, high, step = (ranges.constant(value) for value in (loop.lb, loop.ub, loop.step))
+    if low is None or high is None or step is None:
+        raise refuse(loop, "T.unroll needs bounds that are constants", "T260", help="use T.serial for run-time bounds")
+    values = range(low, high, step)
+    if len(values) > LIMIT:
+        raise refuse(loop, f"T.unroll over {len(values)} iterations; {LIMIT} are the most", "T260", help="use T.serial")
+    block = loop.parent_block()
+    assert block is not None
+    carried: list[SSAValue] = list(loop.iter_args)
+    for value in values:
+        index = arith.ConstantOp(IntegerAttr(value, IndexType()))
+        index.location = loop.location
+        block.insert_op_before(index, loop)
+        mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, [index.result, *carried], strict=True))
+        for op in loop.body.block.ops:
+            if isinstance(op, scf.YieldOp):
+                carried = [mapping.get(operand, operand) for operand in op.operands]
+            else:
+                block.insert_op_before(op.clone(value_mapper=mapping), loop)
+    for result, final in zip(loop.results, carried, strict=True):
+        result.replace_all_uses_with(final)
+    Rewriter.erase_op(loop)
+
+
+@dataclass(frozen=True)
+class UnrollLoops(ModulePass):
+    """The pass; see the module's text."""
+
+    name = "unroll-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ranges = Ranges()
+        for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
+            if tile.UNROLL in loop.attributes:
+                _unroll(loop, ranges)
