@@ -9,6 +9,7 @@ integer in ``index``. ``/`` is a float division; ``//`` and ``%`` round toward m
 from __future__ import annotations
 
 import math as host_math
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,10 @@ from xdsl.dialects import math as math_dialect
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.forms import Form, Interval, bounds_of, interval, wrap
+from tilelang_npu.frontend.forms import bounds_of, wrap
 from tilelang_npu.frontend.scalars import BINARY, BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
 from tilelang_npu.language.symbols import Sym, larger, smaller
+from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ _BITS = {"popcount": math_dialect.CtPopOp, "clz": math_dialect.CountLeadingZeros
 _HOST: dict[str, Callable[[Any, Any], Any]] = {
     "truncdiv": lambda a, b: int(a / b) if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
          "truncmod": host_math.fmod, "min": min, "max": max, **BINARY}
-_FORM_NAMES = {"floordiv": "floordiv", "mod": "mod", "min": "min", "max": "max", "and": "and", "rshift": "shr"}
+_BOUNDS: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
+    "truncdiv": Interval.truncdiv, "truncmod": Interval.remainder, "min": Interval.least, "max": Interval.greatest,
+    "and": operator.and_, "rshift": operator.rshift}
 
 
 def promote(left: Kind, right: Kind) -> Kind:
@@ -90,8 +95,7 @@ def _adopted(plain: Any, kind: Kind) -> Kind:
     if kind.is_bool:
         return INT32
     for candidate in (kind, INT32, INT64):
-        low, high = bounds_of(candidate)
-        if low <= plain <= high:
+        if Interval.at(plain).within(bounds_of(candidate)):
             return candidate
     return INT64
 
@@ -135,13 +139,13 @@ def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
         folded = _HOST[name](int(a.constant), int(b.constant))
         return builder.literal(int(folded) if kind is INDEX else wrap(int(folded), _typed(kind)), kind)
     form = _form(builder, name, a, b)
-    if not form.terms:
+    if form.known:
         return builder.literal(form.constant, kind)
     for kept, other, neutral in ((a, b, {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "truncdiv": 1, "lshift": 0, "rshift": 0}),
                                  (b, a, {"add": 0, "mul": 1})):
         if other.constant is not None and neutral.get(name) == other.constant:
             return kept
-    bounds = clip(kind, interval(_FORM_NAMES.get(name, name), a.bounds, b.bounds))
+    bounds = clip(kind, _BOUNDS[name](a.bounds, b.bounds) if name in _BOUNDS else ANY)
     unsigned = (a.non_negative and b.non_negative) if kind.is_signed else True
     x, y = a.ssa(builder), b.ssa(builder)
     symbol = _symbolic(name, a, b)
@@ -158,7 +162,7 @@ def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
     return builder.pure(made, kind, form=form, bounds=bounds, symbol=symbol)
 
 
-def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Form, bounds: Interval) -> Expr:
+def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Linear[int], bounds: Interval) -> Expr:
     """``a - floor(a / b) * b`` where a sign is not known."""
     quotient = builder.pure(arith.FloorDivSIOp(a.ssa(builder), b.ssa(builder)), a.kind)
     product = builder.pure(arith.MuliOp(quotient.ssa(builder), b.ssa(builder)), a.kind)
@@ -166,33 +170,28 @@ def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Form, bounds: Int
                         symbol=_symbolic("mod", a, b))
 
 
-def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Form:
+def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Linear[int]:
     assert a.form is not None and b.form is not None
     if name == "add":
-        return a.form.plus(b.form)
+        return a.form + b.form
     if name == "sub":
-        return a.form.plus(b.form, -1)
-    if name == "mul" and not a.form.terms:
-        return b.form.times(a.form.constant)
-    if name == "mul" and not b.form.terms:
-        return a.form.times(b.form.constant)
-    if name == "lshift" and not b.form.terms and 0 <= b.form.constant < 32:
-        return a.form.times(1 << b.form.constant)
-    if name == "mod" and not b.form.terms and b.form.constant > 0 and a.form.divisible(b.form.constant):
-        divisor = b.form.constant
-        if a.kind is INDEX or divisor & (divisor - 1) == 0:  # a product that wrapped keeps its factors of two only
-            return Form(0)
-    return builder.atoms.of((name, a.form.key, b.form.key))
+        return a.form - b.form
+    if name == "mul" and a.form.known:
+        return b.form * a.form.constant
+    if name == "mul" and b.form.known:
+        return a.form * b.form.constant
+    if name == "lshift" and b.form.known and 0 <= b.form.constant < 32:
+        return a.form * (1 << b.form.constant)
+    if name == "mod" and b.form.known and (divisor := b.form.constant) > 0:
+        rest = a.form.remainder(divisor)
+        if rest is not None and (a.kind is INDEX or divisor & (divisor - 1) == 0):  # what wrapped keeps factors of two only
+            return Linear(rest)
+    return builder.atoms.of((name, a.form, b.form))
 
 
 def clip(kind: Kind, bounds: Interval) -> Interval:
     """The interval of a result that wraps where it leaves its type."""
-    if not isinstance(kind, DType):
-        return bounds
-    low, high = bounds_of(kind)
-    if bounds[0] is None or bounds[1] is None or bounds[0] < low or bounds[1] > high:
-        return low, high
-    return bounds
+    return bounds.fitted(bounds_of(kind)) if isinstance(kind, DType) else bounds
 
 
 def _symbolic(name: str, a: Expr, b: Expr) -> int | Sym | None:
@@ -313,7 +312,7 @@ def count_bits(builder: Builder, name: str, value: Any) -> Expr:
         a = convert(builder, a, INT32)
     if a.kind.is_float or a.kind.is_bool:
         raise TileError(f"T.{name} does not take {a.kind}", code="T110", help="it counts the bits of an integer")
-    made = builder.pure(_BITS[name](a.ssa(builder)), a.kind, bounds=(0, a.kind.bits))
+    made = builder.pure(_BITS[name](a.ssa(builder)), a.kind, bounds=Interval(0, a.kind.bits))
     return convert(builder, made, INT32)
 
 
@@ -334,7 +333,7 @@ def bits_as(builder: Builder, value: Any, kind: DType) -> Expr:
     if a.kind == kind:
         return a
     if not a.kind.is_float and not kind.is_float:
-        form = builder.atoms.of(("as", str(kind), a.form.key)) if a.form is not None else None
+        form = builder.atoms.of(("as", str(kind), a.form)) if a.form is not None else None
         return builder.scalar(a.ssa(builder), kind, form, bounds_of(kind))
     return builder.pure(arith.BitcastOp(a.ssa(builder), builder.mlir_type(kind)), kind)
 
@@ -345,12 +344,8 @@ def select(builder: Builder, condition: Any, chosen: Any, other: Any) -> Expr:
     test = truth(builder, condition)
     if test.constant is not None:
         return a if test.constant else b
-    bounds: Interval = (None, None)
-    if not a.kind.is_float:
-        low = None if a.bounds[0] is None or b.bounds[0] is None else min(a.bounds[0], b.bounds[0])
-        high = None if a.bounds[1] is None or b.bounds[1] is None else max(a.bounds[1], b.bounds[1])
-        bounds = (low, high)
-    return builder.pure(arith.SelectOp(test.ssa(builder), a.ssa(builder), b.ssa(builder)), a.kind, bounds=bounds)
+    made = arith.SelectOp(test.ssa(builder), a.ssa(builder), b.ssa(builder))
+    return builder.pure(made, a.kind, bounds=a.bounds.join(b.bounds))
 
 
 def rounded(value: float, kind: DType) -> float:

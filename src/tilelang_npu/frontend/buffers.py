@@ -16,6 +16,7 @@ from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.frontend.scalars import INDEX, Expr, ScalarOperators
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym
+from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class Element(tracing.TracedValue, ScalarOperators):
         value = made.results[0]
         if kind.is_integer and not kind.is_signed:
             value = current.discardable(UnrealizedConversionCastOp.get([value], [current.mlir_type(kind)])).results[0]
-        structure = ("load", id(self.buffer), tuple(index.form.key for index in indices if index.form is not None),
+        structure = ("load", id(self.buffer), tuple(index.form for index in indices if index.form is not None),
                      current.epoch)
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
@@ -344,15 +345,21 @@ def _distance(length: int) -> str:
     return "where" if length == 0 else f"{-length} before"
 
 
+def bounds_of_index(stop: Extent, start: Extent = 0) -> Interval:
+    """Between which bounds an index lies that goes from one extent to before another one."""
+    first, end = (Interval.at(size) if isinstance(size, int) else size.bounds for size in (start, stop))
+    return Interval(first.low, end.high - 1)
+
+
 def difference(builder: Builder, stop: Extent, start: Extent) -> Extent:
     """``stop - start``, a number where both forms differ by one."""
     if isinstance(stop, int) and isinstance(start, int):
         return stop - start
     a, b = (part.form if isinstance(part, Expr) else None for part in (stop, start))
     if a is not None and b is not None:
-        form = a.plus(b, -1)
-        if not form.terms:
-            return form.constant
+        distance = a - b
+        if distance.known:
+            return distance.constant
     return stop if isinstance(start, int) and start == 0 else extent(builder, stop - start)
 
 
@@ -377,8 +384,8 @@ def same_extent(left: Extent, right: Extent) -> bool | None:
     """Whether two sizes are equal; None where only run time knows."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
-    a, b = (part.form.key if isinstance(part, Expr) and part.form is not None else (part, ()) for part in (left, right))
-    return True if a == b else None
+    a, b = (part.form if isinstance(part, Expr) else Linear[int](part) for part in (left, right))
+    return True if a is not None and a == b else None
 
 
 def shape_text(shape: Sequence[Any]) -> str:

@@ -28,10 +28,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import arithmetic, conversions, numbers
-from tilelang_npu.frontend.forms import Atoms, Form, Interval
+from tilelang_npu.frontend.forms import Atoms
 from tilelang_npu.frontend.locations import location_attribute
 from tilelang_npu.frontend.scalars import INDEX, Expr, Kind
 from tilelang_npu.language.symbols import Dimension, Sym
+from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
@@ -134,14 +135,14 @@ class Builder:
         self._discardable.append(op)
         return op
 
-    def pure(self, op: Operation, kind: Kind, *, form: Form | None = None, bounds: Interval = (None, None),
+    def pure(self, op: Operation, kind: Kind, *, form: Linear[int] | None = None, bounds: Interval = ANY,
              symbol: int | Sym | None = None) -> Expr:
         """Append a scalar op and return its result as a scalar of type ``kind``."""
         made = self.scalar(self.discardable(op).results[0], kind, form, bounds)
         made.symbol = symbol
         return made
 
-    def scalar(self, value: SSAValue, kind: Kind, form: Form | None = None, bounds: Interval = (None, None)) -> Expr:
+    def scalar(self, value: SSAValue, kind: Kind, form: Linear[int] | None = None, bounds: Interval = ANY) -> Expr:
         """An existing value as a scalar; an integer without a form becomes an atom of its own."""
         if not kind.is_float:
             form = form or self.atoms.fresh()
@@ -212,7 +213,7 @@ class Builder:
         known = numbers.rounded(value, kind) if isinstance(kind, DType) else int(value)
         if kind.is_float:
             return Expr(kind, None, constant=known)
-        return Expr(kind, None, constant=known, form=Form(int(known)), bounds=(int(known), int(known)), symbol=int(known))
+        return Expr(kind, None, constant=known, form=Linear(int(known)), bounds=Interval.at(int(known)), symbol=int(known))
 
     def constant(self, value: int | float | bool, kind: Kind) -> SSAValue:
         """The constant in the current block; one op for each value and block."""

@@ -19,6 +19,7 @@ from tilelang_npu.frontend import numbers
 from tilelang_npu.frontend.forms import bounds_of
 from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
 from tilelang_npu.language.symbols import Sym
+from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def scalar(builder: Builder, value: Any) -> Expr:
         return builder.literal(found, BOOL)
     if isinstance(found, float):
         return constant(builder, found, FLOAT32)
-    low, high = bounds_of(INT32)
-    return constant(builder, found, INT32 if low <= found <= high else INT64)
+    return constant(builder, found, INT32 if Interval.at(found).within(bounds_of(INT32)) else INT64)
 
 
 def convert(builder: Builder, value: Any, kind: Kind, role: str = "the number") -> Expr:
@@ -149,8 +149,7 @@ def _from_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
 def _to_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     if source is INDEX:
-        low, high = value.bounds
-        small = low is not None and high is not None and low >= -(1 << 31) and high < 1 << 31
+        small = value.bounds.within(bounds_of(INT32))
         return _to_float(builder, convert(builder, value, INT32 if small else INT64), kind)
     operation = arith.SIToFPOp if source.is_signed and not source.is_bool else arith.UIToFPOp
     return builder.pure(operation(value.ssa(builder), builder.mlir_type(kind)), kind)
@@ -161,11 +160,9 @@ def _between_integers(builder: Builder, value: Expr, kind: Kind) -> Expr:
     bounds, form = value.bounds, value.form
     assert form is not None
     if isinstance(kind, DType):
-        low, high = bounds_of(kind)
-        fits = bounds[0] is not None and bounds[1] is not None and low <= bounds[0] and bounds[1] <= high
-        if not fits:
-            bounds = (low, high)
-            form = builder.atoms.of(("as", str(kind), form.key))
+        held = bounds_of(kind)
+        if not bounds.within(held):
+            bounds, form = held, builder.atoms.of(("as", str(kind), form))
     if kind is INDEX and (not source.is_signed or source.is_bool) and source.bits < 64:
         return convert(builder, _between_integers(builder, value, INT64), INDEX)
     x, target = value.ssa(builder), builder.mlir_type(kind)

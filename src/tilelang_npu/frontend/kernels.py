@@ -12,7 +12,7 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import extent
+from tilelang_npu.frontend.buffers import bounds_of_index, extent
 from tilelang_npu.frontend.builder import Builder, region_of
 from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.language import launch
@@ -93,11 +93,10 @@ def _kernel(builder: Builder, frame: launch.Kernel, names: list[str] | None) -> 
     opened = tile.LaunchOp([builder.index(count) for count in frame.blocks], sub_blocks, explicit, spread=spread)
     block = opened.body.block
     values: list[Any] = []
-    highs = [count - 1 if isinstance(count, int) else None for count in counts] + [sub_blocks - 1] * explicit
-    for position, (argument, high) in enumerate(zip(block.args, highs, strict=True)):
+    for position, (argument, count) in enumerate(zip(block.args, counts + [sub_blocks] * explicit, strict=True)):
         if names is not None and position < len(names) and names[position].strip("_"):
             argument.name_hint = written(names[position])
-        values.append(builder.scalar(argument, INDEX, None, (0, high)))
+        values.append(builder.scalar(argument, INDEX, None, bounds_of_index(count)))
     builder.emit(opened)
     builder.launches.append(opened)
     builder.grids.append(grid)

@@ -19,7 +19,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.frontend import jumps
 from tilelang_npu.frontend.arithmetic import binary, compare
 from tilelang_npu.frontend.arithmetic import truth as traced_truth
-from tilelang_npu.frontend.buffers import Variable, extent
+from tilelang_npu.frontend.buffers import Variable, bounds_of_index, extent
 from tilelang_npu.frontend.builder import region_of
 from tilelang_npu.frontend.calls import Calls
 from tilelang_npu.frontend.jumps import Jumps
@@ -27,6 +27,7 @@ from tilelang_npu.frontend.races import refuse_races
 from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
+from tilelang_npu.linear import Interval
 
 FOR, WHILE = "`for` loop", "`while` loop"
 _IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no order",
@@ -105,12 +106,10 @@ class Loops(Calls, ABC):
         start, stop, step = (extent(builder, bound) for bound in bounds[:3])
         lower, upper, stride = (builder.index(bound) for bound in (start, stop, step))
         block = Block(arg_types=[IndexType()])
-        high = stop - 1 if isinstance(stop, int) else _less_one(stop.bounds[1])
-        low = start if isinstance(start, int) else start.bounds[0]
         jumps_here = Jumps(builder.block, _IN_GRID if len(loop.extents) > 1 and loop.kind == "grid" else None)
         rest = names[1:]
         walk = (lambda: self._counted(node, loop, rest, bounds[3:])) if rest else (lambda: self.body(node.body))
-        self._loop_body(walk, block, names[:1], [(low, high)], jumps_here)
+        self._loop_body(walk, block, names[:1], [bounds_of_index(stop, start)], jumps_here)
         builder.location = location
         jumps.close(builder, block, jumps_here)
         with builder.at(block):
@@ -137,7 +136,7 @@ class Loops(Calls, ABC):
         block, inner, jumps_here = Block(arg_types=[IndexType()]), Block(), Jumps(builder.block)
         builder.epoch += 1
         with builder.at(block):
-            turn = builder.scalar(block.args[0], INDEX, None, (0, -(-total // wave) - 1))
+            turn = builder.scalar(block.args[0], INDEX, None, bounds_of_index(-(-total // wave)))
             linear = binary(builder, "add", binary(builder, "mul", turn, wave), loop.index)
             condition = traced_truth(builder, compare(builder, "lt", linear, total)).ssa(builder)
             with builder.at(inner), self.scopes.frame(FOR, repeats=True), self._inside(jumps_here):
@@ -173,7 +172,7 @@ class Loops(Calls, ABC):
         extents = [extent(builder, size) for size in loop.extents]
         values = [size if isinstance(size, int) else size.ssa(builder) for size in extents]
         block = Block(arg_types=[IndexType()] * len(extents))
-        bounds = [(0, size - 1 if isinstance(size, int) else _less_one(size.bounds[1])) for size in extents]
+        bounds = [bounds_of_index(size) for size in extents]
         builder.in_parallel = True
         try:
             self._loop_body(lambda: self.body(node.body), block, names, bounds, Jumps(builder.block, _IN_PARALLEL))
@@ -184,7 +183,7 @@ class Loops(Calls, ABC):
         take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
         builder.emit(tile.ParallelOp(values, region_of(block)), location)
 
-    def _loop_body(self, walk: Callable[[], None], block: Block, names: Sequence[ast.expr], bounds: Sequence[Any],
+    def _loop_body(self, walk: Callable[[], None], block: Block, names: Sequence[ast.expr], bounds: Sequence[Interval],
                    loop: Jumps) -> None:
         builder = self.builder
         builder.epoch += 1
@@ -246,5 +245,3 @@ class Loops(Calls, ABC):
         builder.emit(scf.IfOp(condition, [], region_of(asked), region_of(ended)), location)
 
 
-def _less_one(value: int | None) -> int | None:
-    return None if value is None else value - 1

@@ -14,6 +14,7 @@ import numpy as np
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.forms import bounds_of, wrap
 from tilelang_npu.language import tracing
+from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
 
 _WIDER = ("int16", "int32", "int64")
@@ -42,18 +43,19 @@ def refusal(value: int | float | bool, kind: DType, role: str) -> TileError | No
         largest = _largest(kind)
         return TileError(f"{role} is {value!r}, which is no value of {kind}: its largest is {largest:g}", code="T110",
                          help=_way_out(value, kind, largest))
-    low, high = bounds_of(kind)
+    held = bounds_of(kind)
     if not math.isfinite(value):
         return TileError(f"{role} is {value!r}, which is no value of {kind}", code="T110",
                          help="use elements of a float type, which has nan" if math.isnan(value) else
-                         f"write the largest or the smallest number of the type, {high} or {low}")
+                         f"write the largest or the smallest number of the type, {held.high} or {held.low}")
     if value != int(value):
         return TileError(f"{role} is {value!r}, which is no value of {kind}", code="T110",
                          help="write a whole number, or use elements of float32; T.cast drops a fraction")
-    if low <= value <= high:
+    exact = Interval.at(int(value))
+    if exact.within(held):
         return None
-    wider = next((name for name in _WIDER if bounds_of(DType(name))[0] <= value <= bounds_of(DType(name))[1]), None)
-    return TileError(f"{role} is {value!r}, which is no value of {kind}: it has {low} to {high}", code="T110",
+    wider = next((name for name in _WIDER if exact.within(bounds_of(DType(name)))), None)
+    return TileError(f"{role} is {value!r}, which is no value of {kind}: it has {held.low} to {held.high}", code="T110",
                      help="write a number of that range" + (f", or use elements of {wider}" if wider else ""))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang_npu.dialects.names import spoken, written
-from tilelang_npu.frontend.forms import Form, Interval
 from tilelang_npu.language import tracing
 from tilelang_npu.language.symbols import Sym
+from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType, dtype
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Expr(tracing.TracedValue, ScalarOperators):
         kind: its type; ``INDEX`` for loop variables, block ids and sizes.
         constant: its value where the front end knows it. Such a scalar has no operation before one needs it.
         form: its linear form, for integers.
-        bounds: smallest and largest value that it is proven to have, for integers.
+        bounds: between which it is proven to be, for integers.
         symbol: the same value as a host expression of symbolic dimensions and integer parameters, where it is one.
         origin: the element it was loaded from by an assignment: an operand that names a place still means that place.
     """
@@ -177,7 +177,7 @@ class Expr(tracing.TracedValue, ScalarOperators):
     __slots__ = ("_value", "bounds", "constant", "form", "kind", "origin", "symbol")
 
     def __init__(self, kind: Kind, value: SSAValue | None, *, constant: int | float | bool | None = None,
-                 form: Form | None = None, bounds: Interval = (None, None), symbol: int | Sym | None = None) -> None:
+                 form: Linear[int] | None = None, bounds: Interval = ANY, symbol: int | Sym | None = None) -> None:
         self.kind = kind
         self._value = value
         self.constant = constant
@@ -194,7 +194,7 @@ class Expr(tracing.TracedValue, ScalarOperators):
     @property
     def non_negative(self) -> bool:
         """Whether the value is proven to be zero or more."""
-        return self.bounds[0] is not None and self.bounds[0] >= 0
+        return self.bounds.low >= 0
 
     def ssa(self, builder: Builder) -> SSAValue:
         """The value in the IR; a constant is emitted into the current block unless it is there."""

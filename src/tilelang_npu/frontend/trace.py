@@ -28,6 +28,7 @@ from tilelang_npu.language.functions import PrimFunc, Unresolved
 from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.language.symbols import Dimension, Sym
 from tilelang_npu.language.types import Tensor, element_type
+from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
 
 
@@ -267,7 +268,7 @@ def _entry(parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> Block
 def _bind(builder: Builder, scopes: Scopes, parameters: tuple[Parameter, ...], symbols: tuple[str, ...]) -> None:
     values = builder.entry.args
     for name, value in zip(symbols, values[len(parameters):], strict=True):
-        made = builder.scalar(value, INDEX, builder.atoms.of(("symbol", name)), (0, None))
+        made = builder.scalar(value, INDEX, builder.atoms.of(("symbol", name)), NATURAL)
         made.symbol = Sym(name)
         builder.symbols[name] = made
     for parameter, value in zip(parameters, values, strict=False):

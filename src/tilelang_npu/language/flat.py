@@ -80,8 +80,7 @@ def _within(builder: Builder, what: str, operands: Sequence[Memory], count: int)
     for memory in operands:
         start = _start(builder, memory)
         rest = _total(what, memory) - start
-        least = rest if isinstance(rest, int) else rest.bounds[0]
-        if least is not None and least >= count:
+        if (rest if isinstance(rest, int) else rest.bounds.low) >= count:
             continue
         short.append(f"{memory.buffer.describe()} {f'has {rest}' if isinstance(rest, int) else 'may have fewer'}")
         found = min(found, rest) if isinstance(found, int) and isinstance(rest, int) else extent(builder, smaller(found, rest))

@@ -12,7 +12,7 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.arithmetic import binary, truth
-from tilelang_npu.frontend.buffers import Extent, Memory, Variable
+from tilelang_npu.frontend.buffers import Extent, Memory, Variable, bounds_of_index
 from tilelang_npu.frontend.builder import Builder, buffer_type, region_of
 from tilelang_npu.frontend.scalars import BOOL, INDEX, Expr
 from tilelang_npu.language import tracing
@@ -63,8 +63,7 @@ def _visit(builder: Builder, memory: Memory, extents: Sequence[Extent], indices:
     block = Block(arg_types=[IndexType()])
     builder.epoch += 1
     with builder.at(block):
-        high = size - 1 if isinstance(size, int) else None
-        index = builder.scalar(block.args[0], INDEX, None, (0, high))
+        index = builder.scalar(block.args[0], INDEX, None, bounds_of_index(size))
         _visit(builder, memory, extents[1:], (*indices, index), combine, found)
         builder.emit(scf.YieldOp(), location)
     builder.emit(scf.ForOp(start, stop, step, [], region_of(block)), location)

@@ -305,7 +305,7 @@ def min_value(dtype: object) -> Any:
 def _limit(dtype: object, what: str, end: str) -> Any:
     kind = element_type(dtype, what)
     if not kind.is_float:
-        return bounds_of(kind)[end == "max"]
+        return bounds_of(kind).high if end == "max" else bounds_of(kind).low
     import ml_dtypes
 
     info: Any = ml_dtypes.finfo

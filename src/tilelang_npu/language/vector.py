@@ -166,7 +166,7 @@ def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Me
 
 def _without_units(memory: Memory) -> list[Any]:
     shape = with_axes(memory, squeezed_axes(memory)).extents
-    return [size if isinstance(size, int) or size.form is None else size.form.key for size in shape]
+    return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
 
 
 def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
