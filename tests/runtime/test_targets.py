@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilelang_npu import TileError
-from tilelang_npu.runtime.targets import DEFAULT_CHIP, determine_platform, dialect_of, select_chip
+from tilelang_npu import TileError, target
+from tilelang_npu.runtime.targets import determine_platform, dialect_of, select_chip
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_unknown_target_suggests_the_nearest() -> None:
 
 
 def test_chip_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert select_chip(None, "auto", None).name == DEFAULT_CHIP
+    assert select_chip(None, "auto", None).name == target.DEFAULT
     monkeypatch.setenv("TL_PLATFORM", "A5")
     assert select_chip(None, "auto", None).family == "A5"
     monkeypatch.setenv("TILELANG_NPU_CHIP", "910b3")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from tilelang_npu import language, target
 from tilelang_npu.language.missing import Unsupported
 from tilelang_npu.ops import Composite, Elementwise, Operation, Reduce, Structured, operations
-from tilelang_npu.runtime.targets import DEFAULT_CHIP
 
 __all__ = ["names", "page"]
 
@@ -21,7 +20,7 @@ dialect operations on float32 take float16 and bfloat16 too: `legalise-types` ca
 [precision.md](precision.md).
 
 The cost of an instruction on R repeats of 256 bytes is a row of the chip's rate table: cycles until the result can be used,
-here of {DEFAULT_CHIP}, with the slope for elements of up to 16 bits and of more where they differ. A comma separates the rows
+here of {target.DEFAULT}, with the slope for elements of up to 16 bits and of more where they differ. A comma separates the rows
 for buffers and for a scalar operand.
 """
 
@@ -79,14 +78,14 @@ def _types(entry: Operation) -> str:
 
 
 def _rate(row: str) -> str:
-    rate = target.chip(DEFAULT_CHIP).vector[row]
+    rate = target.chip(target.DEFAULT).vector[row]
     slopes = f"{rate.slope16:g} R" if rate.slope16 == rate.slope32 else f"({rate.slope16:g} or {rate.slope32:g}) R"
     return f"`{row}` {rate.fixed:g} + {slopes}"
 
 
 def _cost(entry: Operation) -> str:
     scalar = entry.cost + "s"
-    both = isinstance(entry, Elementwise) and entry.scalar and scalar in target.chip(DEFAULT_CHIP).vector
+    both = isinstance(entry, Elementwise) and entry.scalar and scalar in target.chip(target.DEFAULT).vector
     return ", ".join(map(_rate, [entry.cost, scalar] if both else [entry.cost]))
 
 

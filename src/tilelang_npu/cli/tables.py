@@ -34,12 +34,11 @@ def add_to(commands: Any) -> None:
 def chips(_: argparse.Namespace) -> int:
     """Print the chips."""
     from tilelang_npu import target
-    from tilelang_npu.runtime.targets import DEFAULT_CHIP
 
     rows = [("chip", "family", "AIC", "AIV", "clock", "UB", "L1", "L0C", "f16 peak")]
     for chip in target.chips():
         kib = {space: f"{memory.size // 1024} KiB" for space, memory in chip.memory.items()}
-        name = f"{chip.name} (default)" if chip.name == DEFAULT_CHIP else chip.name
+        name = f"{chip.name} (default)" if chip.name == target.DEFAULT else chip.name
         rows.append((name, chip.family, str(chip.aic), str(chip.aiv), f"{chip.clock / 1e6:.0f} MHz",
                      kib["ub"], kib["cbuf"], kib["cc"], f"{chip.peak_flops('f16') / 1e12:.0f} TFLOP/s"))
     _print(rows)

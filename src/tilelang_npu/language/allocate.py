@@ -21,6 +21,7 @@ from tilelang_npu.language.eager import Empty, empty, is_declaring
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.symbols import Sym
 from tilelang_npu.language.types import TOKENS, element_type, sizes_of
+from tilelang_npu.target import BLOCK
 
 _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
 _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
@@ -196,8 +197,6 @@ def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
     Rewriter.erase_op(old)
 
 
-BLOCK = 32
-"""Bytes of a block: what the memories of a core are read and written in, and buffers start at (hardware.md 1.2)."""
 _C_TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat16_t": "bfloat16",
             **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 

@@ -16,6 +16,7 @@ from tilelang_npu.frontend.builder import Builder
 from tilelang_npu.frontend.conversions import convert, number
 from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.ops import DType
+from tilelang_npu.target import core_of, name_of
 
 
 def place_of(value: Any) -> Element | None:
@@ -43,13 +44,11 @@ def as_memory(what: str, role: str, value: Any) -> Memory:
     return Region(place.buffer, place.indices, (1,) * rank, range(rank))
 
 
-_NO_VECTOR_WORK = {"gm": "GM", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
-
 
 def require_vector_memory(what: str, role: str, memory: Memory) -> None:
     """Raise T201 unless vector work may have the operand: it is in UB, or its memory is still open."""
-    place = _NO_VECTOR_WORK.get(memory.buffer.space)
-    if place is not None:
+    place = name_of(memory.buffer.space)
+    if memory.buffer.space == "gm" or core_of(memory.buffer.space) == "AIC":
         if memory.buffer.space != "gm":
             advice = "copy it into a buffer in UB first (T.alloc_ub, T.copy), and work on that"
         elif role == "the destination":

@@ -19,7 +19,8 @@ from tilelang_npu.language.reduction import reduce_flat
 from tilelang_npu.language.structured import call, checked
 from tilelang_npu.language.vector import apply
 from tilelang_npu.ops import Elementwise, operation
-from tilelang_npu.ops.repeats import BLOCK, BLOCKS, ORDERS
+from tilelang_npu.ops.repeats import BLOCKS, ORDERS
+from tilelang_npu.target import BLOCK
 
 __all__ = ["function"]
 

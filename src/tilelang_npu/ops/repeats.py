@@ -16,9 +16,8 @@ import numpy as np
 from tilelang_npu.ops.dtypes import DType, dtype
 from tilelang_npu.ops.spec import Contract, Refused, Shape
 from tilelang_npu.ops.structured import Meaning, entry
+from tilelang_npu.target import BLOCK
 
-BLOCK = 32
-"""Bytes."""
 BLOCKS = 8
 """Of one repeat."""
 ORDERS = ("ORDER_VALUE_INDEX", "ORDER_INDEX_VALUE", "ORDER_ONLY_VALUE")
@@ -268,4 +267,4 @@ _declare("bilinear_interpolation", ("tile.bilinear_interpolation",),
 NAMES = frozenset(_names)
 """Names of the functions that are given by repeats and strides, or by a number of elements."""
 
-__all__ = ["BLOCK", "BLOCKS", "NAMES", "ORDERS"]
+__all__ = ["BLOCKS", "NAMES", "ORDERS"]

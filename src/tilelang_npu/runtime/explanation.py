@@ -16,7 +16,7 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
 from tilelang_npu.runtime.sync_report import WAITS
-from tilelang_npu.transforms.ir.buffers import NAMES
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _buffers(written: ModuleOp, inferred: ModuleOp) -> Iterator[str]:
 
 def _memory(op: tile.AllocOp) -> str:
     space = hivm.space_of(op.result.type)
-    return "a workspace in GM" if space == "gm" else NAMES.get(space or "", space or "?")
+    return "a workspace in GM" if space == "gm" else name_of(space or "?")
 
 
 def _loops(lowering: Lowering) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilelang_npu.runtime.targets import DEFAULT_CHIP, find_chip
+from tilelang_npu.runtime.targets import find_chip
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -49,5 +49,5 @@ def runnable(module: ModuleOp, chip: Chip | None = None) -> ModuleOp:
     if is_planned(module):
         return put_in_order(module)
     by_hand = any(isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp)) for op in module.walk())
-    options = Options(chip=chip or find_chip(hacc.target_of(module) or DEFAULT_CHIP, None), synchronise=not by_hand)
+    options = Options(chip=chip or find_chip(hacc.target_of(module) or "", None), synchronise=not by_hand)
     return complete(module, options)

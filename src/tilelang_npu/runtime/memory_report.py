@@ -10,8 +10,8 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.plan_memory import Layout
-from tilelang_npu.transforms.ir.buffers import NAMES
 from tilelang_npu.transforms.ir.cores import kernel_of
 from tilelang_npu.transforms.ir.lifetimes import Life
 
@@ -159,7 +159,7 @@ def _memory(layout: Layout) -> MemoryUse:
     used = max(address + one.nbytes for one in buffers for address in one.addresses)
     alive = max(_held(buffers, at) for at in {one.span[0] for one in buffers})
     core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
-    return MemoryUse(NAMES[layout.space], core, spoken(kernel_of(layout.function)), layout.room, used, alive, tuple(buffers))
+    return MemoryUse(name_of(layout.space), core, spoken(kernel_of(layout.function)), layout.room, used, alive, tuple(buffers))
 
 
 def _held(buffers: Sequence[BufferUse], at: int) -> int:

@@ -6,7 +6,7 @@ reads the variable; otherwise the front end tells it from the operations that th
 them tells.
 
 The chip is, in this order: ``chip=`` of the decorator, ``platform=`` of the decorator, ``TILELANG_NPU_CHIP`` (which
-``--chip`` sets), ``TL_PLATFORM``, Ascend910B2.
+``--chip`` sets), ``TL_PLATFORM``, and else the one that ``target`` has as usual.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from tilelang_npu.runtime.pointing import find
 if TYPE_CHECKING:
     from tilelang_npu.target import Chip
 
-__all__ = ["DEFAULT_CHIP", "determine_platform", "dialect_of", "find_chip", "select_chip"]
+__all__ = ["determine_platform", "dialect_of", "find_chip", "select_chip"]
 
-DEFAULT_CHIP = "Ascend910B2"
 _DIALECTS = {"npuir": "npuir", "ascendc": "ascendc", "pto": "ascendc"}
-_FAMILY_CHIPS = {"A2": DEFAULT_CHIP, "A3": "Ascend910_9382", "A5": "Ascend910_95"}
 _ELSEWHERE = ("cuda", "hip", "rocm", "metal", "webgpu", "llvm", "cpu", "c", "cutedsl", "musa", "maca", "opencl", "vulkan")
 
 
@@ -65,11 +63,13 @@ def select_chip(chip: str | Chip | None, platform: object, at: Location | None) 
         return find_chip(named, None)
     if family := environment.PLATFORM.text():
         return find_chip(_family(family, None), None)
-    return find_chip(DEFAULT_CHIP, None)
+    return find_chip("", None)
 
 
-def _family(platform: object, at: Location | None) -> str:
-    chip = _FAMILY_CHIPS.get(str(platform).upper())
+def _family(platform: object, at: Location | None) -> Chip:
+    from tilelang_npu import target
+
+    chip = target.usual(str(platform).upper())
     if chip is None:
         msg = f"unknown platform {str(platform)!r}"
         raise TileError(msg, code="T706", location=at, help="the platforms are 'A2', 'A3', 'A5' and 'auto'")
@@ -77,7 +77,7 @@ def _family(platform: object, at: Location | None) -> str:
 
 
 def find_chip(name: str | Chip, at: Location | None) -> Chip:
-    """The chip of that name; ``Ascend`` in front and the case of letters may be left out.
+    """The chip of that name; ``Ascend`` in front and the case of letters may be left out. No name is the usual chip's.
 
     Raises:
         TileError: T701 there is none; a note lists those there are.
@@ -85,7 +85,7 @@ def find_chip(name: str | Chip, at: Location | None) -> Chip:
     from tilelang_npu import target
 
     try:
-        return target.chip(name)
+        return target.chip(name or target.DEFAULT)
     except TileError as error:
         near = get_close_matches(str(name), [chip.name for chip in target.chips()], n=1)
         if near:

@@ -39,44 +39,51 @@ from tilelang_npu.target.chip import (
     table,
 )
 
-MEMORY = MappingProxyType({
-    "ub": Memory(core="AIV", size=192 * KiB, align=32, reserved=256),  # INI; 196 352 bytes planned: tilelang-ascend's planner
-    "cbuf": Memory(core="AIC", size=512 * KiB, align=32),              # INI
-    "ca": Memory(core="AIC", size=64 * KiB, align=512),                # INI, DOC constraints
-    "cb": Memory(core="AIC", size=64 * KiB, align=512),                # INI, DOC constraints
-    "cc": Memory(core="AIC", size=128 * KiB, align=64),                # INI
-    "bt": Memory(core="AIC", size=1 * KiB, align=64),                  # INI
-    "fb": Memory(core="AIC", size=7 * KiB, align=64),                  # INI: 2 + 1 + 2 + 2 KiB
+MEMORY = MappingProxyType({  # INI; starts: AscendNPU-IR's PlanMemory
+    "ub": Memory(core="AIV", spoken="UB", size=192 * KiB, align=32, starts=32, block=32,
+                 reserved=256),  # 196 352 bytes planned: tilelang-ascend's planner
+    "cbuf": Memory(core="AIC", spoken="L1", size=512 * KiB, align=32, starts=32, block=32, fractal=True),
+    "ca": Memory(core="AIC", spoken="L0A", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
+    "cb": Memory(core="AIC", spoken="L0B", size=64 * KiB, align=512, starts=512, fractal=True),  # DOC constraints
+    "cc": Memory(core="AIC", spoken="L0C", size=128 * KiB, align=64, starts=512, fractal=True),
+    "bt": Memory(core="AIC", spoken="BT", size=1 * KiB, align=64, starts=64),
+    "fb": Memory(core="AIC", spoken="FB", size=7 * KiB, align=64, starts=64),  # 2 + 1 + 2 + 2 KiB
 })
+
+# What the fixpipe quantises to on the way: hivm.md, fixpipe.
+QUANTISED = MappingProxyType({("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"})
 
 # Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:
 # 12288^2 half GM->UB in tiles of 1x64 takes 564.8 us on 48 cores (21 cycles each), GM->L1 ND2NZ of 64 rows of 128 bytes
 # 300.7 us on 24 cores (under 5.7 cycles a row), and one core's ND2NZ of 384 such rows 1380 cycles (3.6): CALC on DOC.
 PATHS = table(
-    Path("gm", "ub", "MTE2", "AIV",
+    MEMORY,
+    Path("gm", "ub", "MTE2", "AIV", ops=("load", "copy"),
          move=Move(fixed=235, rate=91, sustained=45.6, issue=21, row=1.0, source="MSKPP 910B1, L2 miss; issue CALC")),
-    Path("gm", "cbuf", "MTE2", "AIC",
+    Path("gm", "cbuf", "MTE2", "AIC", ops=("load", "copy"),
          move=Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
-    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz",
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",),
          move=Move(fixed=600, rate=190, floor=805, sustained=116, issue=21, row=3.5, source="MSKPP GM_TO_L1_TRANS; row CALC")),
-    Path("ub", "gm", "MTE3", "AIV",
+    Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),
          move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="MSKPP 910B1; issue CALC")),
-    Path("cbuf", "gm", "MTE3", "AIC", layout="nz2nd",
+    Path("cbuf", "gm", "MTE3", "AIC", layout="nz2nd", ops=("nz2nd",),
          move=Move(fixed=140, rate=86, sustained=64.2, issue=21, row=1.0, source="as ub_gm; not published")),
-    Path("cc", "gm", "FIX", "AIC",
+    Path("cc", "gm", "FIX", "AIC", ops=("fixpipe",), converts=QUANTISED,
          move=Move(fixed=0, rate=117.5, floor=84, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1")),
-    Path("cc", "gm", "FIX", "AIC", layout="nz2nd",
+    Path("cc", "gm", "FIX", "AIC", layout="nz2nd", ops=("fixpipe",), converts=QUANTISED,
          move=Move(fixed=0, rate=117.5, floor=95, sustained=117.5, issue=9, row=1.0, source="MSKPP 910B1")),
-    Path("cc", "cbuf", "FIX", "AIC",
+    # Fractals of 32 bits are 16 x 16 in L0C and 16 x 8 in L1: only with channel_split, which no op here sets, are they split.
+    Path("cc", "cbuf", "FIX", "AIC", ops=("fixpipe",), converts=QUANTISED, widest=16,
          move=Move(fixed=20, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
-    Path("cbuf", "ca", "MTE1", "AIC",
+    Path("cbuf", "ca", "MTE1", "AIC", ops=("load_l0a",),
          move=Move(fixed=28, rate=256, floor=4, sustained=256, issue=4, source="MSKPP; latency DOC load_data_perf")),
-    Path("cbuf", "cb", "MTE1", "AIC",
+    Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=28, rate=128, floor=4, sustained=128, issue=4, source="MSKPP; latency DOC load_data_perf")),
     Path("cbuf", "bt", "MTE1", "AIC",
          move=Move(fixed=20, rate=32, floor=3, sustained=32, source="MSKPP, DOC")),
     Path("cbuf", "fb", "FIX", "AIC",
          move=Move(fixed=15, rate=32, sustained=32, source="MSKPP")),
+    Path("ub", "ub", "V", "AIV", ops=("copy",)),  # the vector unit, at its rate copy
     Path("gm", "ca", "MTE2", "AIC",
          move=Move(fixed=202, rate=158, sustained=158, source="MSKPP 910B3")),
     Path("gm", "cb", "MTE2", "AIC",
@@ -183,3 +190,4 @@ ASCEND_910B4 = replace(
 ASCEND_910B4_1 = replace(ASCEND_910B4, name="Ascend910B4-1", hivm_target="Ascend910B4-1", l2=168 * MiB)  # INI
 
 CHIPS = (ASCEND_910B1, ASCEND_910B2, ASCEND_910B2C, ASCEND_910B3, ASCEND_910B4, ASCEND_910B4_1)
+USUAL = ASCEND_910B2

@@ -10,37 +10,38 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilelang_npu.target import a2
-from tilelang_npu.target.chip import TB, Banks, Chip, Cube, GiB, KiB, Memory, MHz, MiB, Move, Path, VectorRate, table
+from tilelang_npu.target.chip import TB, Banks, Chip, Cube, GiB, KiB, MHz, MiB, Move, Path, VectorRate, table
 
-MEMORY = MappingProxyType({
+MEMORY = MappingProxyType({  # INI
     **a2.MEMORY,
-    "ub": Memory(core="AIV", size=248 * KiB, align=32),   # INI: 253 952 of 256 KiB usable
-    "cc": Memory(core="AIC", size=256 * KiB, align=64),   # INI
-    "bt": Memory(core="AIC", size=4 * KiB, align=64),     # INI
-    "fb": Memory(core="AIC", size=4 * KiB, align=64),     # INI
+    "ub": replace(a2.MEMORY["ub"], size=248 * KiB, reserved=0),  # 253 952 of 256 KiB usable
+    "cc": replace(a2.MEMORY["cc"], size=256 * KiB),
+    "bt": replace(a2.MEMORY["bt"], size=4 * KiB),
+    "fb": replace(a2.MEMORY["fb"], size=4 * KiB),
 })
 
 PATHS = table(
+    MEMORY,
     *(path for path in a2.PATHS.values() if (path.source, path.target) not in {("gm", "ca"), ("gm", "cb")}),  # DOC 3510
-    Path("gm", "cbuf", "MTE2", "AIC",
+    Path("gm", "cbuf", "MTE2", "AIC", ops=("load", "copy"),
          move=Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95")),
-    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz",
+    Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",),
          move=Move(fixed=139, rate=121, sustained=121, issue=21, row=1.0, source="MSKPP 910_95, as gm_l1")),
-    Path("gm", "ub", "MTE2", "AIV",
+    Path("gm", "ub", "MTE2", "AIV", ops=("load", "copy"),
          move=Move(fixed=217, rate=61, sustained=61, issue=21, row=1.0, source="MSKPP 910_95")),
-    Path("ub", "gm", "MTE3", "AIV",
+    Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),
          move=Move(fixed=278, rate=47, sustained=47, issue=21, row=1.0, source="MSKPP 910_95")),
-    Path("cc", "gm", "FIX", "AIC",
+    Path("cc", "gm", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED,
          move=Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95")),
-    Path("cc", "gm", "FIX", "AIC", layout="nz2nd",
+    Path("cc", "gm", "FIX", "AIC", layout="nz2nd", ops=("fixpipe",), converts=a2.QUANTISED,
          move=Move(fixed=136, rate=94, sustained=94, issue=9, row=1.0, source="MSKPP 910_95")),
-    Path("cbuf", "ca", "MTE1", "AIC",
+    Path("cbuf", "ca", "MTE1", "AIC", ops=("load_l0a",),
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
-    Path("cbuf", "cb", "MTE1", "AIC",
+    Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
-    Path("cc", "ub", "FIX", "AIC",
+    Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED,
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
-    Path("ub", "cbuf", "MTE3", "AIV",
+    Path("ub", "cbuf", "MTE3", "AIV", ops=("copy",),
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
     Path("cbuf", "ub", "MTE1", "AIC",
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
@@ -79,3 +80,4 @@ ASCEND_910_95 = Chip(
 )
 
 CHIPS = (ASCEND_910_95,)
+USUAL = ASCEND_910_95

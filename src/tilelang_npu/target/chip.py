@@ -6,7 +6,7 @@ The tables (``a2``, ``a3``, ``a5``) hold numbers only; each carries the key of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -17,9 +17,8 @@ GiB = 1024 * MiB
 MHz = 1_000_000
 TB = 1_000_000_000_000
 
-SPOKEN: Mapping[str, str] = MappingProxyType({
-    "gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C", "bt": "BT", "fb": "FB"})
-"""What people call the memories, by HIVM address space."""
+GM = "gm"
+"""HIVM's address space of the memory that is no row: all cores share it."""
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """The pipes that a core of any kind may have."""
 
@@ -41,14 +40,23 @@ class Memory(_Table):
 
     Attributes:
         core: the kind of core that has it, ``AIC`` or ``AIV``.
+        spoken: what people call it.
         size: capacity in bytes.
         align: bytes that an address must be a multiple of.
+        starts: bytes that AscendNPU-IR lets buffers start at a multiple of.
+        block: bytes that a move or a vector instruction takes at once, and starts at a multiple of; 0 where all go by matrices
+            or tables.
+        fractal: whether matrices lie in it by fractals, and not by rows.
         reserved: bytes at the end that the planner of the ascendc branch leaves free; that of AscendNPU-IR plans all.
     """
 
     core: str
+    spoken: str
     size: int
     align: int
+    starts: int
+    block: int = 0
+    fractal: bool = False
     reserved: int = 0
 
 
@@ -87,27 +95,33 @@ class Path(_Table):
         target: where they go.
         pipe: the pipe that moves them.
         core: the kind of core whose pipe it is.
-        move: how long it takes.
+        move: how long it takes, and the source of these numbers; None where a unit copies, at its own rate.
         layout: how the matrix is laid out anew on the way (``nd2nz``, ``nz2nd``); empty where it stays as it is.
+        ops: the ops of HIVM that go this way alone, the one that the compiler takes first; empty where HIVM has none for it.
+        converts: the element types (MLIR spelling) that change on the way, and what HIVM calls that.
+        widest: bits of the widest element that goes this way.
+        name: ``gm_l1_nd2nz``: what people call both memories, and the layout. ``table`` gives it.
     """
 
     source: str
     target: str
     pipe: str
     core: str
-    move: Move
+    move: Move | None = None
     layout: str = ""
-
-    @property
-    def name(self) -> str:
-        """``gm_l1_nd2nz``: what people call both memories, and the layout."""
-        ends = f"{SPOKEN[self.source]}_{SPOKEN[self.target]}".lower()
-        return f"{ends}_{self.layout}" if self.layout else ends
+    ops: tuple[str, ...] = ()
+    converts: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    widest: int = 64
+    name: str = ""
 
 
-def table(*paths: Path) -> Mapping[str, Path]:
-    """Paths by their names; of two of one name the last counts."""
-    return MappingProxyType({path.name: path for path in paths})
+def table(memory: Mapping[str, Memory], *paths: Path) -> Mapping[str, Path]:
+    """Paths by their names, between these memories and GM; of two of one name the last counts."""
+    def called(path: Path) -> str:
+        ends = (memory[end].spoken.lower() if end in memory else end for end in (path.source, path.target))
+        return "_".join((*ends, path.layout) if path.layout else ends)
+
+    return MappingProxyType({called(path): replace(path, name=called(path)) for path in paths})
 
 
 @dataclass(frozen=True)
@@ -284,7 +298,7 @@ class Chip(_Table):
     @cached_property
     def moves(self) -> Mapping[str, Move]:
         """How long data movements take, by the name of the path."""
-        return MappingProxyType({name: path.move for name, path in self.paths.items()})
+        return MappingProxyType({name: path.move for name, path in self.paths.items() if path.move is not None})
 
     @cached_property
     def pipes(self) -> Mapping[str, tuple[str, ...]]:
@@ -300,6 +314,34 @@ class Chip(_Table):
     def paths_of(self, pipe: str, core: str) -> tuple[Path, ...]:
         """The ways that a pipe of a kind of core moves data."""
         return tuple(path for path in self.paths.values() if (path.pipe, path.core) == (pipe, core))
+
+    @cached_property
+    def ways(self) -> Mapping[tuple[str, str], Path]:
+        """The path that the compiler takes from one memory to another one, where HIVM has an op for it.
+
+        Of several, the one that leaves a matrix as its destination holds matrices: by rows or by fractals.
+        """
+        found: dict[tuple[str, str], Path] = {}
+        for path in self.paths.values():
+            ends = path.source, path.target
+            cores = {self.memory[end].core for end in ends if end in self.memory}
+            if path.ops and len(cores) == 1 and (ends not in found or path.layout == self._layout(*ends)):
+                found[ends] = path
+        return MappingProxyType(found)
+
+    def _layout(self, source: str, target: str) -> str:
+        first, second = (end in self.memory and self.memory[end].fractal for end in (source, target))
+        return "" if first == second else "nz2nd" if first else "nd2nz"
+
+    def through(self, pipe: str, *operands: str) -> frozenset[str]:
+        """The on-chip memories that some operands of a unit pass through, those that hold them included."""
+        held = {space for unit in self.units if unit.pipe == pipe for name in operands for space in unit.operands.get(name, ())}
+        return frozenset(held | {path.source for path in self.paths.values() if path.target in held} - {GM})
+
+    def converts(self, path: Path) -> bool:
+        """Whether an element type can change on a path: on the way itself, or at an end where the Vector unit works."""
+        vector = {space for unit in self.units if unit.pipe == "V" for spaces in unit.operands.values() for space in spaces}
+        return bool(path.converts) or not vector.isdisjoint((path.source, path.target))
 
     def microseconds(self, cycles: float) -> float:
         """How long so many cycles take."""

@@ -75,7 +75,7 @@ class Options:
         without: optimisations that are off, by name (see ``optimisations``).
     """
 
-    chip: Chip = field(default_factory=lambda: chips.chip("Ascend910B2"))
+    chip: Chip = field(default_factory=lambda: chips.chip(chips.DEFAULT))
     dialect: str = "npuir"
     synchronise: bool = True
     cross_synchronise: bool = True
@@ -127,7 +127,7 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     yield "drop-dead-stores", DropDeadStores(drop=drop)  # a clear would keep a load from being the first of its buffer
     yield "collapse-copies", CollapseCopies(collapse=collapse)  # one buffer has the uses of both when memories are inferred
     yield "fuse-fixpipe", FuseFixpipe(fuse=managed and has("fuse-fixpipe"))  # what it leaves in L0C needs no other memory
-    yield "infer-scopes", InferScopes()  # everything below asks which memory a buffer is in
+    yield "infer-scopes", InferScopes(chip=chip)  # everything below asks which memory a buffer is in
     mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
     divide, fold = has("bind-sub-blocks"), has("fold-accumulator-clear")
     yield "bind-sub-blocks", BindSubBlocks(mixed=mixed, divide=divide)  # what is in UB is known, and nothing is planned yet

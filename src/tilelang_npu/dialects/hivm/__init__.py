@@ -36,7 +36,6 @@ from tilelang_npu.dialects.hivm.cube import (
 )
 from tilelang_npu.dialects.hivm.custom import BUILTINS, CustomMacroOp, CustomOp
 from tilelang_npu.dialects.hivm.dma import (
-    COPY_PIPES,
     AtomicCasOp,
     AtomicRMWOp,
     AtomicXchgOp,
@@ -176,7 +175,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTRIBUTES",
     "BUILTINS",
-    "COPY_PIPES",
     "CUBE_PIPES",
     "EVENT_IDS",
     "OPERATIONS",

@@ -48,6 +48,7 @@ from tilelang_npu.dialects.hivm.structured import (
     results_for,
     same_shape,
 )
+from tilelang_npu.target import pipes_of
 
 Operand = SSAValue | Operation
 
@@ -55,9 +56,6 @@ MOVABLE = dtypes("f8E4M3FN", "f8E5M2", "i1", "i8", "ui8", "i16", "ui16", "f16", 
 FALSE = boolean(False)
 EITHER_CORE = CoreTypeAttr("CUBE_OR_VECTOR")
 BOOL = IntegerAttr.constr(i1)
-
-COPY_PIPES = {("ub", "ub"): "V", ("gm", "cbuf"): "MTE2", ("gm", "ub"): "MTE2", ("ub", "gm"): "MTE3", ("ub", "cbuf"): "MTE3"}
-"""The pipe of a copy by source and destination; there are no other copies."""
 
 
 class _MoveOp(StructuredOp):
@@ -276,7 +274,7 @@ class CopyOp(_MoveOp):
 
     def pipes(self) -> tuple[str, ...]:
         """The pipe of these memory spaces; empty where they are not given."""
-        found = COPY_PIPES.get((space_of(self.src.type) or "", space_of(self.dst.type) or ""))
+        found = pipes_of("copy").get((space_of(self.src.type) or "", space_of(self.dst.type) or ""))
         return () if found is None else (found,)
 
     def core(self) -> str:
@@ -298,7 +296,7 @@ class CopyOp(_MoveOp):
         _verify_pad_type(self.pad_value, target)
         if self.on_memrefs():
             spaces = self._spaces(source, target)
-            if spaces is not None and spaces not in COPY_PIPES:
+            if spaces is not None and spaces not in pipes_of("copy"):
                 fail(f"Unsupported copy from {spaces[0]} to {spaces[1]}!")
         elif self.on_tensors():
             self._verify_result(target, padded=padded)

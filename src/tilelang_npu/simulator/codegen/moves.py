@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tilelang_npu.dialects.hivm import COPY_PIPES
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
@@ -19,7 +18,7 @@ from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.work import Lanes, Transfer
-from tilelang_npu.target import SPOKEN, Path
+from tilelang_npu.target import Path, name_of, pipes_of
 
 _BLOCK = np.dtype("V32")
 """One row of a fractal: moved whole."""
@@ -102,9 +101,9 @@ def _store(em: Emitter, op: Any) -> None:
 def _copy(em: Emitter, op: Any) -> None:
     source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
     spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
-    pipe = COPY_PIPES.get(spaces)
+    pipe = pipes_of("copy").get(spaces)
     if pipe is None:
-        raise unsupported(op, f"it copies from {SPOKEN[spaces[0]]} to {SPOKEN[spaces[1]]}")
+        raise unsupported(op, f"it copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
     if pipe == "V":
         bits = 8 * source.element.nbytes
         em.record(op, "V", pair(source, target, "V"), lambda slot: Lanes("copy", bits, 1))

@@ -14,7 +14,7 @@ from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.views import Buffer, alternatives
-from tilelang_npu.target import SPOKEN, Path
+from tilelang_npu.target import Path, name_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
@@ -45,13 +45,13 @@ def check_argument(em: Emitter, kind: Attribute, name: str) -> None:
     """
     space = space_of(kind)
     if space is not None and space in em.chip.memory:
-        raise TileError(f"argument {name} of {em.function.sym_name.data} is in {SPOKEN[space]}: what a caller passes is in GM",
+        raise TileError(f"argument {name} of {em.function.sym_name.data} is in {name_of(space)}: what a caller passes is in GM",
                         code="T503", location=location_of(em.function),
-                        help=f"give it #hivm.address_space<gm>, and load it into a buffer in {SPOKEN[space]}")
+                        help=f"give it #hivm.address_space<gm>, and load it into a buffer in {name_of(space)}")
 
 
 def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
-            ends: Iterable[str] = tuple(SPOKEN)) -> Path:
+            ends: Sequence[str] = ()) -> Path:
     """The way that a pipe moves data from one memref to another.
 
     Args:
@@ -60,23 +60,24 @@ def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffe
         pipe: the pipe that it asks.
         source, target: the memrefs.
         layouts: what the op may do to the layout, the best first.
-        ends: the memories that it may write.
+        ends: the memories that it may write; empty for all.
 
     Raises:
         TileError: T503, there is no such way; T504, nor such a pipe; T501, it leads to another core.
     """
     check_pipe(em, op, pipe, "runs on")
-    rows = [row for layout in layouts for row in em.chip.paths_of(pipe, em.core) if row.layout == layout and row.target in ends]
+    rows = [row for layout in layouts for row in em.chip.paths_of(pipe, em.core)
+            if row.layout == layout and (not ends or row.target in ends)]
     spaces = _memory(source), _memory(target)
     row = next((row for row in rows if (row.source, row.target) == spaces), None)
     if row is not None:
         for space in spaces:
             if space != "gm" and em.chip.memory[space].core != em.core:
                 raise TileError(f"the simulator does not execute {op.name}: an {em.core} does not see the "
-                                f"{SPOKEN[space]} of its {em.chip.memory[space].core} here", code="T501",
+                                f"{name_of(space)} of its {em.chip.memory[space].core} here", code="T501",
                                 location=location_of(op), help="go through GM")
         return row
-    first, second = (SPOKEN[space] for space in spaces)
+    first, second = (name_of(space) for space in spaces)
     onward = sorted({row.target for row in rows if row.source == spaces[0]})
     back = sorted({row.source for row in rows if row.target == spaces[1]})
     advice = [f"put dst in {_either(onward)}" if onward else "", f"take src from {_either(back)}" if back else "",
@@ -86,7 +87,7 @@ def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffe
         location=location_of(op), help=", or ".join(filter(None, advice)),
         notes=(f"src{_called(source)} is in {first}, dst{_called(target)} in {second}",
                f"by {pipe} the op goes " + ", ".join(dict.fromkeys(
-                   f"from {SPOKEN[row.source]} to {SPOKEN[row.target]}" for row in rows))))
+                   f"from {name_of(row.source)} to {name_of(row.target)}" for row in rows))))
 
 
 def check_operand(em: Emitter, op: Operation, operand: Operand) -> None:
@@ -99,8 +100,8 @@ def check_operand(em: Emitter, op: Operation, operand: Operand) -> None:
     space = _memory(operand.buffer)
     if allowed is None or space in allowed:
         return
-    where = f"{operand.name}{_called(operand.buffer)} of {op.name} is in {SPOKEN[space]}"
-    why = "" if space == "gm" or em.chip.memory[space].core == em.core else f"; an {em.core} has no {SPOKEN[space]}"
+    where = f"{operand.name}{_called(operand.buffer)} of {op.name} is in {name_of(space)}"
+    why = "" if space == "gm" or em.chip.memory[space].core == em.core else f"; an {em.core} has no {name_of(space)}"
     takes = f"{operand.pipe} of {em.chip.name} takes it in {_either(allowed)}" if allowed else "a number belongs there"
     raise TileError(f"{where}: {takes}", code="T503", location=location_of(op),
                     help=f"put it in {_either(allowed)}{why}" if allowed else f"give a number{why}")
@@ -131,4 +132,4 @@ def _called(buffer: Buffer) -> str:
 
 
 def _either(spaces: Iterable[str]) -> str:
-    return " or ".join(dict.fromkeys(SPOKEN[space] for space in spaces))
+    return " or ".join(dict.fromkeys(name_of(space) for space in spaces))

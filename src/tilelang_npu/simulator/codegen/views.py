@@ -8,7 +8,7 @@ from typing import Any
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.scope import Expr, Int
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Base:
 
 def spoken(base: Base) -> str:
     """What the memory is called in messages."""
-    return SPOKEN.get(base.memory, base.memory)
+    return name_of(base.memory)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch import Launch
 
 Mask = NDArray[np.bool_]
-_TILES = ("cbuf", "ca", "cb")
-"""Memories that operands of multiplications pass through."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,7 @@ class Products:
 def products(launch: Launch) -> dict[str, Products]:
     """The operations of a launch by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode)."""
     program = launch.recorded.program
+    tiled = program.chip.through("M", "a", "b")
     done: dict[str, float] = defaultdict(float)
     useful: dict[str, float] = defaultdict(float)
     counts: Counter[tuple[int, int]] = Counter()
@@ -53,7 +52,7 @@ def products(launch: Launch) -> dict[str, Products]:
     for key, count in counts.items():
         records = program.functions[key[0]].records
         if any(isinstance(record.work, Mmad | Multiply) for record in records):
-            for kind, found in _of_stream(records, streams[key]).items():
+            for kind, found in _of_stream(records, streams[key], tiled).items():
                 done[kind] += count * found.done
                 useful[kind] += count * found.useful
     return {kind: Products(done[kind], useful[kind]) for kind in done if done[kind]}
@@ -67,12 +66,12 @@ class _Tile:
     loaded: Mask | None
 
 
-def _of_stream(records: Sequence[OpRecord], stream: Stream) -> Mapping[str, Products]:
-    writers = {record.number: [access for access in record.accesses if access.writes and access.memory in _TILES]
+def _of_stream(records: Sequence[OpRecord], stream: Stream, tiled: frozenset[str]) -> Mapping[str, Products]:
+    writers = {record.number: [access for access in record.accesses if access.writes and access.memory in tiled]
                for record in records}
     done: dict[str, float] = defaultdict(float)
     useful: dict[str, float] = defaultdict(float)
-    tiles: dict[str, dict[Footprint, _Tile]] = {memory: {} for memory in _TILES}
+    tiles: dict[str, dict[Footprint, _Tile]] = {memory: {} for memory in tiled}
     known: dict[object, _Tile] = {}
     shares: dict[object, float] = {}
     for event in stream:
@@ -103,7 +102,7 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
     place = footprint(access, event)
     source = next((other for other in record.accesses if other.reads), None)
     below: list[_Tile] = []
-    if source is not None and source.memory in _TILES:
+    if source is not None and source.memory in tiles:
         below = _below(tiles[source.memory], footprint(source, event))
     key = event, access.name, tuple(map(id, below))
     if key not in known:
@@ -119,7 +118,7 @@ def _written(record: OpRecord, event: Event, access: Access, tiles: Mapping[str,
                 if len(sizes) == 2 and sizes[0] <= shape[0] and sizes[1] <= shape[1]:
                     loaded = np.zeros(shape, np.bool_)
                     loaded[:sizes[0], :sizes[1]] = True
-            elif source.memory in _TILES:
+            elif source.memory in tiles:
                 loaded = _mask(footprint(source, event), below)
                 loaded = loaded.T if loaded is not None and record.work.turned else loaded
                 loaded = loaded if loaded is not None and loaded.shape == shape else None

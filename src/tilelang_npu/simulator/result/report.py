@@ -10,7 +10,7 @@ from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.machine.work import Mmad
 from tilelang_npu.simulator.result.products import products
 from tilelang_npu.simulator.time.steps import PIPE, PIPES, RUN, Expansion
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch import Launch
@@ -20,7 +20,6 @@ _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2",
 """Pipes in the order in which a summary names them."""
 BUSY = 0.8
 """Share of the time from which on a pipe counts as busy all the time."""
-_MEMORIES = {"AIC": ("cbuf", "ca", "cb", "cc"), "AIV": ("ub",)}
 
 
 def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequence[Expansion]) -> dict[str, int]:
@@ -28,7 +27,7 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
     use: dict[str, int] = {}
     for function in program.functions:
         for memory, extent in function.extents.items():
-            use[SPOKEN[memory]] = max(use.get(SPOKEN[memory], 0), extent)
+            use[name_of(memory)] = max(use.get(name_of(memory), 0), extent)
     for index, function in enumerate(program.functions):
         if not any(isinstance(record.work, Mmad) for record in function.records):
             continue
@@ -42,7 +41,7 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
                         loads[step[5][0]] = max(loads[step[5][0]], step[4].nbytes)
         for memory, size in zip(("ca", "cb"), loads, strict=True):
             room = program.chip.memory[memory].size
-            use[SPOKEN[memory]] = max(use.get(SPOKEN[memory], 0), min(room, 2 * size))
+            use[name_of(memory)] = max(use.get(name_of(memory), 0), min(room, 2 * size))
     return use
 
 
@@ -92,11 +91,11 @@ def summary(launch: Launch, name: str) -> str:
             lines.append(f"  {core:<9} {shares}{running}")
     parts: list[str] = []
     for core in ("AIC", "AIV"):
-        for memory in _MEMORIES[core]:
-            used = launch.memory.get(SPOKEN[memory])
+        for memory in chip.memories(core):
+            used = launch.memory.get(name_of(memory))
             if used:
                 unit = "" if parts else " KB"
-                parts.append(f"{SPOKEN[memory]} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
+                parts.append(f"{name_of(memory)} {_kib(used)} of {chip.memory[memory].size // 1024}{unit}")
     if parts:
         lines.append(f"  memory    {'   '.join(parts)}")
     advice = _advice(launch)

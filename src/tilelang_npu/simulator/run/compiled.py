@@ -24,17 +24,15 @@ from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.emitter import op_name
 from tilelang_npu.simulator.codegen.traced import TracingEmitter
 from tilelang_npu.simulator.run.arguments import parameters
-from tilelang_npu.target import SPOKEN, Chip
+from tilelang_npu.target import Chip, name_of
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
 _NUMBERS = itertools.count(1)
 _VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
 """A line of generated code that makes an array over a memory."""
-_MEMORIES = {f"m_{memory}": spoken for memory, spoken in SPOKEN.items()}
-_HEADER = ("def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness,"
-           " m_ub, m_cbuf, m_ca, m_cb, m_cc, m_bt, m_fb):",
-           "    def run(bid, ev, gm, counts, set_flag):")
+_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, {memories}):"
+_RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
 class CompiledFunction:
@@ -81,11 +79,11 @@ class CompiledFunction:
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
 
     def _assemble(self, emitter: Emitter) -> str:
-        texts = [_HEADER[0]]
+        texts = [_BIND.format(memories=", ".join(f"m_{name}" for name in emitter.chip.memory))]
         for line in emitter.launch.lines:
             texts.append("    " * line.indent + line.text)
             self._ops.append(line.op)
-        texts.append(_HEADER[1])
+        texts.append(_RUN)
         self._ops.append(None)
         for line in emitter.block.lines:
             texts.append("    " * line.indent + line.text)
@@ -154,7 +152,9 @@ def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:
         return None
     shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})
     element = kind.itemsize
-    name = _MEMORIES.get(match["memory"]) or match["memory"].partition("_")[2]
+    kind_of_memory, _, name = match["memory"].partition("_")
+    if kind_of_memory == "m":
+        name = name_of(name)
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
                 "clamp the size of the last tile to zero, or let the block do nothing", "")

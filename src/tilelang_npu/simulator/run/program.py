@@ -40,7 +40,7 @@ from tilelang_npu.simulator.run.replay import Replay
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import Order
 from tilelang_npu.simulator.time.steps import Expansion
-from tilelang_npu.target import Chip
+from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
 
 WORKSPACE_BYTES = 32768
@@ -113,7 +113,7 @@ class Program:
 
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None) -> None:
         self.module = module
-        self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or "910B2")
+        self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
         self.name, kernels = _kernels(module, entry)
         mixed = len(kernels) > 1
         per_block = _vector_cores(module, self.name, self.chip) if mixed else 1
@@ -377,8 +377,7 @@ class _Lane:
         self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
         self.events: list[Any] = []
         self.gm: list[int] = []
-        names = ("ub", "cbuf", "ca", "cb", "cc", "bt", "fb")
-        arrays = [self.memory.arrays.get(name) for name in names]
+        arrays = [self.memory.arrays.get(name) for name in program.chip.memory]
         try:
             self.run: Callable[..., Any] = self.function.bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),

@@ -18,7 +18,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 from tilelang_npu.simulator.machine.shared_bytes import Memory, memories
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 MISSING = "an order between blocks: there is none; give each block its own part, add atomically, or meet at T.sync_all()"
 
@@ -203,7 +203,7 @@ class _Check:
             start, end = self._common(first, use, byte)
             delta = self.memory.delta[use.access.buffer]
             kind: Kind = "WAW" if use.access.writes else "RAW"
-            self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), SPOKEN["gm"],
+            self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), name_of("gm"),
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
 
     def _common(self, first: _Use, second: _Use, byte: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.run.program import Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 MOST = 16
 """Blocks that run again at most."""
@@ -60,7 +60,7 @@ def find_blank(recorded: Recorded, blank: Mapping[int, NDArray[np.bool_]]) -> It
                 start = _byte(view, int(view.argmax()), offset, shape)
                 end = _byte(view, view.size - 1 - int(view.reshape(-1)[::-1].argmax()), offset, shape) + 1
                 suspect = Hazard("S221", "blank", site_of(recorded, run, lane, place, record, access.pipe, access.name), None,
-                                 SPOKEN["gm"], start, end, "", run.block, access.label)
+                                 name_of("gm"), start, end, "", run.block, access.label)
                 left = (recorded.replay.after(run, poison=byte, blank=blank) for byte in (POISON, OTHER))
                 hazard = dependent(recorded, run, suspect, *left, ignored=blank)
                 if hazard is not None:

@@ -25,7 +25,7 @@ from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.sanitizer.overlap import overlap
 from tilelang_npu.simulator.time.schedule import Order
 from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 _IN_ORDER = frozenset({PIPES.index("S"), PIPES.index("M")})
 """Pipes whose steps see what earlier steps of the same pipe wrote."""
@@ -323,7 +323,7 @@ class _Walk:
             one_site, other_site = (site._replace(core=f"{site.core} of block {self.cores[core].block}")
                                     for site, core in ((one_site, first.core), (other_site, second.core)))
         self.found[key] = Hazard(
-            code, kind, one_site, other_site, SPOKEN[access.memory],
+            code, kind, one_site, other_site, name_of(access.memory),
             max(other.where.offset, region.where.offset) - shift, min(other.where.end, region.where.end) - shift, missing,
             self.cores[second.core].block, access.label, near, barriers=second.core in self.barriers)
 

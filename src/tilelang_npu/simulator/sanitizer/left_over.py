@@ -27,7 +27,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 MOST_SUSPECTS = 4
 """Ops of a core that are looked into."""
@@ -208,7 +208,7 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                     start = where.offset + _byte(int(bytes_at[0]), where.sizes, where.strides, where.element)
                     end = where.offset + _byte(int(bytes_at[-1]), where.sizes, where.strides, where.element) + 1
                     hazard = Hazard("S222", "left over", site_of(recorded, run, lane, place, record, access.pipe, access.name),
-                                    None, SPOKEN[access.memory], start, end, what, run.block, access.label)
+                                    None, name_of(access.memory), start, end, what, run.block, access.label)
                     yield _Suspect(lane, record, iteration, reads.index(access), foreign.any(axis=-1), hazard)
         done[event] = owners.changed
 

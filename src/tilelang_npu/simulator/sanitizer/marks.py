@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access
+from tilelang_npu.target import is_fractal
 
 Array = NDArray[Any]
 Marks = NDArray[np.int32]
-_CUBE = ("cbuf", "ca", "cb", "cc")
 
 
 class MarkedMemory:
@@ -54,7 +54,7 @@ def _place(array: Array) -> tuple[Array, int, int]:
 
 def matrix(access: Access, values: Array) -> Array | None:
     """What an operand holds, by row and column; None where it is no matrix."""
-    if values.ndim == 4 and access.memory in _CUBE:
+    if values.ndim == 4 and is_fractal(access.memory):
         columns, rows, height, width = values.shape
         return values.transpose(1, 2, 0, 3).reshape(rows * height, columns * width)
     while values.ndim > 2 and 1 in values.shape:
@@ -70,7 +70,7 @@ def laid_out(access: Access, target: Array, marks: Marks) -> Marks | None:
     whole: Marks = np.zeros(shape.shape, np.int32)
     rows, columns = (min(one, other) for one, other in zip(whole.shape, marks.shape, strict=True))
     whole[:rows, :columns] = marks[:rows, :columns]
-    if target.ndim == 4 and access.memory in _CUBE:
+    if target.ndim == 4 and is_fractal(access.memory):
         across, down, height, width = target.shape
         return whole.reshape(down, height, across, width).transpose(2, 0, 1, 3)
     return whole.reshape(target.shape)

@@ -13,9 +13,7 @@ from tilelang_npu.simulator.machine.events import Access, Footprint, footprint, 
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import site_of
-from tilelang_npu.target import SPOKEN
-
-_MEMORIES = ("ub", "cbuf")
+from tilelang_npu.target import name_of
 
 
 def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Hazard]:
@@ -26,18 +24,19 @@ def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Ha
         runs: one block of each kind.
     """
     program = recorded.program
+    blocked = {name for name, memory in program.chip.memory.items() if memory.block}
     done = set()
     for run in runs:
         for lane, ((index, _), stream) in enumerate(zip(program.lanes, run.streams, strict=True)):
             if (index, id(stream)) in done:
                 continue
             done.add((index, id(stream)))
-            left = [[access for access in record.accesses if access.memory in _MEMORIES and access.pipe != "S"]
+            left = [[access for access in record.accesses if access.memory in blocked and access.pipe != "S"]
                     for record in program.functions[index].records]
             for event in dict.fromkeys(stream):
                 record = program.functions[index].records[number_of(event)]
                 for access in tuple(left[record.number]):
-                    block = program.chip.memory[access.memory].align
+                    block = program.chip.memory[access.memory].block
                     where = footprint(access, event).simplified()
                     start = None if where.empty else _odd(where, block)
                     if start is not None or _is_fixed(access):
@@ -45,8 +44,8 @@ def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Ha
                     if start is not None:
                         site = site_of(recorded, run, lane, stream.index(event), record, access.pipe, access.name)
                         what = (f"{record.mnemonic} begins{'' if start == where.offset else ' a row'} at byte {start} of "
-                                f"{SPOKEN[access.memory]}{access.label and f', in {access.label}'}, no multiple of {block}")
-                        yield Hazard("S223", "address", site, None, SPOKEN[access.memory], start, where.end, what, run.block,
+                                f"{name_of(access.memory)}{access.label and f', in {access.label}'}, no multiple of {block}")
+                        yield Hazard("S223", "address", site, None, name_of(access.memory), start, where.end, what, run.block,
                                      access.label)
 
 

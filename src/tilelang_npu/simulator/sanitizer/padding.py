@@ -31,7 +31,7 @@ from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.simulator.sanitizer.marks import Array, MarkedMemory, Marks, laid_out, matrix
 from tilelang_npu.simulator.sanitizer.numbers import spreads
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
 _MOVES = frozenset(f"hivm.hir.{name}" for name in ("load", "store", "copy", "nd2nz", "nz2nd", "fixpipe", "custom", "l12ub"))
@@ -233,7 +233,7 @@ class _Padding:
         core = site.core if site.core.startswith(load.core) else load.core
         cause = Site(load.mnemonic, load.location, load.pipe, core, 0, "dst", load.number)
         self.found.setdefault((site.core[:3], site.number), Hazard(
-            "S224", "padding", site, cause, SPOKEN[access.memory], 0, 0, what, block, access.label,
+            "S224", "padding", site, cause, name_of(access.memory), 0, 0, what, block, access.label,
             _MADE if load.core == "AIC" else _FILLED))
 
     def _folded(self, block: int, site: Site, op: hivm.VReduceOp, access: Access, source: Array, marks: Marks) -> Marks:

@@ -16,7 +16,7 @@ from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, fo
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.run.program import Again, BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
-from tilelang_npu.target import SPOKEN
+from tilelang_npu.target import name_of
 
 OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
@@ -73,7 +73,7 @@ def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
                     end = start + int((~view).sum())
                     site = site_of(recorded, run, lane, place, record, access.pipe, access.name)
                     yield Hazard("S221", "unwritten", site, None,
-                                 SPOKEN[access.memory], start, end, "", run.block, access.label)
+                                 name_of(access.memory), start, end, "", run.block, access.label)
                     view[...] = True
 
 

@@ -9,12 +9,10 @@ from math import ceil
 from tilelang_npu.ops.dtypes import dtype
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
 from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Transfer
-from tilelang_npu.target import Chip, Move
+from tilelang_npu.target import BLOCK, Chip, Move
 
 REPEAT = 256
 """Bytes that a vector instruction takes per repeat (hardware.md 1.5)."""
-BLOCK = 32
-"""Bytes of a block, eight of which make a repeat."""
 REPEATS = 255
 """Most repeats of one vector instruction."""
 LONG_ROW = 8

@@ -31,7 +31,7 @@ class CompleteKernel(ModulePass):
     """The pass; ``chip`` names the chip that the module is for."""
 
     name = "complete-kernel"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)

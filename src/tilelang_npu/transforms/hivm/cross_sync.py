@@ -136,7 +136,7 @@ class CrossSync(ModulePass):
     """
 
     name = NAME
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     arguments: bool = True
     exclusive: bool = False
 

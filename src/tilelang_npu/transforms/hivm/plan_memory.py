@@ -32,8 +32,9 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.errors import TileError
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
-from tilelang_npu.transforms.ir.buffers import NAMES, SCRATCH
+from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import Emitter
 from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes, together
 from tilelang_npu.transforms.ir.locations import line_of, location_of
@@ -47,11 +48,12 @@ FEW = 7
 TRIES = 200
 """Orders that are tried of more."""
 
-ALIGNMENT = {"ub": 32, "cbuf": 32, "ca": 512, "cb": 512, "cc": 512}  # bytes; hivm.md section 7, PlanMemory
 
 
 def _rounded(nbytes: int, space: str) -> int:
-    unit = ALIGNMENT[space]
+    row = chips.memory(space)
+    assert row is not None, "an on-chip memory"
+    unit = row.starts
     return -(-nbytes // unit) * unit
 
 
@@ -247,7 +249,7 @@ def _tell(life: Life, slots: int) -> None:
     if slots < life.slots:
         logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
                        f"{where.file}:{where.line}: " if where is not None else "", life.label, left, life.slots,
-                       NAMES[life.space])
+                       name_of(life.space))
 
 
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
@@ -274,7 +276,7 @@ def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, 
     if not reuse:
         advice += ", or switch memory planning on"
     return TileError(
-        f"the tile does not fit: {NAMES[space]} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
+        f"the tile does not fit: {name_of(space)} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
         f"({_spaced(over)} too many)", code="T104", location=location_of(largest.op),
         label=f"{_spaced(demand(largest))} bytes", notes=notes, help=advice)
 
@@ -306,7 +308,7 @@ class PlanMemory(ModulePass):
     share no bytes while there is room."""
 
     name = "plan-memory"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     reuse: bool = True
     reserve: bool = False
     overlay: bool = False
@@ -370,7 +372,7 @@ class PlanMemory(ModulePass):
         for layout, other in zip(layouts, others, strict=True):
             fewer, more = _sharing(layout), _sharing(other)
             if fewer < more:
-                text = f"{fewer} of {len(layout.addresses)} buffers in {NAMES[layout.space]} share bytes, in place of {more}"
+                text = f"{fewer} of {len(layout.addresses)} buffers in {name_of(layout.space)} share bytes, in place of {more}"
                 yield Deed("keep-apart", None, text)
 
     def layouts(self, module: ModuleOp) -> list[Layout]:
@@ -384,7 +386,7 @@ class PlanMemory(ModulePass):
         for function in module.walk():
             if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
                 lives, order = lifetimes(function)
-                for space in ALIGNMENT:
+                for space in chip.memory:
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:

@@ -15,10 +15,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
+from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.lifetimes import root_of
 from tilelang_npu.transforms.ir.locations import location_of
 
-BLOCK = 32  # bytes
 REPEAT = 256  # bytes
 
 

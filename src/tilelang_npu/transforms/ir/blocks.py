@@ -18,10 +18,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
+from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
-
-BLOCK = 32
-"""Bytes at multiples of which an operation's operands in UB begin."""
 
 
 def divisor(value: SSAValue | int) -> int:
@@ -150,4 +148,4 @@ def units_differ(a: Sequence[int], b: Sequence[int]) -> bool:
     return [size for size in a if size != 1] == [size for size in b if size != 1]
 
 
-__all__ = ["BLOCK", "Places", "divisor", "in_blocks", "is_paddable", "places_of", "units_differ"]
+__all__ = ["Places", "divisor", "in_blocks", "is_paddable", "places_of", "units_differ"]

@@ -17,10 +17,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 
-Space = Literal["gm", "ub", "cbuf", "ca", "cb", "cc", "shared", "fragment", "local"]
-NAMES = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
-
-
 SCRATCH = "tile.scratch"
 """Attribute of an allocation that a pass made for one operation; gone after planning."""
 
@@ -48,13 +44,13 @@ class Use:
         return self.op.operands[self.index]
 
 
-def space_of(value: SSAValue) -> Space:
-    """Memory of a memref value, open scopes included."""
+def space_of(value: SSAValue) -> str:
+    """Memory of a memref value by HIVM address space, or its scope while that is open (``shared``, ``fragment``, ``local``)."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     if isinstance(kind.memory_space, tile.ScopeAttr):
-        return kind.memory_space.data.value
-    return hivm.space_of(kind) or "gm"  # type: ignore[return-value]  # the verifier knows the names
+        return str(kind.memory_space.data.value)
+    return hivm.space_of(kind) or "gm"
 
 
 def root_of(value: SSAValue) -> SSAValue:

@@ -12,6 +12,7 @@ from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.remarks import Remark, remark
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.cores import assign
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.views import materialise
@@ -100,12 +101,12 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
     of all pipes on either side of what it moves."""
     view = lowering.view(op.value)
     if view.buffer.fractal and not view.covers:
-        raise refuse(op, f"a part of {view.buffer.label} in {_PLACES[view.buffer.space]} cannot be printed", "T190",
+        raise refuse(op, f"a part of {view.buffer.label} in {name_of(view.buffer.space)} cannot be printed", "T190",
                      help="print the whole buffer")
     core = "CUBE" if view.buffer.fractal else "VECTOR" if view.buffer.space == "ub" else "CUBE_OR_VECTOR"
     shape = [size if isinstance(size, int) else -1 for size in view.shape]
     facts = {"desc": op.desc, "count": op.count, "shape": op.shape, "held": DenseArrayBase.from_list(i64, shape),
-             "place": StringAttr(_PLACES[view.buffer.space])}
+             "place": StringAttr(name_of(view.buffer.space))}
     source = materialise(lowering.emit, view, op)
     made = [hivm.PipeBarrierOp("ALL"),
             hivm.CustomOp("dump_tensor", [source], [], core=core, pipe="S", symbol="dump_tensor", attributes=facts),
@@ -125,7 +126,5 @@ def lower_cache(lowering: Lowering, op: hivm.DCCIOp) -> None:
     place = materialise(lowering.emit, lowering.view(op.ptr), op)
     lowering.emit.insert(hivm.DCCIOp(op.mode.data, op.dataCacheKind.data, place))
 
-
-_PLACES = {"gm": "GM", "ub": "UB", "cbuf": "L1", "ca": "L0A", "cb": "L0B", "cc": "L0C"}
 
 __all__ = ["lower_cache", "lower_call", "lower_dump", "lower_print", "lower_printf"]

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.transforms.ir.buffers import NAMES
+from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.casts import convert
@@ -22,9 +22,6 @@ from tilelang_npu.transforms.lower.views import View, materialise, require_movab
 
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
-
-BLOCK = 32  # bytes; where rows start that a DMA takes one by one (hardware.md 1.8)
-_PRE_QUANT = {("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"}
 
 
 def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
@@ -84,25 +81,30 @@ def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
     """Lower one copy; refuses a pair of memories that no path connects."""
     source, target = lowering.view(op.source), lowering.view(op.target)
     route = (source.buffer.space, target.buffer.space)
-    path = _PATHS.get(route)
+    way = lowering.chip.ways.get(route)
+    path = _BY_OP.get(way.ops[0]) if way is not None else None
     if op.atomic is not None and route[1] != "gm":
-        raise refuse(op, f"an atomic addition goes to GM, not to {NAMES[route[1]]}", "T230",
+        raise refuse(op, f"an atomic addition goes to GM, not to {name_of(route[1])}", "T230",
                      help="add in UB with T.tile.add or T.vadd")
     if op.atomic is not None and route[0] not in ("ub", "cc"):
-        raise refuse(op, f"an atomic addition comes from UB or L0C, not from {NAMES[route[0]]}", "T230",
+        raise refuse(op, f"an atomic addition comes from UB or L0C, not from {name_of(route[0])}", "T230",
                      help="load the tile into a buffer in UB (T.alloc_ub)")
     if op.relu is not None and route[0] != "cc":
-        raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {NAMES[route[0]]}", "T231",
+        raise refuse(op, f"T.copy with enable_relu=True is only possible from L0C, not from {name_of(route[0])}", "T231",
                      help="use T.tile.relu or T.vrelu")
     if path is None:
-        raise refuse(op, f"there is no path from {NAMES[route[0]]} to {NAMES[route[1]]}", "T230",
-                     notes=(f"{source.buffer.label} is in {NAMES[route[0]]}, {target.buffer.label} in {NAMES[route[1]]}",),
+        raise refuse(op, f"there is no path from {name_of(route[0])} to {name_of(route[1])}", "T230",
+                     notes=(f"{source.buffer.label} is in {name_of(route[0])}, {target.buffer.label} in {name_of(route[1])}",),
                      help=_DETOURS.get(route, "go through a buffer in UB or L1"))
     if op.transpose is not None and route not in (("cbuf", "ca"), ("cbuf", "cb")):
         raise refuse(op, "T.copy with transpose=True is only possible from L1 to L0A and L0B", "T231",
                      help="use transpose_B=True of the gemm")
     require_movable(op, source, target)
     path(lowering, op, source, target)
+
+
+def _way(lowering: Lowering, source: View, target: View) -> Path:
+    return lowering.chip.ways[source.buffer.space, target.buffer.space]
 
 
 _DETOURS = {
@@ -266,12 +268,13 @@ def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
 def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
-    quantisation = _PRE_QUANT.get(kinds)
+    way = _way(lowering, source, target)
+    quantisation = way.converts.get(kinds)
     if kinds[0] != kinds[1] and quantisation is None:
         raise refuse(op, f"L0C cannot be stored from {source.buffer.dtype} as {target.buffer.dtype}", "T232",
                      help="possible are the same type, float32 to float16 or bfloat16, and int32 to int8")
     to_gm = target.buffer.space == "gm"
-    if not to_gm and target.buffer.dtype.bits == 32:
+    if target.buffer.dtype.bits > way.widest:
         raise refuse(op, f"L0C cannot be stored to L1 as {target.buffer.dtype}: its fractals are 16 x 16 and L1's 16 x 8",
                      "T232", help="store it as float16, or go through a global tensor")
     if to_gm:
@@ -283,7 +286,7 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
     if op.atomic is not None:
         emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
     emit.insert(hivm.FixpipeOp(
-        *places, dma_mode="nz2nd" if to_gm else "normal",
+        *places, dma_mode=way.layout or "normal",
         pre_quant=quantisation, pre_relu="NORMAL_RELU" if op.relu is not None else None,
     ))
     if op.atomic is not None:
@@ -310,16 +313,16 @@ def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.CopyOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
-_PATHS = {
-    ("gm", "ub"): _gm_to_ub,
-    ("gm", "cbuf"): _gm_to_l1,
-    ("ub", "gm"): _ub_to_gm,
-    ("ub", "ub"): _ub_to_ub,
-    ("cbuf", "gm"): _l1_to_gm,
-    ("cbuf", "ca"): _l1_to_l0,
-    ("cbuf", "cb"): _l1_to_l0,
-    ("cc", "gm"): _l0c_out,
-    ("cc", "cbuf"): _l0c_out,
+_BY_OP = {
+    "load": _gm_to_ub,
+    "nd2nz": _gm_to_l1,
+    "store": _ub_to_gm,
+    "nz2nd": _l1_to_gm,
+    "fixpipe": _l0c_out,
+    "load_l0a": _l1_to_l0,
+    "load_l0b": _l1_to_l0,
+    "copy": _ub_to_ub,
 }
+"""How a copy becomes the op of HIVM that its path has."""
 
 __all__ = ["clip", "lower_copy"]

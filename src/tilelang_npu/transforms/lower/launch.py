@@ -33,6 +33,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, uses_of, walk
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import line_of, refuse
@@ -42,7 +43,6 @@ from tilelang_npu.transforms.lower.views import Buffer, whole
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
 
-_CUBE_SPACES = ("cbuf", "cc", "ca", "cb")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
         if isinstance(op, tile.LaunchOp):
             launch = op
         spaces = [space_of(use.value) for use in uses_of(op)]
-        cube = cube or any(space in _CUBE_SPACES for space in spaces)
+        cube = cube or any(core_of(space) == "AIC" for space in spaces)
         vector = vector or "ub" in spaces
         if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
             cube, vector = cube or op.core() == "AIC", vector or op.core() == "AIV"
@@ -169,7 +169,7 @@ def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
     """
     for op in walk(kernel.body.block):
         spaces = {space_of(use.value) for use in uses_of(op)}
-        side = "cube" if spaces & set(_CUBE_SPACES) else "vector" if "ub" in spaces else None
+        side = "cube" if any(core_of(space) == "AIC" for space in spaces) else "vector" if "ub" in spaces else None
         made = any(isinstance(root_of(use.value).owner, tile.AllocOp) and space_of(use.value) == "gm" for use in uses_of(op))
         if side is None or made:
             continue

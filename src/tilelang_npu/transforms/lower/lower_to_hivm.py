@@ -37,7 +37,7 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.ir.blocks import BLOCK, is_paddable, places_of, units_differ
+from tilelang_npu.transforms.ir.blocks import is_paddable, places_of, units_differ
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of, uses_of
 from tilelang_npu.transforms.ir.cores import assign
 from tilelang_npu.transforms.ir.emit import Emitter, Value
@@ -77,9 +77,10 @@ def _allocation(value: SSAValue) -> Operation:
 class Lowering:
     """State of lowering one kernel."""
 
-    def __init__(self, kernel: func.FuncOp, shape: KernelShape):
+    def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip):
         self.kernel = kernel
         self.shape = shape
+        self.chip = chip
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
@@ -150,11 +151,11 @@ class Lowering:
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
             ring.results[0].name_hint = written(label)
             return Buffer(ring.results[0], space, tuple(shape), label)
-        if space in ("cbuf", "cc", "ca", "cb") and len(shape) >= 2:
+        if chips.is_fractal(space) and len(shape) >= 2:
             physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
         else:
-            pitch = -(-shape[-1] * kind.nbytes // BLOCK) * BLOCK // kind.nbytes
+            pitch = -(-shape[-1] * kind.nbytes // chips.BLOCK) * chips.BLOCK // kind.nbytes
             wide = pad and len(shape) > 1 and pitch != shape[-1]
             physical_nd = [*shape[:-1], pitch] if wide else shape
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
@@ -499,7 +500,7 @@ class LowerToHivm(ModulePass):
     """The pass; ``chip`` names the chip that the module is for, ``divide`` says whether unscoped work of both cores is fine."""
 
     name = "lower-to-hivm"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     divide: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -510,7 +511,7 @@ class LowerToHivm(ModulePass):
                 shape = shape_of_kernel(kernel)
                 if shape.cores == "MIX":
                     check_cores(kernel, divide=self.divide)
-                lowered = Lowering(kernel, shape).run()
+                lowered = Lowering(kernel, shape, chip).run()
                 Rewriter().replace_op(kernel, lowered, [])
 
 

@@ -18,6 +18,7 @@ from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.rules import offset_of_slice
 from tilelang_npu.ops import DType, dtype
+from tilelang_npu.target import is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import refuse
@@ -56,7 +57,7 @@ class Buffer:
     @property
     def fractal(self) -> bool:
         """Whether the memref has the zN layout."""
-        return self.space in ("cbuf", "cc", "ca", "cb")
+        return is_fractal(self.space)
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.ir.blocks import BLOCK
+from tilelang_npu.target import BLOCK, core_of
 from tilelang_npu.transforms.ir.buffers import Use, root_of, space_of, users_of, uses_of, walk
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
 
-_CUBE = ("cbuf", "ca", "cb", "cc")
 _ROWS = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}
 """Which operand of an op is the row."""
 
@@ -225,7 +224,7 @@ class _Division:
             for use in uses_of(op):
                 root = root_of(use.value)
                 space = space_of(root)
-                if space in _CUBE:
+                if core_of(space) == "AIC":
                     return False
                 if not use.writes or root in self.divided:
                     continue
@@ -258,7 +257,7 @@ class _Division:
         loaded: set[SSAValue] = set()
         for op in walk(self.launch.body.block):
             uses = list(uses_of(op))
-            vector = all(space_of(root_of(use.value)) not in _CUBE for use in uses)
+            vector = all(core_of(space_of(root_of(use.value))) != "AIC" for use in uses)
             for use in uses if vector else ():
                 root = root_of(use.value)
                 if space_of(root) == "gm":
@@ -493,7 +492,7 @@ def _first_core_alone(launch: tile.LaunchOp) -> None:
 
 
 def _has_cube_work(launch: tile.LaunchOp) -> bool:
-    return any(space_of(root_of(use.value)) in _CUBE for op in launch.walk() for use in uses_of(op))
+    return any(core_of(space_of(root_of(use.value))) == "AIC" for op in launch.walk() for use in uses_of(op))
 
 
 def _left_open(launch: tile.LaunchOp) -> bool:

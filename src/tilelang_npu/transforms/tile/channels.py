@@ -17,14 +17,15 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import Use, root_of, space_of, uses_of
 
 Core = Literal["cube", "vector"]
+_CORES: dict[str, frozenset[Core]] = {"AIC": frozenset({"cube"}), "AIV": frozenset({"vector"})}
 _CUBE_ROLES = ("left", "right", "accumulator")
 PURE = (arith.ConstantOp, arith.SignlessIntegerBinaryOperation, arith.IndexCastOp, arith.SelectOp, arith.CmpiOp)
 """Scalar operations whose results depend on their operands alone."""
 _BY_HAND = (hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
-_CUBE_SPACES = ("cbuf", "ca", "cb", "cc")
 
 
 def uses_below(op: Operation) -> list[Use]:
@@ -85,7 +86,7 @@ class Channels:
         if space in ("shared", "fragment"):
             return frozenset("cube" if use.role in _CUBE_ROLES else "vector" for use in self._uses[root]
                              if use.role not in ("copy-source", "copy-target", "fill"))
-        return frozenset({"cube"} if space in _CUBE_SPACES else {"vector"} if space == "ub" else ())
+        return _CORES.get(core_of(space), frozenset())
 
     def _crosses(self, root: SSAValue) -> bool:
         """Whether one core fills a buffer and the other reads it."""

@@ -109,7 +109,7 @@ def _is_load(op: Operation) -> bool:
         return False
     buffer = root_of(op.target).owner
     return (space_of(root_of(op.source)) == "gm" and isinstance(buffer, tile.AllocOp) and buffer.address is None
-            and space_of(buffer.result) in ("ub", "cbuf"))
+            and space_of(buffer.result) in chips.filled_from(chips.GM))
 
 
 def _have_room(launch: Operation, chip: Chip) -> bool:
@@ -117,7 +117,7 @@ def _have_room(launch: Operation, chip: Chip) -> bool:
     taken: dict[str, int] = {}
     slots = max([tile.stages_of(op) for op in launch.walk() if isinstance(op, scf.ForOp)], default=1)
     for op in launch.walk():
-        if isinstance(op, tile.AllocOp) and (space := space_of(op.result)) in ("ub", "cbuf"):
+        if isinstance(op, tile.AllocOp) and (space := space_of(op.result)) in chips.filled_from(chips.GM):
             kind = op.result.type
             assert isinstance(kind, MemRefType)
             taken[space] = taken.get(space, 0) + prod(kind.get_shape()) * dtype(str(kind.element_type)).nbytes * slots
@@ -129,7 +129,7 @@ class HoistLoads(ModulePass):
     """The pass; ``chip`` names the chip whose memories hold, ``hoist`` is whether it does anything."""
 
     name = "hoist-loads"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     hoist: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -22,10 +22,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.ir.buffers import NAMES, Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
+from tilelang_npu.target import Chip, name_of
+from tilelang_npu.transforms.ir.buffers import Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import folds, restarted
@@ -35,25 +37,15 @@ _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", 
 _WHAT = {"left": "the left operand of a gemm", "right": "the right operand of a gemm",
          "accumulator": "the accumulator of a gemm", "vector": "an operand of vector work", "scalar": "an element access"}
 _OPEN = ("shared", "fragment")
-DIRECT = {("gm", "ub"), ("gm", "cbuf"), ("ub", "gm"), ("ub", "ub"), ("cc", "gm"), ("cc", "cbuf"),
-          ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
-"""Pairs of memories between which data moves in one step on A2 and A3 (hardware.md 1.2)."""
-
-UNCONVERTED = {("gm", "cbuf"), ("cbuf", "gm"), ("cbuf", "ca"), ("cbuf", "cb")}
-"""Those of them that cannot change the element type on the way."""
-
 Valid = dict[SSAValue, frozenset[str]]
 
 
-def is_direct(source: str, target: str, value: SSAValue) -> bool:
-    """Whether data moves in one step from one memory to another one, where a buffer has the element type of ``value``.
-
-    Fractals of 32 bit are 16 x 16 in L0C and 16 x 8 in L1, and only an A5 splits them on the way (``channel_split``).
-    """
+def _is_direct(chip: Chip, source: str, target: str, value: SSAValue) -> bool:
+    """Whether data moves in one step from one memory to another one, where a buffer has the element type of ``value``."""
     kind = value.type
     assert isinstance(kind, MemRefType)
-    wide = dtype(str(kind.element_type)).bits == 32
-    return (source, target) in DIRECT and not (wide and (source, target) == ("cc", "cbuf"))
+    way = chip.ways.get((source, target))
+    return way is not None and dtype(str(kind.element_type)).bits <= way.widest
 
 
 @dataclass
@@ -77,7 +69,7 @@ def _needed(uses: Iterable[Use], bound: set[tile.CopyOp]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> None:
+def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp, chip: Chip) -> None:
     """Add the home in GM to the buffers through which values pass between the cores, and one in UB where a value that was
     copied into a buffer of the Cube core changes its type on the way out."""
     copies = [op for op in module.walk() if isinstance(op, tile.CopyOp)]
@@ -88,14 +80,14 @@ def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp) -> Non
             _add(spaces[source], "ub")
     for buffer, found in spaces.items():
         if ("ub" in found and ("cc" in found or "cbuf" in found)) or (
-                "cc" in found and "cbuf" in found and not is_direct("cc", "cbuf", buffer)):
+                "cc" in found and "cbuf" in found and not _is_direct(chip, "cc", "cbuf", buffer)):
             _add(found, "gm")
     for op in copies:
         source, target = root_of(op.source), root_of(op.target)
         if source in spaces and target in spaces:
             if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
                 _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
-            if any(is_direct(s, t, target) for s in spaces[source] for t in spaces[target]):
+            if any(_is_direct(chip, s, t, target) for s in spaces[source] for t in spaces[target]):
                 continue
             if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
                 _add(spaces[source], "gm")
@@ -134,18 +126,19 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
             continue
         raise refuse(
             use.op,
-            f"{label} is in {NAMES.get(space, space)}, but this use needs it in {NAMES[wanted]} (it is {_purpose(use)})",
+            f"{label} is in {name_of(space)}, but this use needs it in {name_of(wanted)} (it is {_purpose(use)})",
             "T201",
             notes=(f"it is allocated at {line_of(buffer.owner)}",) if isinstance(buffer.owner, Operation) else (),
-            help=f"copy it into a buffer in {NAMES[wanted]} first, or allocate it with T.alloc_shared",
+            help=f"copy it into a buffer in {name_of(wanted)} first, or allocate it with T.alloc_shared",
         )
 
 
 class _Coherence:
     """Redirects the uses of buffers with several homes and places the copies between the homes."""
 
-    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp]):
+    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp], chip: Chip):
         self.homes = homes
+        self.chip = chip
         self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
@@ -193,8 +186,8 @@ class _Coherence:
             if stuck:
                 op = stuck[0].owner
                 assert isinstance(op, tile.AllocOp)
-                ends = " or ".join(NAMES[space] for space in sorted(after[stuck[0]]))
-                starts = " or ".join(NAMES[space] for space in sorted(entry[stuck[0]]))
+                ends = " or ".join(name_of(space) for space in sorted(after[stuck[0]]))
+                starts = " or ".join(name_of(space) for space in sorted(entry[stuck[0]]))
                 raise refuse(op, f"{op.label.data} is in {starts} at the start of a loop and in {ends} at the end of its "
                              "iterations", "T202", help="use one buffer for each, and copy")
             if lost:
@@ -248,7 +241,8 @@ class _Coherence:
             want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
             want = [space for space in want if space in self.homes[target].by_space]
         pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
-        usable = [pair for pair in pairs if is_direct(*pair, op.target) and not (_converts(op) and pair in UNCONVERTED)]
+        usable = [pair for pair in pairs if _is_direct(self.chip, *pair, op.target)
+                  and not (_converts(op) and not self.chip.converts(self.chip.ways[pair]))]
         pair = usable[0] if usable else None
         if pair is None:
             return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
@@ -258,8 +252,8 @@ class _Coherence:
         """Copy the value to another home of its buffer, step by step; returns the homes that then hold it."""
         path = self._path(homes, held, wanted)
         if path is None:
-            raise refuse(before, f"{homes.label} is needed in {NAMES[wanted]} here, and there is no path from "
-                         + " or ".join(NAMES[space] for space in sorted(held)), "T230",
+            raise refuse(before, f"{homes.label} is needed in {name_of(wanted)} here, and there is no path from "
+                         + " or ".join(name_of(space) for space in sorted(held)), "T230",
                          help="load it from GM into a buffer of its own for this use")
         if place:
             for a, b in zip(path, path[1:], strict=False):
@@ -270,15 +264,14 @@ class _Coherence:
     def _first(spaces: frozenset[str]) -> str:
         return min(spaces, key=_PREFERENCE.index)
 
-    @staticmethod
-    def _path(homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
+    def _path(self, homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
         """The shortest way of copies from a home that holds the value to another one; None where there is none."""
         paths = [[space] for space in sorted(held, key=_PREFERENCE.index)]
         for path in paths:
             if path[-1] == wanted:
                 return path
             paths += [[*path, space] for space, home in homes.by_space.items()
-                      if space not in path and is_direct(path[-1], space, home)]
+                      if space not in path and _is_direct(self.chip, path[-1], space, home)]
         return None
 
     def _copy(self, before: Operation, homes: _Homes, source: str, target: str) -> None:
@@ -355,11 +348,13 @@ def _uses(value: SSAValue) -> Iterable[Operation]:
 
 @dataclass(frozen=True)
 class InferScopes(ModulePass):
-    """The pass; see the module's text."""
+    """The pass; ``chip`` names the chip whose paths there are."""
 
     name = "infer-scopes"
+    chip: str = chips.DEFAULT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = chips.chip(self.chip)
         uses: dict[SSAValue, list[Use]] = {}
         allocations: list[tile.AllocOp] = []
         for inner in op.walk():
@@ -382,7 +377,7 @@ class InferScopes(ModulePass):
         for buffer, found in uses.items():
             if space_of(buffer) == "gm":
                 _check_fixed(buffer, "gm", found)
-        _with_workspaces(spaces, op)
+        _with_workspaces(spaces, op, chip)
         homes: dict[SSAValue, _Homes] = {}
         for buffer, wanted in spaces.items():
             if len(wanted) == 1:
@@ -393,7 +388,7 @@ class InferScopes(ModulePass):
                 assert isinstance(owner, tile.AllocOp)
                 homes[buffer] = _split(owner, wanted)
         if homes:
-            coherence = _Coherence(homes, bound)
+            coherence = _Coherence(homes, bound, chip)
             for region in op.regions:
                 for block in region.blocks:
                     coherence.block(block, {}, place=True)
@@ -407,7 +402,7 @@ def _split(allocation: tile.AllocOp, spaces: list[str]) -> _Homes:
     name, kind = allocation.label.data, allocation.result.type
     assert isinstance(kind, MemRefType)
     for space in spaces:
-        label = f"{name}_workspace" if space == "gm" else f"{name}_{NAMES[space].lower()}"
+        label = f"{name}_workspace" if space == "gm" else f"{name}_{name_of(space).lower()}"
         pinned = allocation.address if space == space_of(allocation.result) else None
         home = tile.AllocOp(label, with_space(kind, space), pinned.value.data if pinned is not None else None)
         stand_in(allocation, home)

@@ -37,7 +37,6 @@ from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.channels import PURE, uses_below
 
-_CUBE_SPACES = ("cbuf", "ca", "cb", "cc")
 _LEFT_ALONE = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp, scf.WhileOp)
 _MOST_STAGES = 16
 _SHARE_FOR_RINGS = 16
@@ -174,7 +173,7 @@ def _core_of(op: Operation) -> str | None:
         if isinstance(inner, _LEFT_ALONE) or inner.name.startswith("hivm."):
             return None
         spaces = {space_of(root_of(use.value)) for use in uses_below(inner)} if not inner.regions else set()
-        if not spaces.isdisjoint(_CUBE_SPACES):
+        if not spaces.isdisjoint(chips.memories("AIC")):
             found.add("cube")
         elif "ub" in spaces:
             found.add("vector")
@@ -212,7 +211,7 @@ class _Skew:
             launch = launch.parent_op()
         if launch is None:
             return False
-        for space in ("ub", "cbuf", "cc"):
+        for space in chip.memory:
             sizes = [_bytes(op.result) for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space]
             more = sum(_bytes(root) * count for root, count in self.rings.items() if space_of(root) == space)
             room = chip.memory[space].size
@@ -395,7 +394,7 @@ class OverlapIterations(ModulePass):
     """
 
     name = "overlap-iterations"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     overlap: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

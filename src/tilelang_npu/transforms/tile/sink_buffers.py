@@ -25,6 +25,7 @@ from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.target import GM, filled_from
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, uses_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Deed
@@ -32,7 +33,6 @@ from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import holds_first
 from tilelang_npu.transforms.tile.strips import Strips
 
-_ALTERNATING = ("ub", "cbuf")
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
 
 
@@ -179,7 +179,7 @@ def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether iterations of a pipelined loop take slots of the buffer in turn: some copy moves it to or from another memory."""
     space = space_of(buffer)
     ends = (use.value for user in users_of(buffer) if isinstance(user, tile.CopyOp) for use in uses_of(user))
-    return tile.stages_of(loop) > 1 and space in _ALTERNATING and any(space_of(end) != space for end in ends)
+    return tile.stages_of(loop) > 1 and space in filled_from(GM) and any(space_of(end) != space for end in ends)
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:

@@ -284,7 +284,7 @@ class VectoriseParallel(ModulePass):
     """
 
     name = "vectorise-parallel"
-    chip: str = "Ascend910B2"
+    chip: str = chips.DEFAULT
     vectorise: bool = True
     rows: bool = True
 

@@ -1,0 +1,122 @@
+"""The chips that are known, by name, and what their rows say together: what HIVM has, whichever chip it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.target import a2, a3, a5
+from tilelang_npu.target.chip import GM, Chip, Memory
+
+_FAMILIES = (a2, a3, a5)
+DEFAULT = a2.USUAL.name
+"""The chip that is meant where none is named."""
+_USUAL = {family.USUAL.family: family.USUAL for family in _FAMILIES}
+_CHIPS: dict[str, Chip] = {}
+_BY_KEY: dict[str, Chip] = {}
+
+
+def _key(name: str) -> str:
+    """The spelling that lookups compare: lower case, no prefix, underscores for hyphens and spaces."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_").removeprefix("ascend").lstrip("_")
+
+
+def register(*chips: Chip) -> None:
+    """Make chips known by their names; one of a known name takes its place."""
+    for one in chips:
+        _CHIPS[one.name] = one
+        _BY_KEY.update({_key(spelling): one for spelling in (one.name, one.hivm_target, *one.aliases)})
+    for derived in (memory, memories, filled_from, pipes_of):
+        derived.cache_clear()
+
+
+def chips() -> tuple[Chip, ...]:
+    """Every chip that is described, in the order of families."""
+    return tuple(_CHIPS.values())
+
+
+def chip(name: str | Chip) -> Chip:
+    """The chip of that name; prefix and case do not matter, so ``910b2`` is ``Ascend910B2``.
+
+    Raises:
+        TileError: T701, no chip has that name; the known ones are listed.
+    """
+    if isinstance(name, Chip):
+        return name
+    found = _BY_KEY.get(_key(name))
+    if found is None:
+        raise TileError(f"unknown chip {name!r}", code="T701", notes=("known are " + ", ".join(_CHIPS),),
+                        help="give one of these names; the prefix may be left out, as in 910B2")
+    return found
+
+
+def usual(family: str) -> Chip | None:
+    """The chip that is meant where only its family is named; None where there is no such family."""
+    return _USUAL.get(family)
+
+
+@cache
+def memory(space: str) -> Memory | None:
+    """The row of a memory, as the first chip has it that has one: what of it all chips share (not its size); None for GM."""
+    return next((one.memory[space] for one in chips() if space in one.memory), None)
+
+
+@cache
+def memories(core: str = "") -> tuple[str, ...]:
+    """The on-chip memories of the chips, or those of a kind of core."""
+    found = dict.fromkeys(name for one in chips() for name in one.memory)
+    return tuple(name for name in found if (row := memory(name)) is not None and core in ("", row.core))
+
+
+@cache
+def filled_from(source: str) -> frozenset[str]:
+    """The on-chip memories that ops of HIVM fill from a memory."""
+    return frozenset(path.target for one in chips() for path in one.paths.values() if path.ops and path.source == source) - {GM}
+
+
+@cache
+def pipes_of(op: str) -> Mapping[tuple[str, str], str]:
+    """The pipe of an op of HIVM by the memories that it moves data between; others it does not connect on any chip."""
+    return MappingProxyType({(path.source, path.target): path.pipe
+                             for one in chips() for path in one.paths.values() if op in path.ops})
+
+
+def name_of(space: str) -> str:
+    """What people call a memory: ``L1`` for ``cbuf``. A scope that is no memory yet is called as it is written."""
+    row = memory(space)
+    return row.spoken if row is not None else space.upper() if space == GM else space
+
+
+def core_of(space: str) -> str:
+    """``AIC`` or ``AIV``: the kind of core that has a memory; empty for GM, and for what is no memory yet."""
+    row = memory(space)
+    return row.core if row is not None else ""
+
+
+def is_fractal(space: str) -> bool:
+    """Whether matrices lie by fractals in a memory."""
+    row = memory(space)
+    return row is not None and row.fractal
+
+
+register(*(one for family in _FAMILIES for one in family.CHIPS))
+BLOCK = a2.MEMORY["ub"].block
+"""Bytes of a block: what DMAs and vector instructions take at once, and begin at."""
+
+__all__ = [
+    "BLOCK",
+    "DEFAULT",
+    "chip",
+    "chips",
+    "core_of",
+    "filled_from",
+    "is_fractal",
+    "memories",
+    "memory",
+    "name_of",
+    "pipes_of",
+    "register",
+    "usual",
+]
