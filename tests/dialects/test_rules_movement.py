@@ -65,7 +65,7 @@ MOVES: list[tuple[str, Make, str]] = [
     ("load ranks", lambda k: hivm.LoadOp(k("8xf32 gm"), k("1x8xf32 ub")),
      "'hivm.hir.load' op src and dst should have the same dimensions!"),
     ("load of unknown rank", lambda k: hivm.LoadOp(k("memref<*xf32>"), k("8xf32 ub")),
-     "'hivm.hir.load' op src and dst should have a known number of dimensions!"),
+     "'hivm.hir.load' op operand 'src' at position 0 does not verify: must be Tensor or Memref, but got 'memref<*xf32>'"),
     ("load of another shape", lambda k: hivm.LoadOp(k("8xf32 gm"), k("16xf32 ub")),
      "'hivm.hir.load' op if pad_mode is not set, src and dst shape should be the same!"),
     ("load with a value and no mode", lambda k: hivm.LoadOp(k("8xf32 gm"), k("8xf32 ub"), pad_value=k("f32")),

@@ -91,3 +91,11 @@ def test_a_long_line_is_cut_around_its_caret() -> None:
 def test_the_caret_stands_below_its_word_behind_a_tab() -> None:
     shown = str(_refusal("module {\n\tfoo.bar\n}")).splitlines()
     assert shown[3:5] == [" 2 | \tfoo.bar", "   | \t^^^^^^^"]
+
+
+def test_what_the_type_of_an_operand_should_have_been_is_said() -> None:
+    with pytest.raises(TileError) as caught:
+        parse_module('func.func @f(%a: index) {\n  "hivm.hir.set_ffts_base_addr"(%a) : (index) -> ()\n  return\n}')
+    assert caught.value.message == (
+        "'hivm.hir.set_ffts_base_addr' op operand 'ffts_base_addr' at position 0 does not verify: Expected attribute i64 but"
+        " got index")

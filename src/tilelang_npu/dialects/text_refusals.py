@@ -75,8 +75,9 @@ def of_python(error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an exception's message, or its name."""
-    return str(error).strip().split("\n", maxsplit=1)[0] or type(error).__name__
+    """The first line of an exception's message, with what it announces by a colon, or the exception's name."""
+    first, *rest = str(error).strip().split("\n")
+    return " ".join((first, *rest[:first.endswith(":")])) or type(error).__name__
 
 
 def remember(text: str, filename: str) -> None:

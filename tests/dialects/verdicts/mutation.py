@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BFloat16Type,
     DenseArrayBase,
+    DictionaryAttr,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -153,15 +154,17 @@ def _layout(shape: list[int], rng: Random) -> Attribute:
 def _change_property(ops: list[Operation], rng: Random) -> bool:
     op = rng.choice(ops)
     names = [name for name in op.properties if not name.endswith(("SegmentSizes", "segment_sizes"))]
+    names += op.attributes
     if not names:
         return False
     name = rng.choice(names)
-    old = op.properties[name]
+    held = op.properties if name in op.properties else op.attributes
+    old = held[name]
     if rng.random() < 1 / 10:
-        del op.properties[name]
+        del held[name]
         return True
     new = other_attribute(old, rng)
-    op.properties[name] = new
+    held[name] = new
     return new != old
 
 
@@ -192,6 +195,8 @@ def other_attribute(old: Attribute, rng: Random) -> Attribute:
             items[place] = other_attribute(items[place], rng)
             return ArrayAttr(items)
         return ArrayAttr(_other_list(items, rng))
+    if isinstance(old, DictionaryAttr):
+        return DictionaryAttr({name: other_attribute(value, rng) for name, value in old.data.items()})
     if isinstance(old, UnitAttr):
         return IntegerAttr(1, IntegerType(32))
     if isinstance(old, EnumAttr):

@@ -22,7 +22,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import OfClass, element_type, operation
+from tilelang_npu.dialects.declaration import OneOf, element_type, operation
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
@@ -36,10 +36,9 @@ from tilelang_npu.dialects.hivm.structured import (
     mlir_type,
     results_for,
 )
-from tilelang_npu.dialects.hivm.unit_flags import UnitFlag, unit_flags
+from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
 
 Operand = SSAValue | Operation
-ANY_ARRAY = OfClass((ArrayAttr,), "an array")
 SYNC_ARGUMENTS = 7
 """Number of ``sync_related_args`` of mmadL1: wait A, wait B, set A, set B, loop counter, two events of the L0 halves."""
 
@@ -123,7 +122,7 @@ class MmadL1Op(_MmadOp):
     b_transpose = opt_prop_def(UnitAttr)
     enable_HF32 = opt_prop_def(UnitAttr)
     enable_I4 = opt_prop_def(UnitAttr)
-    unit_flag_mode = opt_prop_def(ANY_ARRAY)
+    unit_flag_mode = opt_prop_def(UNIT_FLAGS)
     unit_flag_group_id = opt_prop_def(IntegerAttr.constr(i64))
     result_tensors = var_result_def(TENSOR)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -150,7 +149,7 @@ class BatchMmadL1Op(_MmadOp):
     b_transpose = opt_prop_def(UnitAttr)
     enable_HF32 = opt_prop_def(UnitAttr)
     enable_I4 = opt_prop_def(UnitAttr)
-    unit_flag_mode = opt_prop_def(ANY_ARRAY)
+    unit_flag_mode = opt_prop_def(UNIT_FLAGS)
     unit_flag_group_id = opt_prop_def(IntegerAttr.constr(i64))
     result_tensors = var_result_def(TENSOR)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -160,6 +159,7 @@ class BatchMmadL1Op(_MmadOp):
 
 MX_MATRIX = frozenset(mlir_type(element) for element in dtypes("f8E4M3FN", "f8E5M2", "ui8", "i8"))
 MX_SCALE = frozenset(mlir_type(element) for element in dtypes("ui8", "i8"))
+MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in (1, 2, 3)), "the format of a matrix: 1, 2 or 3 of type i32")
 
 
 @operation(pipes=("MTE1", "M"), core="AIC", rules=(destination_style,))
@@ -178,8 +178,8 @@ class MmadMxL1Op(StructuredOp):
     c = operand_def(SHAPED)
     sync_related_args = var_operand_def(i64)
     per_channel_bias = opt_operand_def(TENSOR_OR_MEMREF)
-    lhsFormat = opt_prop_def(IntegerAttr.constr(i32))
-    rhsFormat = opt_prop_def(IntegerAttr.constr(i32))
+    lhsFormat = opt_prop_def(MX_FORMAT)
+    rhsFormat = opt_prop_def(MX_FORMAT)
     a_transpose = opt_prop_def(UnitAttr)
     b_transpose = opt_prop_def(UnitAttr)
     result_tensors = var_result_def(SHAPED)
@@ -222,6 +222,9 @@ class MmadMxL1Op(StructuredOp):
                      f"but got {self.operands[index].type}")
         if not isinstance(element_type(self.c.type), AnyFloat):
             fail(f"operand 'c' must be Shaped Type of floating-point values, but got {self.c.type}")
+        for type_ in self.result_types:
+            if not isinstance(element_type(type_), AnyFloat):
+                fail(f"result must be Shaped Type of floating-point values, but got {type_}")
 
 
 class _ConvOp(StructuredOp):

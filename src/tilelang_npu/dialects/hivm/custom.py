@@ -34,6 +34,7 @@ Operand = SSAValue | Operation
 
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
 """Functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
+_UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}
 
@@ -61,8 +62,12 @@ class _CustomOp(StructuredOp):
 
     def pipes(self) -> tuple[str, ...]:
         """The pipes that the attributes name."""
-        named = (self.attributes.get(attribute) for attribute in self.PIPE_ATTRIBUTES)
-        return tuple(pipe.short for pipe in named if isinstance(pipe, PipeAttr))
+        named = (self._pipe(attribute) for attribute in self.PIPE_ATTRIBUTES)
+        return tuple(pipe.short for pipe in named if pipe is not None)
+
+    def _pipe(self, attribute: str) -> PipeAttr | None:
+        pipe = self.attributes.get(attribute)
+        return pipe if isinstance(pipe, PipeAttr) and pipe != _UNASSIGNED else None
 
     def core(self) -> str:
         """The core that the attributes name."""
@@ -124,7 +129,7 @@ class _CustomOp(StructuredOp):
         self._verify_in_place()
         if self.function in BUILTINS:
             for attribute, (wanted, words) in _BUILTIN_FACTS.items():
-                if self.attributes.get(attribute, wanted) != wanted:
+                if self.attributes.get(attribute, wanted) not in (wanted, _UNASSIGNED):
                     fail(f"Specified {words} conflict with {self.function}'s {words}.")
             return
         self._verify_extra_buffers()
@@ -135,7 +140,7 @@ class _CustomOp(StructuredOp):
                 and not isinstance(self.attributes.get("hivm.vf_mode"), VFModeAttr)):
             fail("Missing vf mode information")
         for attribute, words in self.PIPE_ATTRIBUTES.items():
-            if not isinstance(self.attributes.get(attribute), PipeAttr):
+            if self._pipe(attribute) is None:
                 fail(f"Missing {words} information")
         if not self.symbol:
             fail("Missing implementation function name")
@@ -289,7 +294,10 @@ class CustomOp(_CustomOp):
 
 
 def _sync_slots(op: Any) -> None:
-    slots = [slot for slot in op.attributes.get("sync_event_slots", ()) if isinstance(slot, SyncEventSlotAttr)]
+    stated = op.attributes.get("sync_event_slots", ArrayAttr(()))
+    if not isinstance(stated, ArrayAttr):
+        fail(f"sync_event_slots must be an array, but got {stated}")
+    slots = [slot for slot in stated if isinstance(slot, SyncEventSlotAttr)]
     given = len(op.sync_related_args)
     if given not in (0, len(slots)):
         fail(f"sync_related_args should be of size {len(slots)}" if slots else "sync_related_args should be empty")

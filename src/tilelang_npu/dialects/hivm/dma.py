@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     TensorType,
     UnitAttr,
-    UnrankedMemRefType,
     i1,
     i64,
 )
@@ -31,7 +30,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation
+from tilelang_npu.dialects.declaration import DialectOp, element_type, operation
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, EvictionPolicyAttr, PadModeAttr
 from tilelang_npu.dialects.hivm.structured import (
@@ -63,8 +62,6 @@ class _MoveOp(StructuredOp):
 
     def _types(self) -> tuple[MemRefType | TensorType, MemRefType | TensorType]:
         (source,), (target,) = (value.type for value in self.ins()[:1]), (value.type for value in self.outs())
-        if isinstance(source, UnrankedMemRefType) or isinstance(target, UnrankedMemRefType):
-            fail("src and dst should have a known number of dimensions!")
         assert isinstance(source, (MemRefType, TensorType))
         assert isinstance(target, (MemRefType, TensorType))
         return source, target
@@ -256,7 +253,7 @@ class CopyOp(_MoveOp):
     dst = operand_def(TENSOR_OR_MEMREF)
     pad_mode = opt_prop_def(PadModeAttr)
     pad_value = opt_operand_def()
-    collapse_reassociation = opt_prop_def(OfClass((ArrayAttr,), "an array of arrays of axes"))
+    collapse_reassociation = opt_prop_def(ArrayAttr.constr(ArrayAttr.constr(IntegerAttr.constr(i64))))
     result_tensor = opt_result_def(TENSOR)
     assembly_format = (
         "`ins` `(` $src `:` type($src) `)` `outs` `(` $dst `:` type($dst) `)` attr-dict (`pad_mode` `=` $pad_mode^)?"

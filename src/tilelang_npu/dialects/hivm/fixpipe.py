@@ -30,10 +30,9 @@ from tilelang_npu.dialects.hivm.enums import (
     UnitFlagAttr,
 )
 from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
-from tilelang_npu.dialects.hivm.unit_flags import UnitFlag, unit_flags
+from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
 
 Operand = SSAValue | Operation
-ANY_ARRAY = OfClass((ArrayAttr,), "an array")
 
 
 @operation(pipes=("FIX",), core="AIC", rules=(destination_style, unit_flags))
@@ -52,7 +51,7 @@ class FixpipeOp(StructuredOp):
     channel_split = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(False))
     c0_pad_en = opt_prop_def(IntegerAttr.constr(i1), default_value=boolean(True))
     quant_scale = opt_operand_def(OfClass((AnyFloat,), "floating-point"))
-    unit_flag_mode = opt_prop_def(ANY_ARRAY)
+    unit_flag_mode = opt_prop_def(UNIT_FLAGS)
     unit_flag_group_id = opt_prop_def(IntegerAttr.constr(i64))
     result_tensor = opt_result_def(TENSOR)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)

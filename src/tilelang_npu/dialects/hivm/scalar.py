@@ -11,10 +11,9 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    ShapedType,
     StringAttr,
     TensorType,
-    UnrankedMemRefType,
+    UnrankedTensorType,
     VectorType,
     i1,
     i64,
@@ -48,11 +47,12 @@ from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, 
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
+from tilelang_npu.dialects.rules import fitting_shapes
 
 Operand = SSAValue | Operation
 BOOL = IntegerAttr.constr(i1)
 SCALAR = OfClass((IntegerType, AnyFloat), "integer or floating-point")
-PRINTABLE = OfClass((IntegerType, AnyFloat, MemRefType, UnrankedMemRefType, TensorType), "scalar, tensor or memref")
+PRINTABLE = OfClass((IntegerType, AnyFloat, *TENSOR_OR_MEMREF.classes), "scalar, tensor or memref")
 
 
 class _QueryOp(DialectOp):
@@ -259,7 +259,8 @@ class PointerCastOp(DialectOp):
     def verify_(self) -> None:
         if not self.addrs:
             fail("addrs of PointerCastOp should not be empty!")
-        expected = self.result.type.get_shape().count(DYNAMIC_INDEX) if isinstance(self.result.type, ShapedType) else 0
+        assert isinstance(self.result.type, MemRefType)
+        expected = self.result.type.get_shape().count(DYNAMIC_INDEX)
         if len(self.dynamicSizes) != expected:
             fail(f"expected {expected} dynamic size operands, but found {len(self.dynamicSizes)}")
 
@@ -278,11 +279,10 @@ class BitcastOp(DialectOp):
         IRDLOperation.__init__(self, operands=[src], result_types=[type_])
 
     def verify_(self) -> None:
-        shapes = [type_.get_shape() if isinstance(type_, ShapedType) else () for type_ in (self.src.type, self.result.type)]
-        if len(shapes[0]) != len(shapes[1]) or any(
-                DYNAMIC_INDEX not in pair and pair[0] != pair[1] for pair in zip(*shapes, strict=True)):
+        if not fitting_shapes(self.src.type, self.result.type):
             fail("requires the same shape for all operands and results")
-        mapped = [isinstance(type_, (TensorType, VectorType)) for type_ in (self.src.type, self.result.type)]
+        values = (TensorType, UnrankedTensorType, VectorType)
+        mapped = [isinstance(type_, values) for type_ in (self.src.type, self.result.type)]
         if mapped[0] and not mapped[1]:
             fail("if an operand is non-scalar, then there must be at least one non-scalar result")
         if mapped[1] and not mapped[0]:

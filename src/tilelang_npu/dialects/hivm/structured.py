@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     ShapedType,
     Signedness,
     TensorType,
-    UnrankedMemRefType,
     VectorType,
     bf16,
     f8E4M3FN,
@@ -35,10 +34,11 @@ from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, Rule, element_type
 from tilelang_npu.ops.dtypes import DType, dtype
 
-TENSOR_OR_MEMREF = OfClass((MemRefType, UnrankedMemRefType, TensorType), "Tensor or Memref")
-MEMREF = OfClass((MemRefType, UnrankedMemRefType), "memref of any type values")
+# An op that works on data reads its shape: no type without a rank fits any of these.
+TENSOR_OR_MEMREF = OfClass((MemRefType, TensorType), "Tensor or Memref")
+MEMREF = OfClass((MemRefType,), "memref of any type values")
 TENSOR = OfClass((TensorType,), "ranked tensor of any type values")
-SHAPED = OfClass((MemRefType, UnrankedMemRefType, TensorType, VectorType), "shaped of any type values")
+SHAPED = OfClass((MemRefType, TensorType, VectorType), "shaped of any type values")
 
 I64_ARRAY = DenseArrayBase.constr(i64)
 NO_AXES = DenseArrayBase.from_list(i64, [])
@@ -149,7 +149,7 @@ def destination_style(op: StructuredOp) -> None:
     for out in op.outs():
         if isinstance(out.type, TensorType):
             tensors.append((out, _place(op, out)))
-        elif not isinstance(out.type, (MemRefType, UnrankedMemRefType)):
+        elif not isinstance(out.type, MemRefType):
             fail(f"expected that operand #{_place(op, out)} is a ranked tensor or a ranked memref")
     results = [result for result in op.results if isinstance(result.type, TensorType)]
     if len(results) != len(tensors):

@@ -24,6 +24,8 @@ from tilelang_npu.dialects.declaration import writes_older_text
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import fail
 
+UNIT_FLAGS = ArrayAttr.constr(UnitFlagAttr)
+
 
 @irdl_custom_directive
 class UnitFlag(CustomDirective):
