@@ -11,7 +11,8 @@ from tilelang_npu.simulator.codegen import (  # noqa: F401  (they register ops)
     scalars,
     sync,
     vector,
+    without_effect,
 )
-from tilelang_npu.simulator.codegen.emitter import EFFECT, IGNORED, PURE, Emitter
+from tilelang_npu.simulator.codegen.emitter import Emitter
 
-__all__ = ["EFFECT", "IGNORED", "PURE", "Emitter"]
+__all__ = ["Emitter"]

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRefType
 
 from tilelang_npu import ops
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
-from tilelang_npu.simulator.codegen.emitter import CUSTOM, Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
+from tilelang_npu.simulator.codegen.records import Operand
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess
 
+Shown = Array | float
+"""What a kernel shows: a buffer or a number."""
 
-@effect("hivm.hir.custom")
-def _custom(em: Emitter, op: Any) -> None:
+
+@effect(hivm.CustomOp)
+def _custom(em: Emitter, op: hivm.CustomOp) -> None:
     if op.symbol in CUSTOM:
         CUSTOM[op.symbol](em, op)
         return
@@ -24,19 +30,17 @@ def _custom(em: Emitter, op: Any) -> None:
         raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
                           "`python -m tilelang_npu ops` lists the operations that there are")
     operands: list[Operand] = []
-    texts: list[str] = []
+    given: list[int | str] = []  # an operand in memory by its place, a number as text
     written = set(op.outs())
     for ssa in op.ins():
         if isinstance(ssa.type, MemRefType):
             buffer = em.buffer(ssa)
             operands.append(Operand(buffer, reads=True, writes=False, pipe=entry.pipe, name="src"))
+            given.append(len(operands) - 1)
         elif isinstance(ssa.type, (IndexType, IntegerType)):
-            texts.append(em.spelled(em.integer(ssa)))
-            continue
+            given.append(em.spelled(em.integer(ssa)))
         else:
-            texts.append(em.expression(ssa).text)
-            continue
-        texts.append(f"@{len(operands) - 1}")
+            given.append(em.expression(ssa).text)
     first = len(operands)
     targets = [em.buffer(ssa) for ssa in op.outs()]
     operands += [Operand(target, reads=ssa in written and ssa in op.ins(), writes=True, pipe=entry.pipe, name="dst")
@@ -45,14 +49,14 @@ def _custom(em: Emitter, op: Any) -> None:
     place = 0 if entry.cost in ("mrgsort4", "cmpv", "reducev2") else first
     em.record(op, entry.pipe, operands, lambda slot: Lanes(entry.cost, bits, min(place, len(operands) - 1)))
     arrays = [em.array(operand.buffer) for operand in operands]
-    given = [arrays[int(text[1:])] if text.startswith("@") else text for text in texts]
+    texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant(facts_of(op.attributes), "facts")
     call = em.constant(entry.meaning, entry.name)
-    em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in given)}), {facts})")
+    em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in texts)}), {facts})")
 
 
-@effect("hivm.hir.debug")
-def _debug(em: Emitter, op: Any) -> None:
+@effect(hivm.DebugOp)
+def _debug(em: Emitter, op: hivm.DebugOp) -> None:
     where = op.location
     line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
@@ -67,15 +71,15 @@ def _debug(em: Emitter, op: Any) -> None:
         em.line(f"{show}({em.expression(op.arg).text})")
 
 
-def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[Any], None]:
-    def show(value: Any) -> None:
+def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[Shown], None]:
+    def show(value: Shown) -> None:
         text = _hexadecimal(value) if hexadecimal else _plain(value)
         print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
 
     return show
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Shown) -> str:
     if not isinstance(value, np.ndarray):
         return str(value)
     shape: Sequence[int] = value.shape
@@ -83,7 +87,7 @@ def _plain(value: Any) -> str:
     return f"{'x'.join(map(str, shape))} {value.dtype}\n{np.array2string(wide, threshold=256)}"
 
 
-def _hexadecimal(value: Any) -> str:
+def _hexadecimal(value: Shown) -> str:
     if not isinstance(value, np.ndarray):
         return hex(value) if isinstance(value, int) else float(value).hex()
     bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")

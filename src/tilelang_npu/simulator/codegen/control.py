@@ -8,7 +8,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter, Value, bounds, effect, pure, unsupported
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.scope import ScopeOp
+from tilelang_npu.simulator.codegen.elements import bounds
+from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter
+from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.scalars import CARRIED, is_truth, kept
 from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
 from tilelang_npu.simulator.codegen.views import Choice, Local, View
@@ -79,18 +83,7 @@ def _terminator(block: Block) -> Operation:
     return last
 
 
-def _knows_length(em: Emitter, loop: scf.ForOp) -> bool:
-    """Whether how often a counted loop runs follows from sizes and the number of the block, not from data."""
-    if em.by_data is None:
-        from tilelang_npu.simulator.codegen.data_uses import (
-            lengths_by_data,  # which asks the emitter for the ops that there are
-        )
-
-        em.by_data = lengths_by_data(em.function)
-    return loop not in em.by_data
-
-
-@effect("scf.for")
+@effect(scf.ForOp)
 def _for(em: Emitter, op: scf.ForOp) -> None:
     low, high, step = em.integer(op.lb), em.integer(op.ub), em.integer(op.step)
     if not step.at_least(1):
@@ -123,14 +116,14 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     if low.known and high.known and step.known and (high.const - low.const) * inside <= FEW * step.const:
         em.unwatched = max(beside, inside * len(range(low.const, high.const, step.const)))
     else:
-        trips = f"guard.counted({trips}, ev, bid, sid{'' if _knows_length(em, op) else ', known=False'})"
+        trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
         em.values[result] = one.value(em.scope)
 
 
-@effect("scf.if")
+@effect(scf.IfOp)
 def _if(em: Emitter, op: scf.IfOp) -> None:
     condition = em.expression(op.cond)
     branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
@@ -176,7 +169,7 @@ def _fold_branch(em: Emitter, op: scf.IfOp, branches: list[Block], taken: bool) 
         em.values[result] = em.value(value)
 
 
-@effect("scf.while")
+@effect(scf.WhileOp)
 def _while(em: Emitter, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     carried = [Carried(em, arg.type, op) for arg in before.args]
@@ -231,7 +224,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
         em.values[result] = one.value(em.scope)
 
 
-@effect("scope.scope", "scf.execute_region")
+@effect(ScopeOp, scf.ExecuteRegionOp)
 def _region(em: Emitter, op: Operation) -> None:
     block = op.regions[0].block
     em.emit_block(block)
@@ -239,33 +232,33 @@ def _region(em: Emitter, op: Operation) -> None:
         em.values[result] = em.value(value)
 
 
-@pure("hivm.hir.get_block_idx")
-def _block_index(em: Emitter, op: Operation) -> Value:
+@pure(hivm.GetBlockIdxOp)
+def _block_index(em: Emitter, op: hivm.GetBlockIdxOp) -> Value:
     return em.who("bid", em.block, 0, MAX_BLOCKS - 1)
 
 
-@pure("hivm.hir.get_block_num")
-def _block_count(em: Emitter, op: Operation) -> Value:
+@pure(hivm.GetBlockNumOp)
+def _block_count(em: Emitter, op: hivm.GetBlockNumOp) -> Value:
     return em.who("nblocks", em.launch, 1, MAX_BLOCKS)
 
 
-@pure("hivm.hir.get_sub_block_idx")
-def _sub_block_index(em: Emitter, op: Operation) -> Value:
+@pure(hivm.GetSubBlockIdxOp)
+def _sub_block_index(em: Emitter, op: hivm.GetSubBlockIdxOp) -> Value:
     return em.who("sid", em.launch, 0, em.parallel - 1) if em.parallel > 1 else Int(0)
 
 
-@pure("hivm.hir.get_sub_block_num")
-def _sub_block_count(em: Emitter, op: Operation) -> Value:
+@pure(hivm.GetSubBlockNumOp)
+def _sub_block_count(em: Emitter, op: hivm.GetSubBlockNumOp) -> Value:
     return Int(em.parallel)
 
 
-@effect("hivm.hir.get_sys_cnt")
-def _system_counter(em: Emitter, op: Operation) -> None:
+@effect(hivm.GetSysCntOp)
+def _system_counter(em: Emitter, op: hivm.GetSysCntOp) -> None:
     raise unsupported(op, "values do not depend on time here")
 
 
-@pure("hivm.hir.multi_buffer_counter")
-def _counter(em: Emitter, op: Operation) -> Value:
+@pure(hivm.MultiBufferCounterOp)
+def _counter(em: Emitter, op: hivm.MultiBufferCounterOp) -> Value:
     return turn(em, op)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.products import terms
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, custom, effect, unsupported
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.moves import panels, transfer
 from tilelang_npu.simulator.codegen.reachable import path_of
+from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
@@ -22,7 +26,7 @@ from tilelang_npu.simulator.machine.work import Mmad, Multiply
 _NONE = Int(-1)
 
 
-def _shape(op: Any, buffer: Buffer, name: str) -> tuple[int, ...]:
+def _shape(op: Operation, buffer: Buffer, name: str) -> tuple[int, ...]:
     shape = alternatives(buffer)[0].shape
     if shape is None or len(shape) not in (2, 4):
         raise unsupported(op, f"{name} is not a matrix of known size")
@@ -36,7 +40,7 @@ def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
-def _check_element(em: Emitter, op: Any, a: Buffer, b: Buffer) -> None:
+def _check_element(em: Emitter, op: Operation, a: Buffer, b: Buffer) -> None:
     """What the chip's Cube core multiplies."""
     known = [name for name in em.chip.cube.k_step if name != "hf32"]
     for element in (a.element.mlir, b.element.mlir):
@@ -45,7 +49,7 @@ def _check_element(em: Emitter, op: Any, a: Buffer, b: Buffer) -> None:
                               f"it multiplies {', '.join(known)}")
 
 
-def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
+def _check(em: Emitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
     """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
     for name, (size, first, second, what) in sizes.items():
         if size.known and size.const > min(first, second):
@@ -53,15 +57,15 @@ def _check(em: Emitter, op: Any, sizes: dict[str, tuple[Int, int, int, str]]) ->
                             code="T507", location=location_of(op))
 
 
-@effect("hivm.hir.mmadL1")
-def _mmad(em: Emitter, op: Any) -> None:
+@effect(hivm.MmadL1Op)
+def _mmad(em: Emitter, op: hivm.MmadL1Op) -> None:
     bias = None if op.per_channel_bias is None else em.buffer(op.per_channel_bias)
     given = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
     _product(em, op, (em.buffer(op.a), em.buffer(op.b), em.buffer(op.c), bias), given)
 
 
-@effect("hivm.hir.batchMmadL1")
-def _batch(em: Emitter, op: Any) -> None:
+@effect(hivm.BatchMmadL1Op)
+def _batch(em: Emitter, op: hivm.BatchMmadL1Op) -> None:
     """One product after the other: the first waits for the operands, the last frees them, and each takes its turn of L0."""
     whole = [em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)]
     shapes = [alternatives(buffer)[0].shape for buffer in whole]
@@ -87,7 +91,8 @@ def _matrix(number: int, batch: View) -> View:
     return replace(batch, offset=start, sizes=batch.sizes[1:], strides=batch.strides[1:])
 
 
-def _product(em: Emitter, op: Any, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None], given: list[Int]) -> None:
+def _product(em: Emitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None],
+             given: list[Int]) -> None:
     """One matrix product.
 
     Args:
@@ -138,7 +143,7 @@ def _multiplier(em: Emitter, product: datapath.Product) -> str:
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
-def _load_l0(em: Emitter, op: Any) -> None:
+def _load_l0(em: Emitter, op: hivm.CustomOp) -> None:
     """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
     ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
@@ -151,7 +156,7 @@ def _load_l0(em: Emitter, op: Any) -> None:
 
 
 @custom("mma")
-def _mma(em: Emitter, op: Any) -> None:
+def _mma(em: Emitter, op: hivm.CustomOp) -> None:
     a_value, b_value, init_value, *size_values = op.ins()
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)

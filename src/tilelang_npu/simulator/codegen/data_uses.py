@@ -13,12 +13,16 @@ from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.codegen.emitter import EFFECT, op_name
+from tilelang_npu.simulator.codegen.handlers import has_effect
 
-_STORAGE = ("memref.alloca", "memref.alloc")
+_STORAGE = (memref.AllocaOp, memref.AllocOp)
+_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
+_FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp,
+          hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def _condition(op: Operation) -> SSAValue | None:
 
 
 def _is_storage(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and op_name(value.owner) in _STORAGE
+    return isinstance(value.owner, _STORAGE)
 
 
 def _unknown(function: FuncOp) -> set[SSAValue]:
@@ -88,18 +92,18 @@ def _unknown(function: FuncOp) -> set[SSAValue]:
     while len(found) != before:  # values go round in loops and through the core's own storage
         before = len(found)
         for op in function.walk():
-            name = op_name(op)
-            if name == "memref.load" and (not _is_storage(op.operands[0]) or op.operands[0] in found):
+            if isinstance(op, memref.LoadOp) and (not _is_storage(op.operands[0]) or op.operands[0] in found):
                 found.update(op.results)
-            elif name == "memref.store" and _is_storage(op.operands[1]):
+            elif isinstance(op, memref.StoreOp) and _is_storage(op.operands[1]):
                 if op.operands[0] in found or _inside_unknown(op, found):
                     found.add(op.operands[1])
             elif op.regions:
                 _through_regions(op, found)
-            elif name in EFFECT and name not in ("memref.load", "memref.store"):
+            elif has_effect(op) and not isinstance(op, (memref.LoadOp, memref.StoreOp)):
                 if op.results and not _is_storage(op.results[0]):
                     found.update(op.results)  # a number that an op makes
-            elif name != "memref.load" and any(operand in found and not _is_storage(operand) for operand in op.operands):
+            elif not isinstance(op, memref.LoadOp) and any(
+                    operand in found and not _is_storage(operand) for operand in op.operands):
                 found.update(op.results)
     return found
 
@@ -164,21 +168,19 @@ def _through_regions(op: Operation, found: set[SSAValue]) -> None:
 
 def _uses(function: FuncOp, unknown: set[SSAValue]) -> Iterator[Use]:
     for number, op in enumerate(function.walk()):
-        name = op_name(op)
         if isinstance(op, scf.ForOp) and _has_open_length(op, unknown):
             yield Use("trips", location_of(op))
         elif _condition(op) in unknown:
             yield Use("trips" if isinstance(op, scf.WhileOp) else "branch", location_of(op), number)
-        elif name in ("memref.subview", "memref.reinterpret_cast", "memref.view"):
+        elif isinstance(op, _VIEWS):
             if any(operand in unknown for operand in op.operands[1:]):
                 yield Use("place", _used_at(op))
-        elif name in ("memref.load", "memref.store"):
-            first = 1 if name == "memref.load" else 2
+        elif isinstance(op, (memref.LoadOp, memref.StoreOp)):
+            first = 1 if isinstance(op, memref.LoadOp) else 2
             if any(operand in unknown for operand in op.operands[first:]):
                 yield Use("place", location_of(op))
-        elif name in EFFECT and any(operand in unknown and not isinstance(operand.type, AnyFloat) for operand in op.operands):
-            flag = name.startswith(("hivm.hir.set_flag", "hivm.hir.wait_flag", "hivm.hir.sync_block"))
-            yield Use("flag" if flag else "extent", location_of(op))
+        elif has_effect(op) and any(operand in unknown and not isinstance(operand.type, AnyFloat) for operand in op.operands):
+            yield Use("flag" if isinstance(op, _FLAGS) else "extent", location_of(op))
 
 
 def _used_at(op: Operation) -> Location | None:
@@ -190,7 +192,7 @@ def _used_at(op: Operation) -> Location | None:
 def _compared(function: FuncOp, unknown: set[SSAValue]) -> Iterator[int]:
     """Constants that unknown numbers meet in arithmetic and comparisons."""
     for op in function.walk():
-        if op_name(op).startswith("arith.") and any(operand in unknown for operand in op.operands):
+        if op.dialect_name() == "arith" and any(operand in unknown for operand in op.operands):
             for operand in op.operands:
                 source = operand.owner
                 if isinstance(source, arith.ConstantOp) and isinstance(source.value, IntegerAttr):

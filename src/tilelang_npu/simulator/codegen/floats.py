@@ -6,20 +6,24 @@ import ctypes
 import math
 import struct
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects import math as mlir_math
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
+from tilelang_npu.dialects.arith import RemfOp
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.codegen.emitter import Emitter, Value, bounds, element_of, op_name, pure, unsupported
+from tilelang_npu.simulator.codegen.elements import bounds, element_of
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.scalars import fitted, is_truth, truth, unsigned
 from tilelang_npu.simulator.codegen.scope import Expr, Int
 
 
-@pure("arith.constant")
+@pure(arith.ConstantOp)
 def _constant(em: Emitter, op: arith.ConstantOp) -> Value:
     value = op.value
     if isinstance(value, IntegerAttr):
@@ -69,18 +73,18 @@ def divide(a: float, b: float) -> float:
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-@pure("arith.addf", "arith.subf", "arith.mulf")
-def _float_binary(em: Emitter, op: Operation) -> Value:
+def _float_binary(sign: str, em: Emitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-    sign = {"arith.addf": "+", "arith.subf": "-", "arith.mulf": "*"}[op_name(op)]
     return _rounded(em, f"({a.text}) {sign} ({b.text})", op.results[0].type, a, b)
 
 
-@pure("arith.divf", "arith.remf", "math.powf", "math.atan2", "math.copysign")
-def _float_call(em: Emitter, op: Operation) -> Value:
+pure(arith.AddfOp)(partial(_float_binary, "+"))
+pure(arith.SubfOp)(partial(_float_binary, "-"))
+pure(arith.MulfOp)(partial(_float_binary, "*"))
+
+
+def _float_call(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-    function = {"arith.divf": divide, "arith.remf": math.fmod, "math.powf": _power, "math.atan2": math.atan2,
-                "math.copysign": math.copysign}[op_name(op)]
     return _rounded(em, f"{em.constant(function, 'f')}({a.text}, {b.text})", op.results[0].type, a, b)
 
 
@@ -88,21 +92,31 @@ def _power(a: float, b: float) -> float:
     return float(np.power(np.float64(a), np.float64(b)))
 
 
-@pure("arith.negf")
-def _negate(em: Emitter, op: Operation) -> Value:
+pure(arith.DivfOp)(partial(_float_call, divide))
+pure(RemfOp)(partial(_float_call, math.fmod))
+pure(mlir_math.PowFOp)(partial(_float_call, _power))
+pure(mlir_math.Atan2Op)(partial(_float_call, math.atan2))
+pure(mlir_math.CopySignOp)(partial(_float_call, math.copysign))
+
+
+@pure(arith.NegfOp)
+def _negate(em: Emitter, op: arith.NegfOp) -> Value:
     a = em.expression(op.operands[0])
     return Expr(em.define(f"-({a.text})", a.scope, "f"), a.scope)
 
 
-@pure("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")
-def _float_extreme(em: Emitter, op: Operation) -> Value:
+def _float_extreme(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-    function = {"arith.maximumf": np.maximum, "arith.maxnumf": np.fmax, "arith.minimumf": np.minimum,
-                "arith.minnumf": np.fmin}[op_name(op)]
     return truth(em, f"float({em.constant(function, 'f')}({a.text}, {b.text}))", a, b)
 
 
-@pure("arith.cmpf")
+pure(arith.MaximumfOp)(partial(_float_extreme, np.maximum))
+pure(arith.MaxnumfOp)(partial(_float_extreme, np.fmax))
+pure(arith.MinimumfOp)(partial(_float_extreme, np.minimum))
+pure(arith.MinnumfOp)(partial(_float_extreme, np.fmin))
+
+
+@pure(arith.CmpfOp)
 def _float_compare(em: Emitter, op: arith.CmpfOp) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     predicate = op.predicate.value.data
@@ -120,10 +134,10 @@ def _float_compare(em: Emitter, op: arith.CmpfOp) -> Value:
     return truth(em, text, a, b)
 
 
-@pure("arith.sitofp", "arith.uitofp")
+@pure(arith.SIToFPOp, arith.UIToFPOp)
 def _to_float(em: Emitter, op: Operation) -> Value:
     value = em.integer(op.operands[0])
-    if op_name(op) == "arith.uitofp":
+    if isinstance(op, arith.UIToFPOp):
         value = unsigned(em, value, op.operands[0].type)
     return _rounded(em, f"float({em.spelled(value)})", op.results[0].type, value)
 
@@ -135,7 +149,7 @@ def saturated(value: float, low: int, high: int) -> int:
     return high if value >= high else low if value <= low else int(value)
 
 
-@pure("arith.fptosi", "arith.fptoui")
+@pure(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(em: Emitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
     low, high = bounds(op.results[0].type)
@@ -145,24 +159,31 @@ def _to_integer(em: Emitter, op: Operation) -> Value:
     return em.named(f"{helper}({value.text}, {low}, {high})", value.scope, low, high)
 
 
-@pure("arith.extf", "arith.truncf")
-def _change_width(em: Emitter, op: Operation) -> Value:
+@pure(arith.ExtFOp)
+def _widen(em: Emitter, op: arith.ExtFOp) -> Value:
+    return em.expression(op.operands[0])
+
+
+@pure(arith.TruncFOp)
+def _narrow(em: Emitter, op: arith.TruncFOp) -> Value:
     value = em.expression(op.operands[0])
-    return value if op_name(op) == "arith.extf" else _rounded(em, value.text, op.results[0].type, value)
+    return _rounded(em, value.text, op.results[0].type, value)
 
 
 _PACK = {16: "h", 32: "i", 64: "q"}
 _PACK_FLOAT = {"f16": "e", "bf16": "bf16", "f32": "f", "f64": "d"}
 
 
-def reinterpret(value: float, source: str, target: str) -> Any:
+def reinterpret(value: float, source: str, target: str) -> float:
     """The bits of a number read as another type of the same width (``struct`` codes; ``bf16`` is the front of ``f``)."""
     bits = struct.pack("<f", value)[2:] if source == "bf16" else struct.pack("<" + source, value)
-    return struct.unpack("<f", b"\0\0" + bits)[0] if target == "bf16" else struct.unpack("<" + target, bits)[0]
+    number: float
+    (number,) = struct.unpack("<f", b"\0\0" + bits) if target == "bf16" else struct.unpack("<" + target, bits)
+    return number
 
 
-@pure("arith.bitcast")
-def _bitcast(em: Emitter, op: Operation) -> Value:
+@pure(arith.BitcastOp)
+def _bitcast(em: Emitter, op: arith.BitcastOp) -> Value:
     source, target = op.operands[0].type, op.results[0].type
     helper = em.constant(reinterpret, "reinterpret")
     value = em.expression(op.operands[0])
@@ -179,34 +200,38 @@ def _bitcast(em: Emitter, op: Operation) -> Value:
     return Expr(em.define(text, value.scope, "f"), value.scope)
 
 
-_MATH: dict[str, Callable[..., Any]] = {
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(np.float64(x)), "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "absf": np.abs,
-    "floor": np.floor, "ceil": np.ceil, "round": np.round,
-    "roundeven": np.rint, "trunc": np.trunc, "erf": math.erf}
+_MATH: dict[type[Operation], Callable[..., object]] = {
+    mlir_math.ExpOp: np.exp, mlir_math.Exp2Op: np.exp2, mlir_math.LogOp: np.log, mlir_math.Log2Op: np.log2,
+    mlir_math.Log10Op: np.log10, mlir_math.Log1pOp: np.log1p, mlir_math.SqrtOp: np.sqrt,
+    mlir_math.RsqrtOp: lambda x: 1.0 / np.sqrt(np.float64(x)), mlir_math.SinOp: np.sin, mlir_math.CosOp: np.cos,
+    mlir_math.TanOp: np.tan, mlir_math.TanhOp: np.tanh, mlir_math.AsinOp: np.arcsin, mlir_math.AcosOp: np.arccos,
+    mlir_math.AtanOp: np.arctan, mlir_math.SinhOp: np.sinh, mlir_math.CoshOp: np.cosh, mlir_math.AsinhOp: np.arcsinh,
+    mlir_math.AcoshOp: np.arccosh, mlir_math.AtanhOp: np.arctanh, mlir_math.AbsFOp: np.abs, mlir_math.FloorOp: np.floor,
+    mlir_math.CeilOp: np.ceil, mlir_math.RoundOp: np.round, mlir_math.RoundEvenOp: np.rint, mlir_math.TruncOp: np.trunc,
+    mlir_math.ErfOp: math.erf}
 
 
-@pure(*(f"math.{name}" for name in _MATH))
-def _math(em: Emitter, op: Operation) -> Value:
+def _math(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
-    function = em.constant(_MATH[op_name(op).removeprefix("math.")], "f")
-    return _rounded(em, f"float({function}({value.text}))", op.results[0].type, value)
+    return _rounded(em, f"float({em.constant(function, 'f')}({value.text}))", op.results[0].type, value)
 
 
-@pure("math.ctpop", "math.ctlz")
+for _kind, _function in _MATH.items():
+    pure(_kind)(partial(_math, _function))
+
+
+@pure(mlir_math.CtPopOp, mlir_math.CountLeadingZerosOp)
 def _count_bits(em: Emitter, op: Operation) -> Value:
     kind = op.results[0].type
     assert isinstance(kind, IntegerType)
     value = unsigned(em, em.integer(op.operands[0]), kind)
     text = em.spelled(value)
-    if op_name(op) == "math.ctpop":
+    if isinstance(op, mlir_math.CtPopOp):
         return em.named(f"({text}).bit_count()", em.scope_of(value), 0, kind.width.data)
     return em.named(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), 0, kind.width.data)
 
 
-@pure("math.absi")
-def _absolute(em: Emitter, op: Operation) -> Value:
+@pure(mlir_math.AbsIOp)
+def _absolute(em: Emitter, op: mlir_math.AbsIOp) -> Value:
     value = em.integer(op.operands[0])
     return fitted(em, em.named(f"abs({em.spelled(value)})", em.scope_of(value), 0), op.results[0].type)

@@ -12,22 +12,17 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, Inte
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
-from tilelang_npu.simulator.codegen.emitter import (
-    Emitter,
-    Operand,
-    Value,
-    bounds,
-    effect,
-    element_of,
-    pure,
-    unsupported,
-)
+from tilelang_npu.simulator.codegen.elements import bounds, element_of
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.reach import check_address
+from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.scalars import is_truth
 from tilelang_npu.simulator.codegen.scope import Expr, Int
 from tilelang_npu.simulator.codegen.views import Choice, Local, View, alternatives, mapped
@@ -47,7 +42,7 @@ def _type(op: Operation) -> MemRefType:
     return kind
 
 
-@pure("memref.subview")
+@pure(memref.SubviewOp)
 def _subview(em: Emitter, op: memref.SubviewOp) -> Value:
     offsets = _mixed(em, op.static_offsets, op.offsets)
     sizes = _mixed(em, op.static_sizes, op.sizes)
@@ -79,7 +74,7 @@ def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
     return kept
 
 
-@pure("memref.reinterpret_cast")
+@pure(memref.ReinterpretCastOp)
 def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
     (offset,) = _mixed(em, op.static_offsets, op.offsets)
     sizes = _mixed(em, op.static_sizes, op.sizes)
@@ -93,12 +88,12 @@ def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
     return mapped(em.buffer(op.source), place)
 
 
-@pure("memref.cast", "memref.memory_space_cast")
+@pure(memref.CastOp, memref.MemorySpaceCastOp)
 def _cast(em: Emitter, op: Operation) -> Value:
     return em.value(op.operands[0])
 
 
-@pure("memref.view")
+@pure(memref.ViewOp)
 def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
     kind = _type(op)
     element = element_of(kind)
@@ -114,8 +109,8 @@ def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
     return mapped(em.buffer(op.source), place)
 
 
-@pure("hivm.hir.bitcast")
-def _bitcast(em: Emitter, op: Operation) -> Value:
+@pure(hivm.BitcastOp)
+def _bitcast(em: Emitter, op: hivm.BitcastOp) -> Value:
     element = element_of(op.results[0].type)
     return mapped(em.buffer(op.operands[0]),
                   lambda view: replace(view, element=element))
@@ -126,7 +121,7 @@ def _groups(op: memref.AlterShapeOperation) -> list[list[int]]:
     return [[axis.value.data for axis in group] for group in groups]
 
 
-@pure("memref.collapse_shape")
+@pure(memref.CollapseShapeOp)
 def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
     groups = _groups(op)
 
@@ -147,7 +142,7 @@ def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
     return mapped(em.buffer(op.src), merge)
 
 
-@pure("memref.expand_shape")
+@pure(memref.ExpandShapeOp)
 def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
     shape = _mixed(em, op.static_output_shape, op.output_shape)
     groups = _groups(op)
@@ -164,7 +159,7 @@ def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
     return mapped(em.buffer(op.src), split)
 
 
-@pure("memref.dim")
+@pure(memref.DimOp)
 def _dim(em: Emitter, op: memref.DimOp) -> Value:
     axis = em.integer(op.index)
     buffer = em.buffer(op.source)
@@ -177,13 +172,13 @@ def _dim(em: Emitter, op: memref.DimOp) -> Value:
     return buffer.sizes[axis.const]
 
 
-@pure("memref.rank")
+@pure(memref.RankOp)
 def _rank(em: Emitter, op: memref.RankOp) -> Value:
     return Int(em.buffer(op.source).rank)
 
 
-@pure("hivm.hir.pointer_cast")
-def _pointer_cast(em: Emitter, op: Any) -> Value:
+@pure(hivm.PointerCastOp)
+def _pointer_cast(em: Emitter, op: hivm.PointerCastOp) -> Value:
     kind = _type(op)
     element = element_of(kind)
     memory = space_of(kind)
@@ -215,7 +210,7 @@ MOST_SCALARS = 1 << 16
 """Elements of scalar storage; that of a core is some kilobytes."""
 
 
-@effect("memref.alloc", "memref.alloca")
+@effect(memref.AllocOp, memref.AllocaOp)
 def _alloc(em: Emitter, op: Operation) -> None:
     kind = _type(op)
     memory = space_of(kind)
@@ -275,7 +270,7 @@ def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequenc
     return mapped(buffer, pick)
 
 
-@effect("memref.load")
+@effect(memref.LoadOp)
 def _load(em: Emitter, op: memref.LoadOp) -> None:
     source = em.value(op.memref)
     result = op.results[0]
@@ -298,7 +293,7 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
         em.values[result] = Expr(name, em.scope)
 
 
-@effect("memref.store")
+@effect(memref.StoreOp)
 def _store(em: Emitter, op: memref.StoreOp) -> None:
     target = em.value(op.memref)
     text = em.expression(op.value).text

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.dialects import memref
+from xdsl.ir import Operation, SSAValue
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, unsupported
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.reachable import path_of
+from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
@@ -30,7 +33,7 @@ def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) ->
             Operand(target, reads=False, writes=True, pipe=pipe, name="dst", path=path)]
 
 
-def transfer(em: Emitter, op: Any, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
+def transfer(em: Emitter, op: Operation, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
              unit_flag: bool = False, turned: bool = False) -> None:
     """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns."""
     operands = pair(source, target, path.pipe, path)
@@ -39,7 +42,7 @@ def transfer(em: Emitter, op: Any, path: Path, source: Buffer, target: Buffer, *
     em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned))
 
 
-def _move(em: Emitter, op: Any, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
+def _move(em: Emitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target), source, target, adds=atomic != "none")
     write = em.array(target)
     if atomic == "none":
@@ -49,18 +52,18 @@ def _move(em: Emitter, op: Any, source: Buffer, target: Buffer, pipe: str, *, at
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
 
 
-def _atomic(em: Emitter, op: Any) -> str:
+def _atomic(em: Emitter, op: Operation) -> str:
     kind = getattr(op, "atomic_kind", None)
     return em.atomic if kind is None else str(kind.data)
 
 
-@effect("hivm.hir.set_atomic")
-def _set_atomic(em: Emitter, op: Any) -> None:
+@effect(hivm.SetAtomicOp)
+def _set_atomic(em: Emitter, op: hivm.SetAtomicOp) -> None:
     em.atomic = op.kind.data
 
 
-@effect("hivm.hir.load")
-def _load(em: Emitter, op: Any) -> None:
+@effect(hivm.LoadOp)
+def _load(em: Emitter, op: hivm.LoadOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
     transfer(em, op, path_of(em, op, "MTE2", source, target), source, target)
@@ -70,12 +73,12 @@ def _load(em: Emitter, op: Any) -> None:
         return
     left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
     right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
-    value = em.expression(op.pad_value).text if mode == "PadValue" else "None"
+    value = em.expression(op.pad_value).text if mode == "PadValue" and op.pad_value is not None else "None"
     helper = em.constant(datapath.load_padded, "load_padded")
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
 
 
-def _initialise(em: Emitter, op: Any, target: Buffer) -> None:
+def _initialise(em: Emitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
     """``init_out_buffer``: fill the destination first, where its condition holds."""
     flag = op.init_out_buffer
     if flag is None or not flag.value.data:
@@ -92,13 +95,13 @@ def _initialise(em: Emitter, op: Any, target: Buffer) -> None:
     em.line(text)
 
 
-@effect("hivm.hir.store")
-def _store(em: Emitter, op: Any) -> None:
+@effect(hivm.StoreOp)
+def _store(em: Emitter, op: hivm.StoreOp) -> None:
     _move(em, op, em.buffer(op.src), em.buffer(op.dst), "MTE3", atomic=_atomic(em, op))
 
 
-@effect("hivm.hir.copy", "memref.copy")
-def _copy(em: Emitter, op: Any) -> None:
+@effect(hivm.CopyOp, memref.CopyOp)
+def _copy(em: Emitter, op: Operation) -> None:
     source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
     spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
     pipe = pipes_of("copy").get(spaces)
@@ -148,8 +151,8 @@ def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
     return first, second
 
 
-@effect("hivm.hir.nd2nz")
-def _nd2nz(em: Emitter, op: Any) -> None:
+@effect(hivm.Nd2NzOp)
+def _nd2nz(em: Emitter, op: hivm.Nd2NzOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     transfer(em, op, path_of(em, op, "MTE2", source, target, ("nd2nz",)), source, target)
     _initialise(em, op, target)
@@ -166,8 +169,8 @@ def _nd2nz(em: Emitter, op: Any) -> None:
         em.line(f"{helper}({em.array(target)}, {em.array(source)})")
 
 
-@effect("hivm.hir.nz2nd")
-def _nz2nd(em: Emitter, op: Any) -> None:
+@effect(hivm.Nz2NdOp)
+def _nz2nd(em: Emitter, op: hivm.Nz2NdOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     transfer(em, op, path_of(em, op, "MTE3", source, target, ("nz2nd",)), source, target)
     helper = em.constant(datapath.nz2nd, "nz2nd")
@@ -177,8 +180,8 @@ def _nz2nd(em: Emitter, op: Any) -> None:
 _QUANT = {"F322F16": "f16", "F322BF16": "bf16", "S322I8": "i8", "QF322F32_PRE": "f32"}
 
 
-@effect("hivm.hir.fixpipe")
-def _fixpipe(em: Emitter, op: Any) -> None:
+@effect(hivm.FixpipeOp)
+def _fixpipe(em: Emitter, op: hivm.FixpipeOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     relu = "NO_RELU" if op.pre_relu is None else op.pre_relu.data
     quant = "NO_QUANT" if op.pre_quant is None else op.pre_quant.data
@@ -241,8 +244,8 @@ def _drain_rows(em: Emitter, source: Buffer, target: Buffer, *, relu: bool) -> b
     return True
 
 
-@effect("hivm.hir.vbrc")
-def _broadcast(em: Emitter, op: Any) -> None:
+@effect(hivm.VBrcOp)
+def _broadcast(em: Emitter, op: hivm.VBrcOp) -> None:
     target = em.buffer(op.dst)
     bits = 8 * target.element.nbytes
     scratch = scratch_operands(em, op.temp_buffer)

@@ -6,7 +6,7 @@ its buffer is made over the bytes of that buffer alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.views import Base, View, spoken
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.emitter import Emitter
+    from tilelang_npu.simulator.codegen.values import Values
 
 
-def part(em: Emitter, base: Base, limit: tuple[int, int]) -> str:
+def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
     """The name of the bytes of one buffer."""
     name = em.parts.get((base, limit))
     if name is None:
@@ -27,7 +27,7 @@ def part(em: Emitter, base: Base, limit: tuple[int, int]) -> str:
     return name
 
 
-def checked(em: Emitter, view: View, element: np.dtype[Any] | None) -> bool:
+def checked(em: Values, view: View, element: np.dtype[np.void] | None) -> bool:
     """Whether a view surely lies in its memory; one that surely does not is an error."""
     base = view.base
     reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
@@ -54,7 +54,7 @@ def checked(em: Emitter, view: View, element: np.dtype[Any] | None) -> bool:
     return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
 
 
-def check_address(em: Emitter, view: View) -> None:
+def check_address(em: Values, view: View) -> None:
     """An address that is known must be aligned and leave room for the buffer.
 
     Raises:

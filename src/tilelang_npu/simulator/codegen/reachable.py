@@ -17,10 +17,11 @@ from tilelang_npu.simulator.codegen.views import Buffer, alternatives
 from tilelang_npu.target import Path, name_of
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
+    from tilelang_npu.simulator.codegen.records import Operand
+    from tilelang_npu.simulator.codegen.values import Values
 
 
-def check_pipe(em: Emitter, op: Operation, pipe: str, does: str = "names") -> str:
+def check_pipe(em: Values, op: Operation, pipe: str, does: str = "names") -> str:
     """The pipe.
 
     Raises:
@@ -37,7 +38,7 @@ def check_pipe(em: Emitter, op: Operation, pipe: str, does: str = "names") -> st
                     location=location_of(op), help=help_)
 
 
-def check_argument(em: Emitter, kind: Attribute, name: str) -> None:
+def check_argument(em: Values, kind: Attribute, name: str) -> None:
     """A tensor that a caller passes is in GM.
 
     Raises:
@@ -50,7 +51,7 @@ def check_argument(em: Emitter, kind: Attribute, name: str) -> None:
                         help=f"give it #hivm.address_space<gm>, and load it into a buffer in {name_of(space)}")
 
 
-def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
+def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer, layouts: Sequence[str] = ("",),
             ends: Sequence[str] = ()) -> Path:
     """The way that a pipe moves data from one memref to another.
 
@@ -90,7 +91,7 @@ def path_of(em: Emitter, op: Operation, pipe: str, source: Buffer, target: Buffe
                    f"from {name_of(row.source)} to {name_of(row.target)}" for row in rows))))
 
 
-def check_operand(em: Emitter, op: Operation, operand: Operand) -> None:
+def check_operand(em: Values, op: Operation, operand: Operand) -> None:
     """An operand must be in a memory that its pipe reaches.
 
     Raises:
@@ -107,7 +108,7 @@ def check_operand(em: Emitter, op: Operation, operand: Operand) -> None:
                     help=f"put it in {_either(allowed)}{why}" if allowed else f"give a number{why}")
 
 
-def _allowed(em: Emitter, operand: Operand) -> list[str] | None:
+def _allowed(em: Values, operand: Operand) -> list[str] | None:
     """The memories that may hold an operand; None where :func:`path_of` was asked for both ends."""
     chip, core = em.chip, em.core
     if operand.into:

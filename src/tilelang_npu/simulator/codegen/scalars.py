@@ -1,4 +1,4 @@
-"""Scalar arithmetic on integers and truth values: ``arith`` and ``index``.
+"""Scalar arithmetic on integers and truth values: ``arith``.
 
 Integers of the ``index`` type do not overflow here; narrower ones wrap, which costs nothing where bounds show they cannot.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation
 
+from tilelang_npu.dialects.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.emitter import Emitter, Value, bounds, op_name, pure, unsupported
+from tilelang_npu.simulator.codegen.elements import bounds
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.scope import Expr, Int, deeper
 from tilelang_npu.simulator.codegen.views import Choice, View
 
@@ -58,20 +61,20 @@ def _operands(em: Emitter, op: Operation) -> tuple[Int, Int]:
     return em.integer(op.operands[0]), em.integer(op.operands[1])
 
 
-@pure("arith.addi")
-def _add(em: Emitter, op: Operation) -> Value:
+@pure(arith.AddiOp)
+def _add(em: Emitter, op: arith.AddiOp) -> Value:
     a, b = _operands(em, op)
     return fitted(em, a + b, op.results[0].type)
 
 
-@pure("arith.subi")
-def _sub(em: Emitter, op: Operation) -> Value:
+@pure(arith.SubiOp)
+def _sub(em: Emitter, op: arith.SubiOp) -> Value:
     a, b = _operands(em, op)
     return fitted(em, a - b, op.results[0].type)
 
 
-@pure("arith.muli")
-def _mul(em: Emitter, op: Operation) -> Value:
+@pure(arith.MuliOp)
+def _mul(em: Emitter, op: arith.MuliOp) -> Value:
     a, b = _operands(em, op)
     return kept(em, em.multiplied(a, b), op.results[0].type)
 
@@ -90,18 +93,18 @@ def unsigned(em: Emitter, value: Int, kind: Attribute) -> Int:
     return em.named(f"{em.name_of(value)} & {(1 << width) - 1}", em.scope_of(value), 0, (1 << width) - 1)
 
 
-@pure("arith.divui", "arith.divsi", "arith.floordivsi", "arith.ceildivui", "arith.ceildivsi")
+@pure(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivUIOp, arith.CeilDivSIOp)
 def _divide(em: Emitter, op: Operation) -> Value:
     return fitted(em, _quotient(em, op), op.results[0].type)
 
 
 def _quotient(em: Emitter, op: Operation) -> Int:
     a, b = _operands(em, op)
-    kind, name = op.results[0].type, op_name(op)
-    if name.endswith("ui"):
+    kind = op.results[0].type
+    if isinstance(op, (arith.DivUIOp, arith.CeilDivUIOp)):
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
-    ceil = "ceil" in name
-    signed = name == "arith.divsi" and not (a.at_least(0) and b.at_least(0))
+    ceil = isinstance(op, (arith.CeilDivSIOp, arith.CeilDivUIOp))
+    signed = isinstance(op, arith.DivSIOp) and not (a.at_least(0) and b.at_least(0))
     if a.known and b.known and b.const:
         if ceil:
             return Int(-(-a.const // b.const))
@@ -127,11 +130,11 @@ def _quotient(em: Emitter, op: Operation) -> Int:
     return em.named(f"{grouped(em, a)} // {em.name_of(b)}", scope, low, high, safe=safe)
 
 
-@pure("arith.remui", "arith.remsi")
+@pure(arith.RemUIOp, arith.RemSIOp)
 def _remainder(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
-    if op_name(op) == "arith.remui":
+    if isinstance(op, arith.RemUIOp):
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
     scope = deeper(em.scope_of(a), em.scope_of(b))
     safe = b.at_least(1)
@@ -147,13 +150,12 @@ def _remainder(em: Emitter, op: Operation) -> Value:
     return em.named(f"{x} - {helper}({x}, {y}) * {y}", scope, *bounds(kind), safe=safe)
 
 
-@pure("arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui")
+@pure(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
 def _extreme(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
-    name = op_name(op)
-    if name.endswith("ui"):
+    if isinstance(op, (arith.MinUIOp, arith.MaxUIOp)):
         a, b = unsigned(em, a, op.results[0].type), unsigned(em, b, op.results[0].type)
-    smallest = "min" in name
+    smallest = isinstance(op, (arith.MinSIOp, arith.MinUIOp))
     for one, other in ((a, b), (b, a)):
         if one.high is not None and other.low is not None and one.high <= other.low:
             return fitted(em, one if smallest else other, op.results[0].type)
@@ -174,31 +176,28 @@ def _bound(pick: Callable[..., int], values: tuple[int | None, int | None], *, k
     return known[0] if known and keep else None
 
 
-_BITS = {"arith.andi": "&", "arith.ori": "|", "arith.xori": "^"}
-
-
-@pure(*_BITS)
+@pure(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 def _bitwise(em: Emitter, op: Operation) -> Value:
-    name = op_name(op)
+    sign = "&" if isinstance(op, arith.AndIOp) else "|" if isinstance(op, arith.OrIOp) else "^"
     if is_truth(op.results[0].type):
         a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
         for one, other in ((a, b), (b, a)):
             if one.value is not None:
-                if name == "arith.andi":
+                if sign == "&":
                     return other if one.value else one
-                if name == "arith.ori":
+                if sign == "|":
                     return one if one.value else other
                 return _negated(em, other) if one.value else other
-        word = {"arith.andi": "and", "arith.ori": "or", "arith.xori": "!="}[name]
+        word = {"&": "and", "|": "or", "^": "!="}[sign]
         return truth(em, f"{a.text} {word} {b.text}", a, b)
     x, y = _operands(em, op)
     scope = deeper(em.scope_of(x), em.scope_of(y))
     low, high = bounds(op.results[0].type)
     if x.known and y.known:
-        return Int({"&": x.const & y.const, "|": x.const | y.const, "^": x.const ^ y.const}[_BITS[name]])
-    if name == "arith.andi" and any(value.known and value.const >= 0 for value in (x, y)):
+        return Int({"&": x.const & y.const, "|": x.const | y.const, "^": x.const ^ y.const}[sign])
+    if sign == "&" and any(value.known and value.const >= 0 for value in (x, y)):
         low, high = 0, min(value.const for value in (x, y) if value.known and value.const >= 0)
-    return em.named(f"{em.name_of(x)} {_BITS[name]} {em.name_of(y)}", scope, low, high)
+    return em.named(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, low, high)
 
 
 def truth(em: Emitter, text: str, *parts: Value) -> Expr:
@@ -234,8 +233,8 @@ def _places(em: Emitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
     return count, em.name_of(count) if sure else f"{em.constant(counted, 'counted')}({em.name_of(count)}, {width})", sure
 
 
-@pure("arith.shli")
-def _shift_left(em: Emitter, op: Operation) -> Value:
+@pure(arith.ShLIOp)
+def _shift_left(em: Emitter, op: arith.ShLIOp) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
@@ -247,12 +246,12 @@ def _shift_left(em: Emitter, op: Operation) -> Value:
     return kept(em, em.named(f"{grouped(em, a)} << {places}", scope, low, high, safe=sure), kind)
 
 
-@pure("arith.shrsi", "arith.shrui")
+@pure(arith.ShRSIOp, arith.ShRUIOp)
 def _shift_right(em: Emitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
-    if op_name(op) == "arith.shrui":
+    if isinstance(op, arith.ShRUIOp):
         a = unsigned(em, a, kind)
     low, high = a.low, a.high
     if b.known and low is not None and high is not None:
@@ -266,7 +265,7 @@ def _shift_right(em: Emitter, op: Operation) -> Value:
 _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 
 
-@pure("arith.cmpi")
+@pure(arith.CmpiOp)
 def _compare(em: Emitter, op: arith.CmpiOp) -> Value:
     predicate = op.predicate.value.data
     sign = _INTEGER_PREDICATES[predicate]
@@ -294,24 +293,23 @@ def _decided(sign: str, difference: Int) -> bool | None:
     return True if true else False if false else None
 
 
-@pure("arith.index_cast", "arith.index_castui", "arith.trunci", "arith.extsi", "arith.extui", "index.casts", "index.castu")
+@pure(arith.IndexCastOp, IndexCastUIOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp)
 def _cast(em: Emitter, op: Operation) -> Value:
     source, kind = op.operands[0], op.results[0].type
-    name = op_name(op)
     if is_truth(source.type):
         value = em.integer(source)
-        return value.scaled(-1) if name in ("arith.extsi", "arith.index_cast") else value
+        return value.scaled(-1) if isinstance(op, (arith.ExtSIOp, arith.IndexCastOp)) else value
     value = em.integer(source)
     if is_truth(kind):
         return truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else Expr(
             str(bool(value.const & 1)), em.launch, bool(value.const & 1))
-    if name in ("arith.extui", "arith.index_castui", "index.castu"):
+    if isinstance(op, (arith.ExtUIOp, IndexCastUIOp)):
         return fitted(em, unsigned(em, value, source.type), kind)
     return fitted(em, value, kind)
 
 
-@pure("builtin.unrealized_conversion_cast")
-def _resigned(em: Emitter, op: Operation) -> Value:
+@pure(UnrealizedConversionCastOp)
+def _resigned(em: Emitter, op: UnrealizedConversionCastOp) -> Value:
     """The same bits read with a sign or without one."""
     source, kind = op.operands[0].type, op.results[0].type
     if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
@@ -319,7 +317,7 @@ def _resigned(em: Emitter, op: Operation) -> Value:
     return em.value(op.operands[0]) if is_truth(kind) else fitted(em, em.integer(op.operands[0]), kind)
 
 
-@pure("arith.select")
+@pure(arith.SelectOp)
 def _select(em: Emitter, op: arith.SelectOp) -> Value:
     condition = em.expression(op.cond)
     if condition.value is not None:

@@ -7,21 +7,62 @@ with equal text in one scope are computed once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from xdsl.ir import Operation
 
 Kind = Literal["launch", "block", "loop", "branch"]
 
 
+class Sum(NamedTuple):
+    """An integer as it stands in a line: names (or literals) with their factors, and a constant."""
+
+    parts: tuple[tuple[str, int], ...]
+    const: int
+
+    @property
+    def text(self) -> str:
+        """The expression."""
+        return join(self.parts, self.const)
+
+    def of(self, names: Mapping[str, int]) -> int:
+        """Its value where the names are known."""
+        return self.const + sum((names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.parts)
+
+
+class Made(NamedTuple):
+    """The array that a line makes over a memory.
+
+    Attributes:
+        memory: the name of the bytes.
+        called: what messages call them.
+        argument: of GM, the position of the kernel argument.
+        offset: where the array begins.
+        sizes, strides: of each axis, in elements and in bytes.
+        element: bytes of an element.
+        unless: names of sizes; the array begins at 0 where one of them is 0.
+    """
+
+    memory: str
+    called: str
+    argument: int | None
+    offset: Sum
+    sizes: tuple[Sum, ...]
+    strides: tuple[Sum, ...]
+    element: int
+    unless: tuple[str, ...]
+
+
 @dataclass
 class Line:
-    """A generated line and the op it executes, for the places of errors."""
+    """A generated line, and what is known of it where it fails: the op it executes, the array that it makes."""
 
     indent: int
     text: str
     op: Operation | None
+    made: Made | None = None
 
 
 @dataclass
@@ -45,9 +86,9 @@ class Scope:
     def __post_init__(self) -> None:
         self.depth: int = 0 if self.parent is None else self.parent.depth + 1
 
-    def line(self, text: str, op: Operation | None = None) -> None:
+    def line(self, text: str, op: Operation | None = None, made: Made | None = None) -> None:
         """Append a line."""
-        self.lines.append(Line(self.indent, text, op))
+        self.lines.append(Line(self.indent, text, op, made))
 
     def close(self) -> None:
         """Put the finished scope behind what the parent has so far."""
@@ -155,7 +196,7 @@ class Expr:
     value: float | bool | None = None
 
 
-def join(parts: list[tuple[str, int]], const: int) -> str:
+def join(parts: Iterable[tuple[str, int]], const: int) -> str:
     """The text of a sum of ``(text, factor)`` and a constant."""
     text = ""
     for name, factor in parts:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.codegen.scope import Int, Line
-from tilelang_npu.simulator.machine.events import OpRecord, Slot
+from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.target import Chip
 
 
@@ -32,7 +33,7 @@ class StepwiseEmitter(Emitter):
         self.scope.line("if False: yield")  # a core without ops is a generator, too
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
-               work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
+               work: Costing) -> OpRecord:
         """Record the op; what its handler then writes becomes a function of its own."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)

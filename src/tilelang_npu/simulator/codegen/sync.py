@@ -6,13 +6,14 @@ is a counter: a wait that finds none hands over to the other cores of the launch
 
 from __future__ import annotations
 
-from typing import Any
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
 
-from xdsl.ir import SSAValue
-
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.emitter import Emitter, effect, unsupported
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.reachable import check_pipe
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.machine.cores import BARRIER_FLAG
@@ -22,13 +23,27 @@ from tilelang_npu.target import Sync
 GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRONIZATION": "sub",
                  "INTRA_BLOCK_SYNCHRONIZATION": "pair"}
 
+_Flag = hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp
+
 
 def _number(em: Emitter, given: int | SSAValue) -> Int:
     return Int(given) if isinstance(given, int) else em.integer(given)
 
 
-@effect("hivm.hir.set_flag", "hivm.hir.wait_flag")
-def _event(em: Emitter, op: Any) -> None:
+@effect(hivm.SetFlagOp)
+def _set_event(em: Emitter, op: hivm.SetFlagOp) -> None:
+    source, target, event = _event(em, op)
+    em.record(op, source, (), lambda slot: EventSet(source, target, slot(event)))
+
+
+@effect(hivm.WaitFlagOp)
+def _wait_event(em: Emitter, op: hivm.WaitFlagOp) -> None:
+    source, target, event = _event(em, op)
+    em.record(op, target, (), lambda slot: EventWait(source, target, slot(event)))
+
+
+def _event(em: Emitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
+    """Both pipes and the number of the event, which is there."""
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
@@ -37,42 +52,39 @@ def _event(em: Emitter, op: Any) -> None:
     if not (event.at_least(0) and event.high is not None and event.high < limit):
         text = em.name_of(event)
         em.line(f"if not 0 <= {text} < {limit}: raise {em.constant(_no_event, 'fault')}({text}, {limit})", op)
-    if op.name == "hivm.hir.set_flag":
-        em.record(op, source, (), lambda slot: EventSet(source, target, slot(event)))
-    else:
-        em.record(op, target, (), lambda slot: EventWait(source, target, slot(event)))
+    return source, target, event
 
 
-@effect("hivm.hir.pipe_barrier")
-def _barrier(em: Emitter, op: Any) -> None:
+@effect(hivm.PipeBarrierOp)
+def _barrier(em: Emitter, op: hivm.PipeBarrierOp) -> None:
     (pipe,) = op.pipes()
     if pipe != "ALL":
         check_pipe(em, op, pipe)
     em.record(op, "S" if pipe == "ALL" else pipe, (), lambda slot: Barrier(pipe))
 
 
-@effect("hivm.hir.sync_block_set")
-def _cross_set(em: Emitter, op: Any) -> None:
+@effect(hivm.SyncBlockSetOp)
+def _cross_set(em: Emitter, op: hivm.SyncBlockSetOp) -> None:
     _right_core(em, op)
     producer = check_pipe(em, op, op.pipes()[0])
     group = GROUP_OF_MODE[op.tsync_instr_mode.data]
     _set(em, op, producer, _flag(em, op), group)
 
 
-@effect("hivm.hir.sync_block_wait")
-def _cross_wait(em: Emitter, op: Any) -> None:
+@effect(hivm.SyncBlockWaitOp)
+def _cross_wait(em: Emitter, op: hivm.SyncBlockWaitOp) -> None:
     _right_core(em, op)
     consumer = check_pipe(em, op, op.pipes()[1])
     _wait(em, op, consumer, _flag(em, op))
 
 
-def _right_core(em: Emitter, op: Any) -> None:
+def _right_core(em: Emitter, op: _Flag) -> None:
     core = op.core()
     if core not in (em.core, "either"):
         raise unsupported(op, f"it belongs to the {core} and stands in a function of the {em.core}")
 
 
-def _flag(em: Emitter, op: Any) -> Int:
+def _flag(em: Emitter, op: _Flag) -> Int:
     flag = _number(em, op.flag_id())
     sync = em.chip.sync
     if flag.known and not 0 <= flag.const < sync.flag_ids:
@@ -93,7 +105,7 @@ def _no_flag(flag: int, sync: Sync) -> TileError:
                      help=f"use one of {list(sync.user_flag_ids)}")
 
 
-def _set(em: Emitter, op: Any, pipe: str, flag: Int, group: str) -> None:
+def _set(em: Emitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, group: str) -> None:
     em.record(op, pipe, (), lambda slot: CrossSet(pipe, slot(flag), group))
     if group in ("kind", "all"):
         em.global_sync = True
@@ -101,14 +113,14 @@ def _set(em: Emitter, op: Any, pipe: str, flag: Int, group: str) -> None:
     em.leave_flag(flag, group, op)
 
 
-def _wait(em: Emitter, op: Any, pipe: str, flag: Int) -> None:
+def _wait(em: Emitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
     em.take_flag(record, flag, op)
 
 
-@effect("hivm.hir.sync_block")
-def _block_barrier(em: Emitter, op: Any) -> None:
+@effect(hivm.SyncBlockOp)
+def _block_barrier(em: Emitter, op: hivm.SyncBlockOp) -> None:
     mode = op.sync_block_mode.data
     if mode == "BARRIER_CUBE" or mode == "BARRIER_VECTOR":
         if (mode == "BARRIER_CUBE") == (em.core == "AIC"):
@@ -120,15 +132,14 @@ def _block_barrier(em: Emitter, op: Any) -> None:
         return
     source = op.tcube_pipe if em.core == "AIC" else op.tvector_pipe
     target = op.cube_pipe if em.core == "AIC" else op.vector_pipe
-    number = op.flag_id.value.data if op.flag_id is not None else 0
+    number = op.flag_id.value.data if isinstance(op.flag_id, IntegerAttr) else 0
     flag = Int(BARRIER_FLAG + number)
     _set(em, op, check_pipe(em, op, source.short) if source is not None else "S", flag, group)
     _wait(em, op, check_pipe(em, op, target.short) if target is not None else "S", flag)
 
 
-@effect("hivm.hir.create_sync_block_lock", "hivm.hir.sync_block_lock", "hivm.hir.sync_block_unlock",
-        "hivm.hir.free_lock_var")
-def _lock(em: Emitter, op: Any) -> None:
+@effect(hivm.CreateSyncBlockLockOp, hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp, hivm.FreeLockVarOp)
+def _lock(em: Emitter, op: Operation) -> None:
     """Blocks run one after another here, which is the order that the lock asks for."""
     if op.results:
         em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

@@ -6,16 +6,17 @@ tensor or a buffer are not known: a :class:`Witness` stands in for them, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.machine.events import OpRecord, Slot
+from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class TracingEmitter(Emitter):
         self._branches = data.branches
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
-               work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
+               work: Costing) -> OpRecord:
         """Record the op; what its handler then writes is left out, unless it makes a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results

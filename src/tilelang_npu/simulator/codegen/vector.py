@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
+from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand, effect, element_of, unsupported
+from tilelang_npu.simulator.codegen.elements import element_of
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.moves import scratch_operands
+from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
 from tilelang_npu.simulator.machine.events import Slot
@@ -27,7 +31,7 @@ def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
     return mapped(buffer, turn) if permutation else buffer
 
 
-def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType, clauses: dict[str, object]) -> Any:
+def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object]) -> Any:
     key = (op.name, tuple(sources), target, tuple(sorted(clauses.items())))
     found = _KERNELS.get(key)
     if found is None:
@@ -38,9 +42,10 @@ def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DT
 _KERNELS: dict[Any, Any] = {}
 
 
-def elementwise(em: Emitter, op: Any) -> None:
+@effect(hivm.ElementwiseOp)
+def elementwise(em: Emitter, op: hivm.ElementwiseOp) -> None:
     """Emit an op of the elementwise table."""
-    entry: ops.Elementwise = op.ENTRY
+    entry = op.ENTRY
     inputs: list[Buffer | str] = []
     operands: list[Operand] = []
     sources: list[DType] = []
@@ -93,12 +98,8 @@ def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
     return Int(0)
 
 
-for _entry in ops.elementwise():
-    effect(f"hivm.hir.{_entry.hivm}")(elementwise)
-
-
-@effect("hivm.hir.vreduce")
-def _reduce(em: Emitter, op: Any) -> None:
+@effect(hivm.VReduceOp)
+def _reduce(em: Emitter, op: hivm.VReduceOp) -> None:
     source = em.buffer(op.src)
     targets = [em.buffer(ssa) for ssa in op.dst]
     mode: str = op.mode
@@ -153,85 +154,100 @@ def _structured(em: Emitter, op: Operation, name: str, sources: Sequence[SSAValu
     em.line(f"{call}(({outs}), ({ins}), {given})")
 
 
-@effect("hivm.hir.vtranspose")
-def _transpose(em: Emitter, op: Any) -> None:
+@effect(hivm.VTransposeOp)
+def _transpose(em: Emitter, op: hivm.VTransposeOp) -> None:
     _structured(em, op, "transpose", [op.src], [op.dst], {"permutation": [int(axis) for axis in op.permutation.get_values()]})
 
 
-@effect("hivm.hir.varange")
-def _arange(em: Emitter, op: Any) -> None:
+@effect(hivm.VArangeOp)
+def _arange(em: Emitter, op: hivm.VArangeOp) -> None:
     offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
     _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.spelled(em.integer(stride)) for stride in op.strides)])
 
 
-@effect("hivm.hir.vflip")
-def _flip(em: Emitter, op: Any) -> None:
+@effect(hivm.VFlipOp)
+def _flip(em: Emitter, op: hivm.VFlipOp) -> None:
     _structured(em, op, "flip", [op.src], [op.dst], {"axis": op.flip_axis.value.data})
 
 
-@effect("hivm.hir.vconcat")
-def _concat(em: Emitter, op: Any) -> None:
+@effect(hivm.VConcatOp)
+def _concat(em: Emitter, op: hivm.VConcatOp) -> None:
     _structured(em, op, "concat", list(op.src), [op.dst], {"dim": op.dim.value.data})
 
 
-@effect("hivm.hir.vpad")
-def _pad(em: Emitter, op: Any) -> None:
+@effect(hivm.VPadOp)
+def _pad(em: Emitter, op: hivm.VPadOp) -> None:
     rest = iter(op.low)
     lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
     _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.spelled, lows)])
 
 
-@effect("hivm.hir.vinterleave")
-def _interleave(em: Emitter, op: Any) -> None:
+@effect(hivm.VInterleaveOp)
+def _interleave(em: Emitter, op: hivm.VInterleaveOp) -> None:
     _structured(em, op, "interleave", list(op.src), [op.dst], {})
 
 
-@effect("hivm.hir.vdeinterleave")
-def _deinterleave(em: Emitter, op: Any) -> None:
+@effect(hivm.VDeinterleaveOp)
+def _deinterleave(em: Emitter, op: hivm.VDeinterleaveOp) -> None:
     mode = "ALL_CHANNELS" if op.index_mode is None else op.index_mode.data
     channels = op.channel_num.value.data if op.channel_num is not None else 2
     _structured(em, op, "deinterleave", [op.src], list(op.dst), {"index_mode": mode, "channels": channels})
 
 
-@effect("hivm.hir.vgather")
-def _gather(em: Emitter, op: Any) -> None:
+@effect(hivm.VGatherOp)
+def _gather(em: Emitter, op: hivm.VGatherOp) -> None:
     axis = op.gather_axis.value.data if op.gather_axis is not None else -1
     _structured(em, op, "gather", [op.src, op.indices], [op.dst], {"axis": axis})
 
 
-@effect("hivm.hir.vgathermask")
-def _gather_mask(em: Emitter, op: Any) -> None:
+@effect(hivm.VGatherMaskOp)
+def _gather_mask(em: Emitter, op: hivm.VGatherMaskOp) -> None:
     (source, mask), targets = _lanes(em, op, "reducev2", [op.src, op.mask], list(op.dst))
     em.line(f"{em.constant(rearrange.pack, 'pack')}({', '.join(targets)}, {source}, {mask})")
 
 
-def _scan_steps(em: Emitter, op: Any) -> int:
+_Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
+
+
+def _scan_steps(em: Emitter, op: _Scan) -> int:
     """Passes over the data that a scan takes: the logarithm of the axis."""
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
     return max(1, (size.const if size.known else 1).bit_length())
 
 
-def _is_reverse(op: Any) -> bool:
+def _is_reverse(op: _Scan) -> bool:
     return op.reverse is not None and bool(op.reverse.value.data)
 
 
-@effect("hivm.hir.vcumsum")
-def _cumsum(em: Emitter, op: Any) -> None:
+@effect(hivm.VCumsumOp)
+def _cumsum(em: Emitter, op: hivm.VCumsumOp) -> None:
     facts: dict[str, object] = {"dim": int(op.cum_dims.get_values()[0]), "reverse": _is_reverse(op)}
     _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
 
 
-@effect("hivm.hir.vcumprod", "hivm.hir.vcummax", "hivm.hir.vcummin")
-def _cumulate(em: Emitter, op: Any) -> None:
-    kind = op.name.removeprefix("hivm.hir.vcum")
-    cost = {"prod": "mul", "max": "max", "min": "min"}[kind]
+@effect(hivm.VCumprodOp)
+def _cumprod(em: Emitter, op: hivm.VCumprodOp) -> None:
+    _cumulate(em, op, "prod", "mul")
+
+
+@effect(hivm.VCummaxOp)
+def _cummax(em: Emitter, op: hivm.VCummaxOp) -> None:
+    _cumulate(em, op, "max", "max")
+
+
+@effect(hivm.VCumminOp)
+def _cummin(em: Emitter, op: hivm.VCumminOp) -> None:
+    _cumulate(em, op, "min", "min")
+
+
+def _cumulate(em: Emitter, op: _Scan, kind: str, cost: str) -> None:
     (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=_scan_steps(em, op))
     axis = int(op.cum_dims.get_values()[0])
     em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {axis}, {_is_reverse(op)})")
 
 
-@effect("hivm.hir.vsort")
-def _sort(em: Emitter, op: Any) -> None:
+@effect(hivm.VSortOp)
+def _sort(em: Emitter, op: hivm.VSortOp) -> None:
     (source,), targets = _lanes(em, op, "mrgsort4", [op.src], list(op.dst))
     descending = op.descending is not None and bool(op.descending.value.data)
     axis = op.sort_axis.value.data
@@ -239,7 +255,7 @@ def _sort(em: Emitter, op: Any) -> None:
     em.line(f"{em.constant(rearrange.sort, 'sort')}({values}, {indices}, {source}, {descending}, {axis})")
 
 
-@effect("hivm.hir.vmulextended")
-def _multiply_extended(em: Emitter, op: Any) -> None:
+@effect(hivm.VMulextendedOp)
+def _multiply_extended(em: Emitter, op: hivm.VMulextendedOp) -> None:
     sources, targets = _lanes(em, op, "mul", list(op.src), list(op.dst), times=3)
     em.line(f"{em.constant(rearrange.multiply_extended, 'mulext')}({', '.join(targets)}, {', '.join(sources)})")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+
+from xdsl.ir import Attribute
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.scope import Expr, Int
@@ -33,6 +34,13 @@ class Base:
 def spoken(base: Base) -> str:
     """What the memory is called in messages."""
     return name_of(base.memory)
+
+
+def called(base: Base, *, whole: bool) -> str:
+    """What the bytes of a memory, or those of one buffer in it, are called in messages."""
+    if base.memory == "gm":
+        return base.label or f"arg{base.buffer}"
+    return spoken(base) if whole or not base.label else base.label
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Local:
     """Scalar storage of a core (``memref.alloca``): a Python list in row-major order."""
 
     name: str
-    element: Any
+    element: Attribute
     shape: tuple[int, ...]
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter, Operand
-from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.machine.events import OpRecord, Slot
+from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.records import Costing, Operand
+from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.target import Chip
 
 
 class Observer(Protocol):
     """What the generated code calls around an op that writes numbers."""
 
-    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
-               writes: Sequence[NDArray[Any]]) -> object:
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
+               writes: Sequence[Array]) -> object:
         """The op is about to run; what is returned comes back afterwards."""
 
     def after(self, kept: object) -> None:
@@ -41,7 +41,7 @@ class WatchingEmitter(Emitter):
         self._observer = self.constant(observer, "watch")
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
-               work: Callable[[Callable[[Int], Slot]], object]) -> OpRecord:
+               work: Costing) -> OpRecord:
         """Record the op and call the observer ahead of it; ops that write no numbers are of no interest."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilelang_npu.ops.products import add_product
+from tilelang_npu.simulator.machine.memory import Array
 
-Array = NDArray[Any]
 FRACTAL = 16
 """Rows of a fractal, and columns of one in L0C."""
 EXACT_DEPTH = 1024

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.errors import Location
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.machine.work import Work
 
 Event = int | tuple[int, ...]
 Stream = tuple[Event, ...]
@@ -119,7 +122,7 @@ class OpRecord:
         core: ``AIC`` or ``AIV``.
         location: the kernel's source line.
         accesses: its operands in memory.
-        work: what its cost follows from; one of the classes of ``work``.
+        work: what its cost follows from.
         scalars: scalar instructions that run ahead of it.
         facts: names of the numbers that its events carry.
         loops: depth of loops around it.
@@ -131,7 +134,7 @@ class OpRecord:
     core: str
     location: Location | None
     accesses: tuple[Access, ...]
-    work: object
+    work: Work
     scalars: int
     facts: tuple[str, ...] = ()
     loops: int = 0

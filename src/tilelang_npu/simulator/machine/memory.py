@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from tilelang_npu.target import Chip
 
+Array = NDArray[Any]
+"""An array of an element type that only the kernel knows."""
+Bytes = NDArray[np.uint8]
 POISON = 0xFF
 """Byte that fills on-chip memory when a block starts: NaN as a float, -1 as a signed integer."""
 
@@ -24,8 +27,8 @@ class CoreMemory:
     """
 
     def __init__(self, chip: Chip, core: str, extents: Mapping[str, int]) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self._used: list[NDArray[Any]] = []
+        self.arrays: dict[str, Bytes] = {}
+        self._used: list[Bytes] = []
         for name in chip.memories(core):
             used = extents.get(name, 0)
             array = np.empty(chip.memory[name].size if used else 0, np.uint8)
@@ -39,6 +42,6 @@ class CoreMemory:
             used.fill(byte)
 
 
-def as_bytes(array: NDArray[Any]) -> NDArray[Any]:
+def as_bytes(array: Array) -> Bytes:
     """The bytes of a contiguous array, as a view."""
     return array.reshape(-1).view(np.uint8)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.memory import Array
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Memory:
     delta: dict[int, int] = field(default_factory=dict)
 
 
-def memories(arrays: Sequence[NDArray[Any] | None]) -> list[Memory]:
+def memories(arrays: Sequence[Array | None]) -> list[Memory]:
     """The arguments of a launch, those that share bytes together."""
     spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
     found: list[Memory] = []
@@ -39,7 +39,7 @@ def memories(arrays: Sequence[NDArray[Any] | None]) -> list[Memory]:
     return found
 
 
-def copies(arrays: Sequence[NDArray[Any] | None], which: Iterable[int]) -> Iterator[tuple[NDArray[Any], dict[int, slice]]]:
+def copies(arrays: Sequence[Array | None], which: Iterable[int]) -> Iterator[tuple[Array, dict[int, slice]]]:
     """Copies of the memories in which some of the arrays lie; each with the place that every array has in it.
 
     Args:

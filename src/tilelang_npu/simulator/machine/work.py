@@ -148,3 +148,6 @@ class CrossWait:
     flag: Slot
 
 
+Work = (Nothing | ScalarAccess | Transfer | Lanes | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet
+        | CrossWait)
+"""What the cost of some op follows from."""

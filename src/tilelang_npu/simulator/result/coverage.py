@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.program import Recorded
 
 
-def written(recorded: Recorded, buffer: int, array: NDArray[Any]) -> NDArray[np.bool_]:
+def written(recorded: Recorded, buffer: int, array: Array) -> NDArray[np.bool_]:
     """A mask in the shape of ``array``, which is the kernel's argument number ``buffer``.
 
     Adding to an element is no writing: what it makes depends on what was there.

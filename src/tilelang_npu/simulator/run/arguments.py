@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
@@ -17,8 +16,8 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
-from tilelang_npu.simulator.codegen.emitter import element_of
-from tilelang_npu.simulator.machine.memory import as_bytes
+from tilelang_npu.simulator.codegen.elements import element_of
+from tilelang_npu.simulator.machine.memory import Array, as_bytes
 from tilelang_npu.simulator.machine.shared_bytes import copies
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
@@ -81,7 +80,7 @@ def parameters(function: FuncOp) -> list[Parameter]:
 class Bound:
     """The arguments of one launch as the generated code takes them, by position in the function."""
 
-    arrays: tuple[NDArray[Any] | None, ...]
+    arrays: tuple[Array | None, ...]
     scalars: tuple[Any, ...]
     dims: tuple[tuple[int, ...], ...]
     users: tuple[int, ...]
@@ -96,7 +95,7 @@ class Bound:
     def _forms(self) -> list[tuple[np.dtype[Any], tuple[int, ...]] | None]:
         return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
 
-    def _over(self, memories: Iterable[tuple[NDArray[Any], Mapping[int, slice]]],
+    def _over(self, memories: Iterable[tuple[Array, Mapping[int, slice]]],
               forms: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> Bound:
         """With arrays in these memories, of these types and shapes where the user gave them."""
         made = {number: held[place] for held, places in memories for number, place in places.items()}
@@ -126,13 +125,13 @@ def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: in
             where a scalar is needed, or not an array where a tensor is.
     """
     declared = _with_grid(parameters(function), len(args), function)
-    arrays: list[NDArray[Any] | None] = []
+    arrays: list[Array | None] = []
     scalars: list[Any] = []
     dims: list[tuple[int, ...]] = []
     users = []
     rest = iter(args)
     for parameter in declared:
-        array: NDArray[Any] | None = None
+        array: Array | None = None
         scalar: Any = 0
         shape: tuple[int, ...] = ()
         if parameter.role == "user":
@@ -193,7 +192,7 @@ def _scalar(parameter: Parameter, given: Any) -> Any:
                     help=f"give a number of type {parameter.element}")
 
 
-def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, ...]]:
+def _tensor(parameter: Parameter, given: Any) -> tuple[Array, tuple[int, ...]]:
     if not isinstance(given, np.ndarray):
         raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="give a NumPy array")
     if given.dtype != parameter.element.numpy:
@@ -209,7 +208,7 @@ def _tensor(parameter: Parameter, given: Any) -> tuple[NDArray[Any], tuple[int, 
     return as_bytes(given), shape
 
 
-def _fitted(declared: tuple[int, ...], given: NDArray[Any]) -> tuple[int, ...] | None:
+def _fitted(declared: tuple[int, ...], given: Array) -> tuple[int, ...] | None:
     """The sizes of a memref over an array: the array's own, or any that hold as many elements; None if none fit.
 
     A flat array that is shorter than a memref of more axes is memory whose end the run looks after.

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
 from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
-from tilelang_npu.simulator.codegen.emitter import op_name
+from tilelang_npu.simulator.codegen.handlers import op_name
+from tilelang_npu.simulator.codegen.scope import Line, Made
 from tilelang_npu.simulator.codegen.traced import TracingEmitter
 from tilelang_npu.simulator.run.arguments import parameters
-from tilelang_npu.target import Chip, name_of
+from tilelang_npu.target import Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
 _NUMBERS = itertools.count(1)
-_VIEW = re.compile(r"\w+ = nd(?P<call>\(.*, (?P<memory>\w+), [^(]*, \(.*\)\))")
-"""A line of generated code that makes an array over a memory."""
 _BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, {memories}):"
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
@@ -68,7 +65,7 @@ class CompiledFunction:
         self.switches = emitter.switches
         self.global_sync = emitter.global_sync
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
-        self._ops: list[Operation | None] = [None]
+        self._lines: list[Line | None] = [None]
         self.source = self._assemble(emitter)
         scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
         code: CodeType = compile(self.source, self.filename, "exec")
@@ -82,12 +79,12 @@ class CompiledFunction:
         texts = [_BIND.format(memories=", ".join(f"m_{name}" for name in emitter.chip.memory))]
         for line in emitter.launch.lines:
             texts.append("    " * line.indent + line.text)
-            self._ops.append(line.op)
+            self._lines.append(line)
         texts.append(_RUN)
-        self._ops.append(None)
+        self._lines.append(None)
         for line in emitter.block.lines:
             texts.append("    " * line.indent + line.text)
-            self._ops.append(line.op)
+            self._lines.append(line)
         texts.append("        return")
         texts.append("    return run\n")
         return "\n".join(texts)
@@ -108,7 +105,8 @@ class CompiledFunction:
             trace = trace.tb_next
         if frame is None or isinstance(error, Warning):
             return None
-        op = self._ops[number - 1] if number <= len(self._ops) else None
+        line = self._lines[number - 1] if number <= len(self._lines) else None
+        op = line.op if line is not None else None
         location = location_of(op) if op is not None else None
         if isinstance(error, TileError):
             return error.at(location)
@@ -120,10 +118,9 @@ class CompiledFunction:
                              help="divide only where the divisor is not 0")
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
-        found = _failed_view(linecache.getline(self.filename, number).strip(), frame)
-        if found is not None:
-            what, help_, memory = found
-            if memory in {parameter.name for parameter in parameters(self.function) if parameter.role == "workspace"}:
+        if line is not None and line.made is not None:
+            what, help_ = _failed_view(line.made, {**frame.f_globals, **frame.f_locals})
+            if line.made.argument in {one.index for one in parameters(self.function) if one.role == "workspace"}:
                 help_ = workspace
             return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
         if isinstance(error, OutsideError):
@@ -145,22 +142,16 @@ class TracedFunction(CompiledFunction):
         super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
 
 
-def _failed_view(line: str, frame: FrameType) -> tuple[str, str, str] | None:
-    """What is wrong with the view that a line makes, with its numbers, what to do, and the memory; None if it makes none."""
-    match = _VIEW.fullmatch(line)
-    if match is None:
-        return None
-    shape, kind, memory, offset, strides = eval(match["call"], {**frame.f_globals, **frame.f_locals})
-    element = kind.itemsize
-    kind_of_memory, _, name = match["memory"].partition("_")
-    if kind_of_memory == "m":
-        name = name_of(name)
+def _failed_view(made: Made, names: Mapping[str, Any]) -> tuple[str, str]:
+    """What is wrong with the array that a line makes, with its numbers, and what to do."""
+    shape = [size.of(names) for size in made.sizes]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
-                "clamp the size of the last tile to zero, or let the block do nothing", "")
-    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + element - 1
-    return (f"touches bytes {offset}..{last} of {name}, which has {memory.size} bytes",
-            "check the offset and the size against the shape", name)
+                "clamp the size of the last tile to zero, or let the block do nothing")
+    offset = made.offset.of(names) if all(names[size] for size in made.unless) else 0
+    last = offset + sum((size - 1) * stride.of(names) for size, stride in zip(shape, made.strides, strict=True))
+    return (f"touches bytes {offset}..{last + made.element - 1} of {made.called}, which has {names[made.memory].size} bytes",
+            "check the offset and the size against the shape")
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:

@@ -12,12 +12,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.machine.memory import Array
 
 FIRST = 256
 """Iterations of a ``while`` before its state is looked at for the first time; then at every power of two."""
@@ -124,7 +123,7 @@ class Watch:
         self._looked = 0
         self._kept = b""
 
-    def __call__(self, events: Sequence[object], variables: Sequence[object], memories: Sequence[NDArray[Any]]) -> None:
+    def __call__(self, events: Sequence[object], variables: Sequence[object], memories: Sequence[Array]) -> None:
         """An iteration is over.
 
         Args:
@@ -182,7 +181,7 @@ def _spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _digest(variables: Sequence[object], memories: Iterable[NDArray[Any]]) -> bytes:
+def _digest(variables: Sequence[object], memories: Iterable[Array]) -> bytes:
     """Equal for equal states."""
     sha = hashlib.sha1(usedforsecurity=False)
     sha.update(repr(variables).encode())

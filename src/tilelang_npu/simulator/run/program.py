@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 
@@ -30,7 +29,7 @@ from tilelang_npu.simulator.machine.blas import one_blas_thread
 from tilelang_npu.simulator.machine.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.datapath import Product, Scratch, no_scratch
 from tilelang_npu.simulator.machine.events import Stream
-from tilelang_npu.simulator.machine.memory import POISON, CoreMemory
+from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound, bind, parameters
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, TracedFunction, functions_of
@@ -94,7 +93,7 @@ class Recorded:
 class Again(NamedTuple):
     """What a further run of blocks left: the arrays, and per core its events and GM offsets."""
 
-    arrays: tuple[NDArray[Any] | None, ...]
+    arrays: tuple[Array | None, ...]
     recorded: list[tuple[list[Any], list[int]]]
 
 
@@ -443,7 +442,7 @@ def _finish(block: int, lanes: Sequence[_Lane], interned: dict[Stream, Stream]) 
     return BlockRun(block, tuple(streams), tuple(array("q", lane.gm) for lane in lanes))
 
 
-def _part(array: NDArray[Any], spans: Mapping[int, tuple[int, int]] | None, number: int) -> NDArray[Any]:
+def _part(array: Array, spans: Mapping[int, tuple[int, int]] | None, number: int) -> Array:
     """A copy of an array, or of the part that counts."""
     if spans is None:
         return array.copy()

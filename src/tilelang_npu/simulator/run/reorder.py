@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilelang_npu.errors import InternalError, TileError
 from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.events import Access, Event, OpRecord, number_of
-from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.memory import POISON, Array
 from tilelang_npu.simulator.machine.work import CrossSet
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import Order
@@ -45,7 +44,7 @@ _AT_ONCE = frozenset({PIPE["M"]})
 """Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
 Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
-Stores = Callable[[CoreId, str, str, NDArray[Any]], None]
+Stores = Callable[[CoreId, str, str, Array], None]
 REST = 100_000
 """Ops behind a hang that are looked at for what would end it."""
 Choice = tuple[int, int, str]
@@ -373,7 +372,7 @@ class Stepped:
 
         here.landing.append(_Landing(land))
 
-    def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[NDArray[Any]]) -> None:
+    def _tell(self, pipe: int, accesses: Sequence[Access], made: Sequence[Array]) -> None:
         """Say what an op has made."""
         if self._stores is not None:
             for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):

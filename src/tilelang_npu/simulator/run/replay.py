@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.events import footprint, number_of
-from tilelang_npu.simulator.machine.memory import POISON, as_bytes
+from tilelang_npu.simulator.machine.memory import POISON, Array, as_bytes
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.arguments import Bound, Parameter
     from tilelang_npu.simulator.run.program import Again, BlockRun, Recorded
 
-Arrays = Sequence[NDArray[Any] | None]
+Arrays = Sequence[Array | None]
 
 
 class Replay:
@@ -142,7 +142,7 @@ class Replay:
             return self._run(recorded.bound, blocks, poison, spans, observer)  # not on made-up numbers
 
 
-def _made_up(array: NDArray[Any], parameter: Parameter, rng: np.random.Generator, *, keep: bool) -> NDArray[Any]:
+def _made_up(array: Array, parameter: Parameter, rng: np.random.Generator, *, keep: bool) -> Array:
     """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise.
 
     Args:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.shared_bytes import Memory, memories
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
@@ -68,7 +69,7 @@ class _Check:
         self.records = [recorded.program.functions[index].records for index, _ in recorded.program.lanes]
         self.found: dict[object, Hazard] = {}
         self._runs = {run.block: run for run in recorded.blocks}
-        self._replayed: dict[int, Sequence[NDArray[Any] | None]] = {}
+        self._replayed: dict[int, Sequence[Array | None]] = {}
         self._places: dict[tuple[int, int], list[tuple[int, int, Access, Footprint]]] = {}
         accesses = [access for records in self.records for record in records for access in record.accesses
                     if access.memory == "gm" and access.buffer in memory.delta]

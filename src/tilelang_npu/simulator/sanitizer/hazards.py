@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Barrier
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.sanitizer.overlap import overlap
@@ -58,7 +58,7 @@ class _Memory:
     def __init__(self) -> None:
         self._regions: dict[Footprint, _Region] = {}
         self._all: list[_Region] = []
-        self._bounds: NDArray[Any] = np.empty((16, 2), np.int64)
+        self._bounds: Array = np.empty((16, 2), np.int64)
 
     def region(self, where: Footprint) -> _Region:
         found = self._regions.get(where)

@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
@@ -57,8 +58,8 @@ class _Replaced:
     def __init__(self, suspect: _Suspect, block: int, sub: int) -> None:
         self._suspect, self._block, self._sub, self._seen = suspect, block, sub, 0
 
-    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
-               writes: Sequence[NDArray[Any]]) -> object:
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
+               writes: Sequence[Array]) -> object:
         """Write over the bytes when the read is about to happen."""
         wanted = self._suspect.record
         if (record.number, record.core, block, sub) != (wanted.number, wanted.core, self._block, self._sub):

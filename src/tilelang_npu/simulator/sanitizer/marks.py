@@ -6,15 +6,13 @@ them moves its mark, by row and column of the matrix.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.target import is_fractal
 
-Array = NDArray[Any]
 Marks = NDArray[np.int32]
 
 

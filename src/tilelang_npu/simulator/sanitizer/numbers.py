@@ -19,6 +19,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.memory import Array
 
 CODES = {
     "S401": "NaN is born",
@@ -27,7 +28,6 @@ CODES = {
     "S404": "a sum in half precision swallows what is added",
 }
 """What is told, by code."""
-Array = NDArray[Any]
 
 
 @dataclass

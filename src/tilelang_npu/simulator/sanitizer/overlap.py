@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Footprint
+from tilelang_npu.simulator.machine.memory import Array
 
 
 def overlap(first: Footprint, second: Footprint) -> bool:
@@ -42,7 +41,7 @@ def _same_pitch(first: Footprint, second: Footprint, apart: int) -> bool:
     return False
 
 
-def _runs(place: Footprint) -> tuple[NDArray[Any], NDArray[Any]]:
+def _runs(place: Footprint) -> tuple[Array, Array]:
     """First bytes and ends of the contiguous runs, sorted."""
     starts = np.asarray([place.offset], np.int64)
     for size, stride in zip(place.sizes, place.strides, strict=True):

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.program import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 
@@ -46,8 +46,8 @@ class _Writes:
     def __init__(self, numbers: set[int]) -> None:
         self._kept: dict[int, dict[tuple[int, int], list[list[_Written]]]] = {number: {} for number in numbers}
 
-    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[NDArray[Any]],
-               writes: Sequence[NDArray[Any]]) -> object:
+    def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
+               writes: Sequence[Array]) -> object:
         return ((block, sub), record.number, writes) if record.core == "AIV" and record.number in self._kept else None
 
     def after(self, kept: Any) -> None:
@@ -71,7 +71,7 @@ class _Written(NamedTuple):
     left: bytes
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> _Written:
+    def of(cls, array: Array) -> _Written:
         start = end = array.__array_interface__["data"][0]
         for size, stride in zip(array.shape, array.strides, strict=True):
             start += min((size - 1) * stride, 0)

@@ -1,0 +1,30 @@
+"""Element types, and the bounds of integer types."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, MemRefType, Signedness
+from xdsl.ir import Attribute
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.ops.dtypes import DType, dtype
+
+
+def element_of(kind: Attribute) -> DType:
+    """The element type of a memref or scalar type.
+
+    Raises:
+        TileError: T501, no element type of the op tables.
+    """
+    element = kind.element_type if isinstance(kind, MemRefType) else kind
+    try:
+        return dtype(str(element))
+    except ValueError:
+        raise TileError(f"the simulator has no elements of type {element}", code="T501") from None
+
+
+def bounds(kind: Attribute) -> tuple[int | None, int | None]:
+    """The least and greatest value of an integer type; unknown for ``index``, which does not overflow here."""
+    if isinstance(kind, IntegerType):
+        half = 1 << (kind.width.data - 1)
+        return (0, 2 * half - 1) if kind.signedness.data is Signedness.UNSIGNED else (-half, half - 1)
+    return None, None

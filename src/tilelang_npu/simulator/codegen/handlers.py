@@ -1,0 +1,137 @@
+"""What is done with an op of each class: the table that the emitters of ops enter themselves in.
+
+A class stands for those derived from it: the ops of this package's ``arith`` derive from xDSL's, those of the op table from
+``hivm.ElementwiseOp``. Each class is entered once. What is in no table is not executed, and an error where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import InternalError, TileError
+from tilelang_npu.simulator.codegen.scope import Expr, Int
+from tilelang_npu.simulator.codegen.views import Choice, Local, View
+
+if TYPE_CHECKING:
+    from tilelang_npu.dialects import hivm
+    from tilelang_npu.simulator.codegen.emitter import Emitter
+
+Value = Int | Expr | View | Choice | Local
+OpT = TypeVar("OpT", bound=Operation)
+Pure = Callable[["Emitter", OpT], Value | Sequence[Value]]
+Effect = Callable[["Emitter", OpT], None]
+Custom = Callable[["Emitter", "hivm.CustomOp"], None]
+
+
+class Handler(NamedTuple):
+    """What is done with the ops of a class.
+
+    Attributes:
+        kind: ``pure`` ops are evaluated when their result is first needed; those with an ``effect`` are emitted in their
+            order; ``nothing`` is done with those that change neither values nor times here.
+        run: evaluates or emits an op of the class, which the table knows and the type does not.
+    """
+
+    kind: Literal["pure", "effect", "nothing"]
+    run: Callable[[Emitter, Any], Any]
+
+
+HANDLERS: dict[type[Operation], Handler] = {}
+"""By class, as entered."""
+CUSTOM: dict[str, Custom] = {}
+"""How custom ops are emitted whose symbol is no entry of the op table: loads of L0 and the product of what is there."""
+_FOUND: dict[type[Operation], Handler | None] = {}
+"""What :func:`handler_of` found."""
+
+
+def handler_of(kind: type[Operation]) -> Handler | None:
+    """What is done with ops of a class: what is entered for it, or else for the class that it derives from."""
+    try:
+        return _FOUND[kind]
+    except KeyError:
+        found = _FOUND[kind] = next((HANDLERS[base] for base in kind.__mro__ if base in HANDLERS), None)
+        return found
+
+
+def has_effect(op: Operation) -> bool:
+    """Whether an op is emitted in its order."""
+    handler = handler_of(type(op))
+    return handler is not None and handler.kind == "effect"
+
+
+def _enter(kinds: Sequence[type[Operation]], handler: Handler) -> None:
+    for kind in kinds:
+        if handler_of(kind) is not None:
+            raise InternalError(f"there are two handlers of {kind.__module__}.{kind.__name__}")
+        HANDLERS[kind] = handler
+        _FOUND.clear()
+
+
+def pure(*kinds: type[OpT]) -> Callable[[Pure[OpT]], Pure[OpT]]:
+    """Register how ops without effects are evaluated.
+
+    Raises:
+        InternalError: a class is registered already.
+    """
+
+    def register(run: Pure[OpT]) -> Pure[OpT]:
+        _enter(kinds, Handler("pure", run))
+        return run
+
+    return register
+
+
+def effect(*kinds: type[OpT]) -> Callable[[Effect[OpT]], Effect[OpT]]:
+    """Register how ops with effects are emitted.
+
+    Raises:
+        InternalError: a class is registered already.
+    """
+
+    def register(run: Effect[OpT]) -> Effect[OpT]:
+        _enter(kinds, Handler("effect", run))
+        return run
+
+    return register
+
+
+def ignore(*kinds: type[Operation]) -> None:
+    """Register ops that change neither values nor times.
+
+    Raises:
+        InternalError: a class is registered already.
+    """
+    _enter(kinds, Handler("nothing", lambda em, op: None))
+
+
+def custom(*symbols: str) -> Callable[[Custom], Custom]:
+    """Register how custom ops are emitted.
+
+    Raises:
+        InternalError: a symbol is registered already.
+    """
+
+    def register(run: Custom) -> Custom:
+        for symbol in symbols:
+            if symbol in CUSTOM:
+                raise InternalError(f"there are two handlers of the custom op {symbol}")
+            CUSTOM[symbol] = run
+        return run
+
+    return register
+
+
+def op_name(op: Operation) -> str:
+    """The op's full name, also where no dialect that is loaded declares it."""
+    name = getattr(op, "op_name", None)
+    return name.data if name is not None else op.name
+
+
+def unsupported(op: Operation, why: str = "", help_: str = "") -> TileError:
+    """The error for an op that the simulator does not execute."""
+    return TileError(f"the simulator does not execute {op_name(op)}" + (f": {why}" if why else ""), code="T501",
+                     location=location_of(op), help=help_)

@@ -1,0 +1,186 @@
+"""What the SSA values of a function are in its generated code: integers, expressions, memrefs, and arrays over them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from tilelang_npu.dialects.names import spoken
+from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
+from tilelang_npu.simulator.codegen.elements import bounds, element_of
+from tilelang_npu.simulator.codegen.handlers import Value, unsupported
+from tilelang_npu.simulator.codegen.reach import checked, part
+from tilelang_npu.simulator.codegen.reachable import check_argument
+from tilelang_npu.simulator.codegen.scope import Expr, Int, Made, Scope, Sum
+from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, View, called
+from tilelang_npu.target import Chip
+
+
+class Values(Definitions, ABC):
+    """The values of one device function.
+
+    Args:
+        function: the function.
+        core: ``AIC`` or ``AIV``.
+        chip: gives the capacities of the memories.
+        parallel: sub-blocks of the block (1, or 2 for the Vector half of a mixed kernel).
+
+    Attributes:
+        values: what is known of each value.
+        extents: used bytes of each on-chip memory.
+        parts: the names of the bytes of single buffers.
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        super().__init__()
+        self.function = function
+        self.core = core
+        self.chip = chip
+        self.parallel = parallel
+        self.values: dict[SSAValue, Value] = {}
+        self.extents: dict[str, int] = {}
+        self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
+        self._who: dict[str, Int] = {}
+
+    @abstractmethod
+    def evaluate(self, op: Operation) -> Value | Sequence[Value]:
+        """The results of an op without effects."""
+
+    def value(self, ssa: SSAValue) -> Value:
+        """What an SSA value is."""
+        found = self.values.get(ssa)
+        if found is None:
+            if isinstance(ssa, BlockArgument):
+                found = self.values[ssa] = self.argument(ssa)
+            else:
+                assert isinstance(ssa, OpResult)
+                found = self._evaluate(ssa)
+        return found
+
+    def _evaluate(self, ssa: OpResult) -> Value:
+        op = ssa.op
+        outer, self.current = self.current, op
+        made = self.evaluate(op)
+        self.current = outer
+        results = made if isinstance(made, (list, tuple)) else (made,)
+        for result, value in zip(op.results, results, strict=True):
+            self.values[result] = value
+        return self.values[ssa]
+
+    def integer(self, ssa: SSAValue) -> Int:
+        """The integer that an SSA value is."""
+        value = self.value(ssa)
+        if isinstance(value, Int):
+            return value
+        if isinstance(value, Expr):  # a truth value in integer clothes
+            if value.value is not None:
+                return Int(int(value.value))
+            return self.named(f"int({value.text})", value.scope, 0, 1)
+        raise unsupported(self._owner(ssa), "an integer is needed here")
+
+    def expression(self, ssa: SSAValue) -> Expr:
+        """A scalar as an expression that is a name or a literal."""
+        value = self.value(ssa)
+        if isinstance(value, Int):
+            return Expr(self.name_of(value), self.scope_of(value), value.const if value.known else None)
+        if isinstance(value, Expr):
+            return value
+        raise unsupported(self._owner(ssa), "a scalar is needed here")
+
+    def buffer(self, ssa: SSAValue) -> Buffer:
+        """The memref that an SSA value is."""
+        value = self.value(ssa)
+        if isinstance(value, (View, Choice)):
+            return value
+        raise unsupported(self._owner(ssa), "a memref in a device memory is needed here",
+                          "give the memref an address space and an address (hivm.hir.pointer_cast)")
+
+    def _owner(self, ssa: SSAValue) -> Operation:
+        if self.current is not None:
+            return self.current
+        owner = ssa.owner
+        return owner if isinstance(owner, Operation) else self.function
+
+    def argument(self, ssa: BlockArgument) -> Value:
+        """A kernel argument; arguments of other blocks are set by the op that owns them."""
+        index = ssa.index
+        kind = ssa.type
+        name = f"a{index}_{spoken(ssa, f'arg{index}')}"
+        if isa(kind, MemRefType):
+            element = element_of(kind)
+            check_argument(self, kind, spoken(ssa, f"arg{index}"))
+            self.launch.line(f"{name} = arrays[{index}]")
+            shape = kind.get_shape()
+            sizes = []
+            for axis, size in enumerate(shape):
+                if size >= 0:
+                    sizes.append(Int(size))
+                else:
+                    self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
+                    sizes.append(self.atom(f"{name}_{axis}", self.launch, 0, WORD))
+            known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
+            return View(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
+                        tuple(self.row_major(sizes, element.nbytes)))
+        if isinstance(kind, (IndexType, IntegerType)):
+            self.launch.line(f"{name} = scalars[{index}]")
+            if isinstance(kind, IntegerType) and kind.width.data == 1:
+                return Expr(name, self.launch)
+            low, high = bounds(kind) if isinstance(kind, IntegerType) else (-WORD, WORD)
+            return self.atom(name, self.launch, low, high)
+        self.launch.line(f"{name} = scalars[{index}]")
+        return Expr(name, self.launch)
+
+    def who(self, name: str, scope: Scope, low: int, high: int) -> Int:
+        """A number that the driver hands to the generated code."""
+        found = self._who.get(name)
+        if found is None:
+            found = self._who[name] = self.atom(name, scope, low, high)
+        return found
+
+    def on_chip(self, memory: str, label: str) -> Base:
+        """One of the core's own memories, for a buffer with a name."""
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label)
+
+    def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
+        """The name of the NumPy array over a memref; ``element`` replaces its element type."""
+        if isinstance(buffer, Choice):
+            scope = self.scope_of(buffer)
+            first, second = self.array(buffer.true, element), self.array(buffer.false, element)
+            return self.define(f"{first} if {buffer.condition.text} else {second}", self.surely_run(scope), "v")
+        inside = checked(self, buffer, element)
+        if element is None:
+            kind = self.numpy_type(buffer.element)
+        else:
+            kind = f"t_{element.str.strip('|<>')}"
+            self.globals[kind] = element
+        sizes = tuple(self.summed(size) for size in buffer.sizes)
+        strides = tuple(self.summed(stride) for stride in buffer.strides)
+        offset = place = self.name_of(buffer.offset)
+        memory, begin = buffer.base.name, 0
+        if not inside and buffer.limit is not None:
+            memory, begin = part(self, buffer.base, buffer.limit), buffer.limit[0]
+            offset = f"{place} - {begin}"
+        # a tile that lies wholly beyond its tensor has no elements, and no address either
+        empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
+        if empty:
+            offset = f"{offset} if {' and '.join(empty)} else 0"
+        text = f"nd({_tuple(sizes)}, {kind}, {memory}, {offset}, {_tuple(strides)})"
+        made = Made(memory, called(buffer.base, whole=memory == buffer.base.name),
+                    buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(((place, 1),), -begin), sizes, strides,
+                    (buffer.element.nbytes if element is None else element.itemsize), empty)
+        scope = self.scope_of(buffer)
+        return self.define(text, scope if inside else self.surely_run(scope), "v", made)
+
+    def owner_now(self) -> Operation:
+        """The op that code is made for."""
+        return self.current if self.current is not None else self.function
+
+
+def _tuple(parts: Sequence[Sum]) -> str:
+    return f"({', '.join(part.text for part in parts)}{',' if len(parts) == 1 else ''})"
