@@ -18,21 +18,24 @@ NAMES = [str(file.relative_to(PACKAGE)) for file in FILES]
 BOTTOM = {"errors", "sharing", "linear"}  # what every part may import
 # What each part may import beside itself, the bottom, and the version. The order of the lines is the order of the layers.
 ALLOWED = {
+    "errors": set(),
+    "linear": set(),
+    "math": set(),
+    "places": set(),
+    "sharing": set(),
     "target": set(),
     "ops": {"target"},
     "dialects": {"ops", "target"},
     "simulator": {"dialects", "ops", "target"},
     "transforms": {"dialects", "ops", "target"},
-    "language": {"frontend", "transforms", "dialects", "ops", "target"},
-    "frontend": {"language", "transforms", "dialects", "ops", "target"},
-    "runtime": {"simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
-    "compat": {"places", "runtime", "simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
-    "cli": {"compat", "runtime", "simulator", "language", "frontend", "transforms", "dialects", "ops", "target", "math"},
-    "math": set(),
-    "errors": set(),
-    "sharing": set(),
-    "linear": set(),
-    "places": set(),
+    "traced": {"dialects", "ops", "target"},
+    "language": {"traced", "dialects", "ops", "target"},
+    "frontend": {"language", "traced", "dialects", "ops", "target"},
+    "runtime": {"simulator", "frontend", "language", "traced", "transforms", "dialects", "ops", "target", "math"},
+    "compat": {"places", "runtime", "simulator", "frontend", "language", "traced", "transforms", "dialects", "ops", "target",
+               "math"},
+    "cli": {"compat", "runtime", "simulator", "frontend", "language", "traced", "transforms", "dialects", "ops", "target",
+            "math"},
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
     "pytest_sanitizer": {"runtime", "simulator"},
@@ -42,6 +45,7 @@ ROOMS = {
     "transforms": ("ir", "tile", "lower", "hivm", "foreign"),
     "simulator": ("machine", "codegen", "time", "run", "sanitizer", "result"),
 }
+PARTS = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
 
 
@@ -72,6 +76,64 @@ def test_imports_go_down(file: Path) -> None:
         pieces = name.split(".")
         if pieces[0] == "tilelang_npu" and len(pieces) > 1 and pieces[1] not in ("__version__", "TileError"):
             assert pieces[1] in {part, *BOTTOM, *ALLOWED[part]}, f"{file} imports {name}"
+
+
+def test_no_two_parts_import_each_other() -> None:
+    order = list(ALLOWED)
+    above = {part: allowed & set(order[order.index(part):]) for part, allowed in ALLOWED.items()}
+    assert {part: names for part, names in above.items() if names} == {}
+
+
+def _needed_at_run_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports wherever in a file they stand, but for those that only a type checker reads."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _needed_at_run_time(child)
+
+
+def _graph(part: str, *, types: bool) -> dict[str, set[str]]:
+    """By file of a part, as a dotted name, the files of it that it imports; with ``types`` also for a type checker alone."""
+    files = {".".join(("tilelang_npu", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): file
+             for file in (PACKAGE / part).rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for name, file in files.items():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        nodes = ast.walk(tree) if types else _needed_at_run_time(tree)
+        found = {full if (full := f"{node.module}.{alias.name}") in files else str(node.module)
+                 for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+        graph[name] = (found & set(files)) - {name}
+    return graph
+
+
+def _in_circles(graph: dict[str, set[str]]) -> set[str]:
+    """The files that remain when those that import none of the remaining ones, and those that none of them imports, are
+    taken away."""
+    left = {name: set(names) for name, names in graph.items()}
+    while True:
+        imported = set().union(*left.values()) if left else set()
+        ends = {name for name, names in left.items() if not names or name not in imported}
+        if not ends:
+            return set(left)
+        left = {name: names - ends for name, names in left.items() if name not in ends}
+
+
+CIRCLES = {
+    "ops": {f"tilelang_npu.ops.{name}" for name in ("composite", "reductions", "repeats", "spec", "structured", "vector")},
+    "runtime": {f"tilelang_npu.runtime.{name}" for name in ("kernel", "longer")},
+}
+"""Files that import each other, inside functions, as it is; nothing is added to them."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_files_of_a_part_import_in_no_circle(part: str) -> None:
+    assert _in_circles(_graph(part, types=False)) == CIRCLES.get(part, set())
+
+
+def test_the_files_of_the_traced_values_import_in_no_circle_for_types_either() -> None:
+    assert _in_circles(_graph("traced", types=True)) == set()
 
 
 @pytest.mark.parametrize("part", ROOMS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.language.symbols import Sym
+from tilelang_npu.traced.symbols import Sym
 
 
 def test_python_numbers_are_computed_at_once() -> None:

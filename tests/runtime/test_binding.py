@@ -14,10 +14,10 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
-from tilelang_npu.language.symbols import Sym, smaller
 from tilelang_npu.ops import DType
 from tilelang_npu.runtime.binding import Signature, indices
 from tilelang_npu.runtime.log import TileWarning
+from tilelang_npu.traced.symbols import Sym, smaller
 
 M, N = Sym("M"), Sym("N")
 

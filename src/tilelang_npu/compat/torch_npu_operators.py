@@ -217,7 +217,7 @@ def _only(name: str, **holds: bool) -> None:
 
 
 def _refused(name: str, what: str) -> TileError:
-    from tilelang_npu.language.tracing import user_location
+    from tilelang_npu.traced.author import user_location
 
     return TileError(f"torch_npu.{name} is not modelled for {what}", code="T190", location=user_location(),
                      help="compute the reference with torch's own operators")

@@ -33,7 +33,7 @@ class _Part:
         return _Part(f"{self._name}.{name}")
 
     def __call__(self, *_: object, **__: object) -> Any:
-        from tilelang_npu.language.tracing import user_location
+        from tilelang_npu.traced.author import user_location
 
         raise TileError(f"{self._name}: there is no TVM here", code="T190", location=user_location(),
                         help="kernel.mlir(stage) gives the kernel at every stage")

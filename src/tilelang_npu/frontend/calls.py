@@ -11,14 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang_npu.errors import InternalError, TileError, shown
-from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
 from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
-from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INT32, Expr
 from tilelang_npu.language import launch, scalar
+from tilelang_npu.language.elements import ScalarType
 from tilelang_npu.language.functions import Macro, PrimFunc
-from tilelang_npu.language.tracing import TracedValue
-from tilelang_npu.language.types import ScalarType, Tensor
+from tilelang_npu.language.types import Tensor
+from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.author import follows_kernels
+from tilelang_npu.traced.buffers import Buffer, Element, Memory, Variable
+from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.kinds import BOOL, FLOAT32, INT32
+from tilelang_npu.traced.scalars import Expr
+
+follows_kernels(__file__)
 
 
 class Calls(Expressions):

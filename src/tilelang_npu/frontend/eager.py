@@ -16,12 +16,12 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import source
-from tilelang_npu.frontend.locations import span
 from tilelang_npu.language import eager
 from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.sharing import once
+from tilelang_npu.traced import source
+from tilelang_npu.traced.locations import span
 
 _DECLARE, _LOCALS, _OUTER = "__tilelang_declare__", "__tilelang_locals__", "__tilelang_outer__"
 

@@ -15,16 +15,22 @@ from xdsl.ir import Block, Operation
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.arith import DIVISIONS
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.buffers import Element, Memory, Variable, subscript
-from tilelang_npu.frontend.builder import Builder, region_of
-from tilelang_npu.frontend.conversions import number
-from tilelang_npu.frontend.locations import span
-from tilelang_npu.frontend.scalars import BINARY, BOOL, Expr
 from tilelang_npu.frontend.scopes import Scopes
-from tilelang_npu.frontend.source import Source
-from tilelang_npu.language import tracing
-from tilelang_npu.language.symbols import Sym
+from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.author import follows_kernels
+from tilelang_npu.traced.buffers import Element, Memory, Variable, subscript
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.context import BINARY, TracedValue
+from tilelang_npu.traced.conversions import number
+from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.ir_types import scalar_type
+from tilelang_npu.traced.kinds import BOOL
+from tilelang_npu.traced.locations import span
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.source import Source
+from tilelang_npu.traced.symbols import Sym
+
+follows_kernels(__file__)
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -55,7 +61,7 @@ _OTHERWISE: dict[type[ast.AST], str] = {
 
 def is_traced(value: Any) -> bool:
     """Whether the value exists only in the trace (or as a symbolic dimension)."""
-    return isinstance(value, (tracing.TracedValue, Sym))
+    return isinstance(value, (TracedValue, Sym))
 
 
 def host_failure(problem: BaseException, what: str) -> TileError:
@@ -298,7 +304,7 @@ class Expressions:
         for block, value in zip(blocks, (a, b), strict=True):
             with builder.at(block):
                 builder.emit(scf.YieldOp(value.ssa(builder)))
-        made = builder.emit(scf.IfOp(condition.ssa(builder), [builder.mlir_type(a.kind)], region_of(blocks[0]),
+        made = builder.emit(scf.IfOp(condition.ssa(builder), [scalar_type(a.kind)], region_of(blocks[0]),
                                      region_of(blocks[1])))
         return builder.scalar(made.results[0], a.kind)
 

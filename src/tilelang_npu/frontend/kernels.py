@@ -12,11 +12,13 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import bounds_of_index, extent
-from tilelang_npu.frontend.builder import Builder, region_of
-from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.language import launch
-from tilelang_npu.language.symbols import Dimension, Sym
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import bounds_of_index, extent
+from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 def grid_of(builder: Builder, frame: launch.Kernel) -> tuple[Dimension, ...]:

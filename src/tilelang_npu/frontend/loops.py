@@ -16,18 +16,20 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend import jumps
-from tilelang_npu.frontend.arithmetic import binary, compare
-from tilelang_npu.frontend.arithmetic import truth as traced_truth
-from tilelang_npu.frontend.buffers import Variable, bounds_of_index, extent
-from tilelang_npu.frontend.builder import region_of
 from tilelang_npu.frontend.calls import Calls
-from tilelang_npu.frontend.jumps import Jumps
 from tilelang_npu.frontend.races import refuse_races
-from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
 from tilelang_npu.linear import Interval
+from tilelang_npu.traced import jumps
+from tilelang_npu.traced.arithmetic import binary, compare
+from tilelang_npu.traced.arithmetic import truth as traced_truth
+from tilelang_npu.traced.buffers import Variable
+from tilelang_npu.traced.conversions import bounds_of_index, extent
+from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.jumps import Jumps
+from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.scalars import Expr
 
 FOR, WHILE = "`for` loop", "`while` loop"
 _IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no order",
@@ -52,10 +54,10 @@ class Loops(Calls, ABC):
             self.builder.loops.pop()
 
     def _break(self, _node: ast.Break) -> None:
-        jumps.jump(self.builder, "`break`", leaves=True)
+        self.builder.jump("`break`", leaves=True)
 
     def _continue(self, _node: ast.Continue) -> None:
-        jumps.jump(self.builder, "`continue`", leaves=False)
+        self.builder.jump("`continue`", leaves=False)
 
     def _for(self, node: ast.For) -> None:
         if node.orelse:

@@ -17,7 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.locations import place_of
+from tilelang_npu.traced.locations import place_of
 
 _ORDERED = ("slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 

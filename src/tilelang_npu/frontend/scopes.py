@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import Any
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend.buffers import Element
-from tilelang_npu.frontend.scalars import Expr
+from tilelang_npu.traced.buffers import Element
+from tilelang_npu.traced.scalars import Expr
 
 
 @dataclass

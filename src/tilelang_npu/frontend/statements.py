@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -13,16 +13,20 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilelang_npu.errors import Location, TileError, shown
-from tilelang_npu.frontend import jumps, kernels, source
-from tilelang_npu.frontend.arithmetic import truth as traced_truth
-from tilelang_npu.frontend.buffers import Buffer, Element, Memory, Variable
-from tilelang_npu.frontend.builder import region_of
+from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.expressions import OPERATORS, host_failure, is_traced
 from tilelang_npu.frontend.loops import FOR, WHILE, Loops
-from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.frontend.scopes import Scopes, lasting
 from tilelang_npu.language import launch
-from tilelang_npu.language.functions import Macro
+from tilelang_npu.traced import jumps, source
+from tilelang_npu.traced.arithmetic import truth as traced_truth
+from tilelang_npu.traced.author import follows_kernels
+from tilelang_npu.traced.buffers import Buffer, Element, Memory, Variable
+from tilelang_npu.traced.context import Inlined
+from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.scalars import Expr
+
+follows_kernels(__file__)
 
 MACRO_DEPTH = 100
 """Macros inside macros beyond this are taken for a recursion without an end."""
@@ -376,7 +380,7 @@ class Statements(Loops):
 
     # --- macros ----------------------------------------------------------------------------------------------------------
 
-    def inline(self, macro: Macro, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
         """Walk the statements of a macro with its parameters bound."""
         name = macro.function.__name__
         called = self.builder.location
@@ -395,7 +399,7 @@ class Statements(Loops):
         for parameter, value in bound.arguments.items():
             passed = value.buffer if isinstance(value, Element) and isinstance(value.buffer, Variable) else value
             walker.bind(parameter, passed, called, assigned=True)
-        outer, self.builder.inline = self.builder.inline, walker.inline
+        outer, self.builder.walk = self.builder.walk, walker.inline
         try:
             return walker.function_body(found.node.body)
         except TileError as error:
@@ -404,7 +408,7 @@ class Statements(Loops):
                 error.notes = _shortened(error.notes)
             raise
         finally:
-            self.builder.location, self.builder.inline = called, outer
+            self.builder.location, self.builder.walk = called, outer
 
     STATEMENTS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {
         ast.Expr: _expression, ast.Pass: _pass, ast.Assert: _assert, ast.Raise: _raise, ast.Assign: _assign,

@@ -13,7 +13,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.builder import Builder
+from tilelang_npu.traced.builder import Builder
 
 __all__ = ["take_tile_loads"]
 

@@ -15,21 +15,25 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import kernels, source
-from tilelang_npu.frontend.buffers import Buffer
-from tilelang_npu.frontend.builder import Builder, buffer_type, scalar_type
+from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.dialects import detect
-from tilelang_npu.frontend.locations import location_attribute, span
-from tilelang_npu.frontend.scalars import INDEX, Expr
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
-from tilelang_npu.language import tracing
+from tilelang_npu.language.elements import element_type
 from tilelang_npu.language.functions import PrimFunc, Unresolved
 from tilelang_npu.language.missing import Unsupported
-from tilelang_npu.language.symbols import Dimension, Sym
-from tilelang_npu.language.types import Tensor, element_type
+from tilelang_npu.language.types import Tensor
 from tilelang_npu.linear import NATURAL
 from tilelang_npu.ops import DType
+from tilelang_npu.traced import source
+from tilelang_npu.traced.buffers import Buffer
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.context import enter, leave
+from tilelang_npu.traced.ir_types import buffer_type, scalar_type
+from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.locations import location_attribute, span
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.symbols import Dimension, Sym
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
     entry = _entry(parameters, symbols)
     builder = Builder(chosen, entry, location)
     scopes = Scopes(function.function, "kernel")
-    token = tracing.enter(builder)
+    token = enter(builder)
     try:
         for name, value in names.items():
             scopes.bind(name, value, location)
@@ -161,7 +165,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         own = _OwnTensors(builder, len(parameters))
         builder.own_tensor = own.make
         walker = Statements(builder, found, scopes)
-        builder.inline = walker.inline
+        builder.walk = walker.inline
         walker.function_body(found.node.body)
         if not builder.launches:
             raise TileError(f"kernel {function.function.__name__!r} has no `with T.Kernel(...)`", code="T150",
@@ -172,7 +176,7 @@ def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, in
         kernels.forget_unused_sub_blocks(builder)
         entry.add_op(_located(func.ReturnOp(), location))
     finally:
-        tracing.leave(token)
+        leave(token)
     module = _module(function.function.__name__, entry, chosen, location)
     return Traced(module, function.function.__name__, (*parameters, *own.parameters()), symbols, tuple(builder.grids), chosen,
                   location, tuple(builder.remarks), own=len(own.made))

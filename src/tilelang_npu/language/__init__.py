@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import doors as _doors
-from tilelang_npu.language import eager, functions, launch, missing, scalar, symbols, tracing, types
+from tilelang_npu.language import eager, elements, functions, launch, missing, scalar, types
 from tilelang_npu.language.eager import const, empty
+from tilelang_npu.language.elements import TOKENS, ScalarType, infinity
 from tilelang_npu.language.functions import Macro, PrimFunc, macro, prim_func
 from tilelang_npu.language.launch import (
     Else,
@@ -103,8 +104,9 @@ from tilelang_npu.language.scalar import (
     truncdiv,
     truncmod,
 )
-from tilelang_npu.language.symbols import Sym, dynamic, symbolic
-from tilelang_npu.language.types import TOKENS, ScalarType, Tensor, infinity
+from tilelang_npu.language.types import Tensor
+from tilelang_npu.traced import author, symbols
+from tilelang_npu.traced.symbols import Sym, dynamic, symbolic
 
 if TYPE_CHECKING:
     from tilelang_npu.language.allocate import (
@@ -123,7 +125,6 @@ if TYPE_CHECKING:
     from tilelang_npu.language.movement import copy, reshape
     from tilelang_npu.language.reduction import reduce, reduce_absmax, reduce_abssum, reduce_max, reduce_min, reduce_sum
     from tilelang_npu.language.sync import barrier_all, pipe_barrier, set_flag, wait_flag
-    from tilelang_npu.language.types import ScalarType
     from tilelang_npu.language.vector import clear, fill, vbrc
 
     bfloat16: ScalarType
@@ -142,7 +143,7 @@ if TYPE_CHECKING:
     uint32: ScalarType
     uint64: ScalarType
 
-for _module in (eager, functions, launch, missing, scalar, symbols, types):
+for _module in (eager, elements, functions, launch, missing, scalar, symbols, types):
     _doors(vars(_module))
     globals().update((name, value) for name, value in vars(_module).items()
                      if isinstance(value, FunctionType) and globals().get(name) is inspect.unwrap(value))
@@ -248,7 +249,7 @@ def _unknown(name: str, known: list[str]) -> UnknownName:
     last = name.rsplit(".", 1)[-1]
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known, n=1)
     prefix = "T.tile." if name.startswith("tile.") else "T."
-    return UnknownName(f"T.{name} does not exist", code="T140", location=tracing.user_location(),
+    return UnknownName(f"T.{name} does not exist", code="T140", location=author.user_location(),
                        help=f"did you mean {prefix}{close[0]}?" if close else "dir(T) lists what there is")
 
 

@@ -12,16 +12,17 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Buffer, Memory, Variable
-from tilelang_npu.frontend.builder import buffer_type
-from tilelang_npu.frontend.locations import location_attribute
-from tilelang_npu.frontend.scalars import Expr
-from tilelang_npu.language import tracing
 from tilelang_npu.language.eager import Empty, empty, is_declaring
+from tilelang_npu.language.elements import TOKENS, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
-from tilelang_npu.language.symbols import Sym
-from tilelang_npu.language.types import TOKENS, element_type, sizes_of
 from tilelang_npu.target import BLOCK
+from tilelang_npu.traced.buffers import Buffer, Memory, Variable
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.context import TracedValue, active
+from tilelang_npu.traced.ir_types import buffer_type
+from tilelang_npu.traced.locations import location_attribute
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.symbols import Sym
 
 _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
 _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
@@ -99,9 +100,9 @@ def alloc_global(shape: Any, dtype: object, scope: str = "global") -> Buffer | E
     """
     what = "T.alloc_global"
     _space(what, scope, {"global": "gm"})
-    if tracing.active() is None and is_declaring():
+    if active() is None and is_declaring():
         return empty(sizes_of(shape), dtype)
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if builder.in_kernel or builder.block is not builder.entry:
         raise TileError(f"{what} stands inside T.Kernel", code="T160",
                         help="move it above `with T.Kernel(...)`; all blocks share what it makes")
@@ -109,7 +110,7 @@ def alloc_global(shape: Any, dtype: object, scope: str = "global") -> Buffer | E
     for axis, size in enumerate(sizes_of(shape)):
         known = size.constant if isinstance(size, Expr) and size.constant is not None else size
         known = known.symbol if isinstance(known, Expr) and known.symbol is not None else known
-        if isinstance(known, tracing.TracedValue):
+        if isinstance(known, TracedValue):
             raise TileError(f"{what}: size {size} of axis {axis} is computed on the device", code="T111",
                             help="give it a size that the call knows")
         sizes.append(known)
@@ -122,7 +123,7 @@ def annotate_address(address_map: Mapping[Any, int]) -> None:
     Raises:
         TileError: T162, not an allocated buffer or not a byte address.
     """
-    tracing.builder("T.annotate_address").require_kernel("T.annotate_address")
+    Builder.running("T.annotate_address").require_kernel("T.annotate_address")
     for buffer, address in address_map.items():
         owner = buffer.value.owner if isinstance(buffer, Buffer) else None
         if not isinstance(owner, tile.AllocOp):
@@ -148,7 +149,7 @@ def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
     Raises:
         TileError: T163, not an allocated buffer, or not a layout of that buffer.
     """
-    tracing.builder("T.annotate_layout").require_kernel("T.annotate_layout")
+    Builder.running("T.annotate_layout").require_kernel("T.annotate_layout")
     for buffer, layout in layout_map.items():
         shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
         if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
@@ -172,7 +173,7 @@ def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
             use already.
     """
     what = "T.reinterpretcast"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     builder.require_kernel(what)
     for buffer in (dst, src):
         if not (isinstance(buffer, Buffer) and buffer.space not in ("gm", "local")):
@@ -211,7 +212,7 @@ def _space(what: str, scope: str, known: Mapping[str, str]) -> str:
 
 
 def _allocate(what: str, shape: Any, dtype: object, space: str, kind: type[Buffer] = Buffer) -> Buffer:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     builder.require_kernel(what)
     if builder.in_parallel:
         raise TileError(f"{what} inside T.Parallel is not supported", code="T160", help="allocate above the loop")
@@ -229,7 +230,7 @@ def _allocate(what: str, shape: Any, dtype: object, space: str, kind: type[Buffe
 def _size(what: str, axis: int, size: Any) -> int:
     if isinstance(size, Expr) and size.constant is not None and not size.kind.is_float:
         size = int(size.constant)
-    if isinstance(size, (Sym, tracing.TracedValue)):
+    if isinstance(size, (Sym, TracedValue)):
         shown = "" if str(size) == "index" else f" {size}"
         raise TileError(f"{what}: size{shown} of axis {axis} is not a constant; on-chip shapes are", code="T111",
                         help="allocate the largest size and work on a slice")

@@ -6,10 +6,11 @@ from typing import Any
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Memory
-from tilelang_npu.language import movement, tracing
+from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside, place_of
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.builder import Builder
 
 _ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
 
@@ -21,7 +22,7 @@ def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
     Raises:
         TileError: T110 element types, T131 shapes, T132 not exactly one side is global.
     """
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     place = place_of(dst)
     if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Memory):
         _check_type(what, place.buffer.element)

@@ -7,11 +7,10 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.arithmetic import binary as compute
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.language import tracing
 from tilelang_npu.language.scalar import Select
+from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.arithmetic import binary as compute
+from tilelang_npu.traced.builder import Builder
 
 
 def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: Any = None, block_m: Any = None, block_n: Any = None,
@@ -29,7 +28,7 @@ def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: Any = None, bl
             T190, another order.
     """
     what = "T.use_swizzle"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if m is None or isinstance(m, str) or panels:
         given = {name: value for name, value in (("panel_size", cid), ("order", m), ("enable", n)) if value is not None}
         try:

@@ -10,9 +10,10 @@ from typing import Any
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Element, Memory
-from tilelang_npu.language import movement, tracing
+from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside
+from tilelang_npu.traced.buffers import Element, Memory
+from tilelang_npu.traced.builder import Builder
 
 _OPEN = {"cbuf": "shared", "cc": "fragment"}
 """What a memory is as long as nothing has decided it."""
@@ -21,7 +22,7 @@ _RELU = {"": False, "relu": True}
 
 
 def _move(what: str, src: Any, dst: Any, size: Any, spaces: tuple[tuple[str, ...], str], *, relu: bool = False) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     ends = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     for role, end, allowed in (("source", ends[0], spaces[0]), ("destination", ends[1], (spaces[1],))):
         _check_memory(what, role, end, allowed)

@@ -11,12 +11,11 @@ from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Memory
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import number
-from tilelang_npu.language import tracing
 from tilelang_npu.language.operands import as_memory, element_count
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import number
 
 __all__ = ["dump_tensor", "printf"]
 
@@ -37,7 +36,7 @@ def printf(format_str: str, *args: Any) -> None:
             nobody knows.
     """
     what = "T.printf"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if not isinstance(format_str, str):
         raise TileError(f"{what}: the format is {format_str!r}", code="T145", help="it is a text, and numbers follow")
     text, given = _spelled(what, format_str, args)
@@ -85,7 +84,7 @@ def _plain(what: str, text: str) -> None:
 
 
 def _check_kind(what: str, conversion: str, kind: str, value: Any) -> None:
-    given = number(tracing.builder(what), value)
+    given = number(Builder.running(what), value)
     floats = isinstance(given, float) or (not isinstance(given, (bool, int)) and given.kind.is_float)
     if floats != (kind in _FLOATS):
         wanted = "a float" if kind in _FLOATS else "an integer"
@@ -109,7 +108,7 @@ def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Sequence[int
         TileError: T111, the tensor has not as many elements, or the shape fewer; T145, ``desc`` is no 32-bit number.
     """
     what = "T.dump_tensor"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     memory = as_memory(what, "the tensor", tensor)
     shape = [int(size) for size in shape_info]
     if isinstance(desc, bool) or not isinstance(desc, int) or not 0 <= desc <= _LARGEST:

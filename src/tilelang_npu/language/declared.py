@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tilelang_npu.errors import Location
-from tilelang_npu.language import tracing
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.context import enter, leave
 
 __all__ = ["Call", "Declared", "Op", "decl_buffer", "describe"]
 
@@ -78,14 +79,14 @@ def describe(op: str, buffers: Sequence[Declared], settings: Sequence[Any], chec
     """
     from xdsl.ir import Block
 
-    from tilelang_npu.frontend.builder import Builder
     from tilelang_npu.language.allocate import alloc_ub
+    from tilelang_npu.traced.builder import Builder
 
-    builder = Builder("ascendc", Block(), tracing.user_location() or Location("<declared>", 1))
+    builder = Builder("ascendc", Block(), user_location() or Location("<declared>", 1))
     builder.in_kernel = True
-    token = tracing.enter(builder)
+    token = enter(builder)
     try:
         check(*(alloc_ub(buffer.shape, str(buffer.dtype)) for buffer in buffers))
     finally:
-        tracing.leave(token)
+        leave(token)
     return Call(Op.get(op), [*buffers, *settings])

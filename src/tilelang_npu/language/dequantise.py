@@ -8,14 +8,14 @@ import numpy as np
 
 from tilelang_npu import ops
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Memory
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.scalars import Expr
-from tilelang_npu.language import tracing
 from tilelang_npu.language.allocate import alloc_ub
+from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.operands import element_count
 from tilelang_npu.ops import DType, Elementwise
+from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import convert, number
+from tilelang_npu.traced.scalars import Expr
 
 __all__ = ["is_dequantised", "scaled", "set_deq_scale"]
 
@@ -29,7 +29,7 @@ def set_deq_scale(scale: Any) -> None:
         TileError: T110, it is no number; T190, a conversion in an earlier turn of a loop around it would see it.
     """
     what = "T.set_deq_scale"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     builder.require_kernel(what)
     given = number(builder, scale)
     if isinstance(given, bool) or (isinstance(given, Expr) and given.kind == DType("bool")):
@@ -61,8 +61,6 @@ def is_dequantised(builder: Builder, source: Memory, target: Memory) -> bool:
 
 def scaled(builder: Builder, what: str, source: Memory, target: Memory, mode: str) -> None:
     """Convert to float32, multiply, round to float16 once."""
-    from tilelang_npu.language.vector import apply
-
     assert builder.scale is not None
     builder.scaled_at.append(builder.path)
     sizes = list(target.extents)

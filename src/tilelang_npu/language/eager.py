@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language import tracing
+from tilelang_npu.traced.author import user_location
 
 _STAND_IN = 2**10 * 3**2 * 5 * 7
 """What stands for a size that is looked for: what divides sizes mostly divides it."""
@@ -88,12 +88,12 @@ def const(name: str, dtype: str = "int32") -> Any:
     found = _KNOWN.get()
     if found is None:
         raise TileError("T.const is only usable in a function under @tilelang.jit that holds `with T.Kernel` itself",
-                        code="T160", location=tracing.user_location(), help="make the size a parameter of the factory")
+                        code="T160", location=user_location(), help="make the size a parameter of the factory")
     names = name.replace(",", " ").split()
     for each in names:
         if each not in found.sizes and not found.looking:
             raise TileError(f"T.const: no tensor that was given has {each!r} as a size of its own", code="T151",
-                            location=tracing.user_location(),
+                            location=user_location(),
                             help=f"declare one with it, as in A: T.Tensor(({each},), dtype), or compile({each}=...)")
     found.asked.extend(each for each in names if each not in found.sizes)
     made = tuple(found.sizes[each] if each in found.sizes else Size(each) for each in names)
@@ -108,7 +108,7 @@ def empty(*shape: Any, dtype: Any = "float32") -> Empty:
     """
     if _KNOWN.get() is None:
         raise TileError("T.empty is only usable in a function under @tilelang.jit, above its `with T.Kernel`", code="T160",
-                        location=tracing.user_location(), help="make the tensor a parameter, and name it in out_idx")
+                        location=user_location(), help="make the tensor a parameter, and name it in out_idx")
     if len(shape) == 2 and isinstance(shape[0], (tuple, list)):
         return Empty(tuple(shape[0]), shape[1])
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):

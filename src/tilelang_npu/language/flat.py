@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Buffer, Extent, Memory, Region, extent
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.language.operands import element_count, is_dense, require_vector_memory, view
-from tilelang_npu.language.scalar import min as smaller
+from tilelang_npu.traced.arithmetic import binary
+from tilelang_npu.traced.buffers import Buffer, Memory, Region
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import Extent, extent
 
 __all__ = ["flattened", "leading"]
 
@@ -79,11 +79,12 @@ def _within(builder: Builder, what: str, operands: Sequence[Memory], count: int)
     short: list[str] = []
     for memory in operands:
         start = _start(builder, memory)
-        rest = _total(what, memory) - start
+        rest = extent(builder, _total(what, memory) - start)
         if (rest if isinstance(rest, int) else rest.bounds.low) >= count:
             continue
         short.append(f"{memory.buffer.describe()} {f'has {rest}' if isinstance(rest, int) else 'may have fewer'}")
-        found = min(found, rest) if isinstance(found, int) and isinstance(rest, int) else extent(builder, smaller(found, rest))
+        both_known = isinstance(found, int) and isinstance(rest, int)
+        found = min(found, rest) if both_known else extent(builder, binary(builder, "min", found, rest))
     if short:
         builder.remarks.append(TileError(
             f"{what}: count is {count}, and from the first element on {', '.join(short)}", code="T113",
@@ -100,9 +101,9 @@ def _total(what: str, memory: Memory) -> int:
 
 def _start(builder: Builder, memory: Memory) -> Extent:
     """Place of the first element in the buffer's flat memory."""
-    found: int | Expr = 0
+    found: Extent = 0
     stride = 1
     for offset, size in zip(reversed(memory.offsets), reversed(memory.buffer.sizes), strict=True):
-        found = found + offset * stride
+        found = extent(builder, found + offset * stride)
         stride = stride * size if isinstance(size, int) else stride
-    return extent(builder, found)
+    return found

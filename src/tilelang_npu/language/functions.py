@@ -7,13 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from tilelang_npu.errors import Location, TileError, caller, door
-from tilelang_npu.language import tracing
-
-if TYPE_CHECKING:
-    from tilelang_npu.frontend.source import Source
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.context import Trace
+from tilelang_npu.traced.source import Source
 
 
 class PrimFunc:
@@ -55,7 +54,7 @@ class PrimFunc:
 
     def __call__(self, *_arguments: Any, **_keywords: Any) -> Any:
         raise TileError(f"{self.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
-                        location=tracing.user_location(),
+                        location=user_location(),
                         help="return it from a factory under @tilelang.jit, or give it to tilelang.compile")
 
     def __repr__(self) -> str:
@@ -106,7 +105,7 @@ class Macro:
         self.hygienic = hygienic
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return tracing.builder(f"the macro {self.function.__name__!r}").inline(self, arguments, keywords)
+        return Trace.running(f"the macro {self.function.__name__!r}").inline(self, arguments, keywords)
 
     def __repr__(self) -> str:
         code = self.function.__code__
@@ -144,7 +143,7 @@ def macro(function: Callable[..., Any] | None = None, *, hygienic: bool = True) 
 def _plain(function: Any, decorator: str) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise TileError(f"{decorator} decorates a Python function, not {type(function).__name__}", code="T143",
-                        location=tracing.user_location(), help="put the decorator on a `def`")
+                        location=user_location(), help="put the decorator on a `def`")
     return function
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language import tracing
-from tilelang_npu.language.symbols import Sym
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.context import Trace, TracedValue
+from tilelang_npu.traced.symbols import Sym
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
 
@@ -27,7 +28,7 @@ class Frame:
 
     def _refuse(self) -> NoReturn:
         raise TileError(f"`with T.{type(self).__name__}` must stand in the source of a @T.prim_func or @T.macro", code="T160",
-                        location=tracing.user_location(),
+                        location=user_location(),
                         help="a plain Python helper runs natively; make it a @T.macro")
 
 
@@ -152,7 +153,7 @@ class Loop:
 
     def __iter__(self) -> Iterator[Any]:
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
-                        location=tracing.user_location(),
+                        location=user_location(),
                         help="a plain Python helper runs natively: make it a @T.macro")
 
 
@@ -160,7 +161,7 @@ def _bounds(kind: Any, start: Any, stop: Any, step: Any = 1) -> tuple[Any, Any, 
     if stop is None:
         start, stop = 0, start
     for bound in (start, stop, step):
-        if not (_is_integer(bound) or isinstance(bound, (Sym, tracing.TracedValue))):
+        if not (_is_integer(bound) or isinstance(bound, (Sym, TracedValue))):
             raise TileError(f"T.{kind}: bound {bound!r} is not an integer", code="T150",
                             help="use // instead of / where both sides are integers")
     if _is_integer(step) and step <= 0:
@@ -170,7 +171,7 @@ def _bounds(kind: Any, start: Any, stop: Any, step: Any = 1) -> tuple[Any, Any, 
 
 
 def _is_integer(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, tracing.TracedValue))
+    return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, TracedValue))
 
 
 def _nothing_of(kind: str, **arguments: Any) -> None:
@@ -222,9 +223,7 @@ def loop_break() -> None:
     Raises:
         TileError: T141, there is no loop, or one whose iterations have no order.
     """
-    from tilelang_npu.frontend.jumps import jump
-
-    jump(tracing.builder("T.loop_break"), "T.loop_break", leaves=True)
+    Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
 def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = None, stage: Any = None,
@@ -254,7 +253,7 @@ def Parallel(*extents: Any, coalesced_width: int | None = None) -> Loop:
     if not extents:
         raise TileError("T.Parallel takes at least one extent", code="T150", help="write T.Parallel(rows, columns)")
     for extent in extents:
-        if not isinstance(extent, (Sym, tracing.TracedValue)) and (not _is_integer(extent) or extent <= 0):
+        if not isinstance(extent, (Sym, TracedValue)) and (not _is_integer(extent) or extent <= 0):
             raise TileError(f"T.Parallel: extent {extent!r} is not a positive integer", code="T150",
                             help="T.ceildiv(size, step) counts the steps of a size")
     return Loop("Parallel", extents)

@@ -11,12 +11,15 @@ from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.arithmetic import binary, truth
-from tilelang_npu.frontend.buffers import Extent, Memory, Variable, bounds_of_index
-from tilelang_npu.frontend.builder import Builder, buffer_type, region_of
-from tilelang_npu.frontend.scalars import BOOL, INDEX, Expr
-from tilelang_npu.language import tracing
 from tilelang_npu.language.operands import as_memory
+from tilelang_npu.traced.arithmetic import binary, truth
+from tilelang_npu.traced.buffers import Memory, Variable
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import Extent, bounds_of_index
+from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.ir_types import buffer_type
+from tilelang_npu.traced.kinds import BOOL, INDEX
+from tilelang_npu.traced.scalars import Expr
 
 
 def any_of(buffer: Any) -> Expr:
@@ -38,7 +41,7 @@ def all_of(buffer: Any) -> Expr:
 
 
 def _folded(what: str, combine: str, buffer: Any) -> Expr:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     memory = as_memory(what, "the buffer", buffer)
     builder.require_kernel(what)
     if builder.in_parallel:

@@ -8,14 +8,14 @@ import numpy as np
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import convert
-from tilelang_npu.frontend.scalars import BOOL
-from tilelang_npu.language import tracing
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
-from tilelang_npu.language.symbols import Sym
+from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.buffers import Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.conversions import Extent, convert
+from tilelang_npu.traced.kinds import BOOL
+from tilelang_npu.traced.symbols import Sym
 
 ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
                 "float8_e4m3fn": "float32", "float8_e5m2": "float32"}
@@ -103,7 +103,7 @@ def _chosen(starts: list[Any]) -> Any:
 
 
 def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_a: bool, transpose_b: bool) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
     if size is not None:
@@ -116,7 +116,7 @@ def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_
         if overlap(result, matrices[role]) in ("same", "partial"):
             raise TileError(f"{what}: C {result.describe()} shares elements with {role}", code="T112",
                             help="write the product to a buffer of its own")
-    traced = isinstance(init, (tracing.TracedValue, Sym))
+    traced = isinstance(init, (TracedValue, Sym))
     if not traced and not isinstance(init, _TRUTH):
         raise TileError(f"{what}: init is {init!r}", code="T145", help="it is True, False or a condition, such as k == 0")
     start = arithmetic.truth(builder, init) if traced else convert(builder, bool(init), BOOL)

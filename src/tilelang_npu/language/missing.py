@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.language import tracing
+from tilelang_npu.traced.author import user_location
 
 _SEND = "one NPU is simulated: let one launch write a tensor and another one read it"
 _POINTER = "declare the parameter as a tensor: A: T.Tensor(shape, dtype)"
@@ -55,7 +55,7 @@ class Unsupported:
 
     def refuse(self, location: Location | None = None) -> NoReturn:
         """Raise T190, at ``location`` or where the user's code stands."""
-        raise TileError(f"T.{self._name} is not supported", code="T190", location=location or tracing.user_location(),
+        raise TileError(f"T.{self._name} is not supported", code="T190", location=location or user_location(),
                         help=_INSTEAD.get(self._name, _TWO_RESULTS))
 
     def __call__(self, *_arguments: Any, **_keywords: Any) -> NoReturn:

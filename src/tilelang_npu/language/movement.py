@@ -9,13 +9,13 @@ from xdsl.dialects.builtin import MemRefType
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError, shown
-from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, same_extent, shape_text
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.language import tracing
 from tilelang_npu.language.dequantise import is_dequantised, scaled
+from tilelang_npu.language.elements import element_type, sizes_of
 from tilelang_npu.language.operands import (
     as_memory,
     check_inside,
+    element_count,
+    is_dense,
     overlap,
     place_of,
     right_aligned,
@@ -26,7 +26,10 @@ from tilelang_npu.language.operands import (
     view,
     with_axes,
 )
-from tilelang_npu.language.types import element_type, sizes_of
+from tilelang_npu.traced import ir_types
+from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import Extent
 
 WHAT = "T.copy"
 
@@ -46,7 +49,7 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     Raises:
         TileError: T131, the shapes do not match; T132, both sides are global.
     """
-    builder = tracing.builder(WHAT)
+    builder = Builder.running(WHAT)
     names = ["enable_relu", "transpose", "pad_value"] if options and isinstance(options[0], bool) else ["width", "size"]
     if options and isinstance(options[0], (list, tuple)):
         names = ["size"]
@@ -256,7 +259,7 @@ def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
     Raises:
         TileError: T111, the numbers of elements differ or the source has gaps.
     """
-    builder = tracing.builder("T.reshape")
+    builder = Builder.running("T.reshape")
     if (shape is None) is (dst is None):
         raise TileError("T.reshape takes a shape or a destination beside the buffer", code="T145",
                         help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
@@ -282,7 +285,7 @@ def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
     Raises:
         TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
     """
-    builder = tracing.builder("T.view")
+    builder = Builder.running("T.view")
     seen = _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
     return seen if dtype is None else bits_as("T.view", seen, dtype)
 
@@ -302,7 +305,7 @@ def npuir_bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
 
 
 def _bitcast(what: str, src: Any, dtype: Any, size: Any) -> Buffer:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     builder.require_kernel(what)
     memory = as_memory(what, "the source", src)
     if size is not None:
@@ -316,7 +319,7 @@ def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
     Raises:
         TileError: T110, the width differs; T111, a size that only run time knows.
     """
-    builder, element = tracing.builder(what), element_type(dtype, what)
+    builder, element = Builder.running(what), element_type(dtype, what)
     shape = [size for size in memory.extents if isinstance(size, int)]
     if len(shape) != memory.ndim:
         raise TileError(f"{what}: {memory.describe()} has a size that only run time knows", code="T111",
@@ -326,7 +329,7 @@ def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
                         code="T110", help="convert with T.tile.cast or T.vcast")
     value = memory.ssa(builder)
     assert isinstance(value.type, MemRefType)
-    kind = MemRefType(builder.element_type(element), value.type.shape, value.type.layout, value.type.memory_space)
+    kind = MemRefType(ir_types.element_type(element), value.type.shape, value.type.layout, value.type.memory_space)
     made = builder.discardable(tile.ViewOp(value, kind)).results[0]
     seen = Buffer(memory.name, element, tuple(shape), memory.buffer.space, made, memory.buffer.location)
     seen.unnamed = True
@@ -334,8 +337,6 @@ def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
 
 
 def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | None) -> Buffer:
-    from tilelang_npu.language.operands import element_count, is_dense
-
     if not isinstance(src, Memory):
         raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
                         help="give a buffer or a slice of one")

@@ -11,19 +11,20 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError, is_array, shown
-from tilelang_npu.frontend.buffers import Buffer, Element, Extent, Memory, Region, Variable, extent, same_extent
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.scalars import Expr
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, name_of
+from tilelang_npu.traced import ir_types
+from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, Variable, same_extent
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import Extent, convert, extent, number
+from tilelang_npu.traced.scalars import Expr
 
 
 def place_of(value: Any) -> Element | None:
     """The element that a value names: written as ``buf[i]``, or loaded from it by an assignment."""
     if isinstance(value, Element):
         return None if isinstance(value.buffer, Variable) else value
-    return value.origin if isinstance(value, Expr) else None
+    return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
 def as_memory(what: str, role: str, value: Any) -> Memory:
@@ -76,7 +77,7 @@ def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: 
                         if is_array(value) else "a scalar is a number, an element of a buffer or a computed value") from None
     found = convert(builder, given, element, f"{what}: {role}").ssa(builder)
     if element.is_integer and not element.is_signed:
-        found = builder.discardable(UnrealizedConversionCastOp.get([found], [builder.element_type(element)])).results[0]
+        found = builder.discardable(UnrealizedConversionCastOp.get([found], [ir_types.element_type(element)])).results[0]
     return found
 
 

@@ -8,10 +8,8 @@ from typing import Any
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Extent, Memory, Region, same_extent, shape_text
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.language import tracing
 from tilelang_npu.language.declared import Declared, describe
+from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import (
     as_memory,
@@ -26,8 +24,12 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.language.structured import call
-from tilelang_npu.language.vector import apply
 from tilelang_npu.ops import Elementwise, Reduce
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.buffers import Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.context import active
+from tilelang_npu.traced.conversions import Extent
 
 _INDEXED = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
 _SUM = {"float16": "float32"}  # a wider destination that a half-precision source may have
@@ -108,7 +110,7 @@ def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce
         TileError: what ``T.reduce`` raises.
     """
     what = "T.reduce_with_index"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if reduce_mode not in _INDEXED:
         raise TileError(f"{what}: there is no mode {reduce_mode!r}", code="T145", help="modes are " + ", ".join(_INDEXED))
     source, first, second = (as_memory(what, role, value) for role, value in (
@@ -148,7 +150,7 @@ def _tile_axis(what: str, source: Any, dim: Any) -> Any:
     rank = len(source.shape) if isinstance(source, (Memory, Declared)) else 0
     if rank not in (1, 2, 3) or isinstance(dim, bool) or not isinstance(dim, int):
         return dim
-    builder = tracing.active()
+    builder = active()
     stacked = rank == 3 and builder is not None and builder.dialect == "ascendc"
     if rank == 3 and not stacked:
         return dim
@@ -156,7 +158,7 @@ def _tile_axis(what: str, source: Any, dim: Any) -> Any:
     if not -axes <= dim < axes:
         shown = source.describe() if isinstance(source, Memory) else repr(source)
         raise AxisError(f"{what}: axis {dim} of {shown}: valid are {-axes} to {axes - 1}", code="T111",
-                        location=None if builder is not None else tracing.user_location(),
+                        location=None if builder is not None else user_location(),
                         help="axes count from 0, negative ones from the last")
     if not stacked:
         return 0 if rank == 2 and dim % 2 == 0 else -1
@@ -183,14 +185,14 @@ def _reduce_with_clear(buffer: Any, out: Any, reduce_type: str, dim: Any, clear:
 
 def reduce_flat(what: str, mode: str, src: Any, dst: Any, count: Any) -> None:
     """The first ``count`` elements of flat memory to the first element of ``dst``."""
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     source, = leading(builder, what, [as_memory(what, "the input", src)], count)
     target = flattened(builder, what, as_memory(what, "the destination", dst), 1)
     _reduce(what, mode, source, target, list(range(source.ndim)), None, True)
 
 
 def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clear: bool) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if not isinstance(clear, (bool, int)):
         raise TileError(f"{what}: clear is {clear!r}", code="T145", help="it is True or False")
     source, target = as_memory(what, "the input", src), as_memory(what, "the destination", dst)

@@ -10,17 +10,17 @@ from functools import cache
 from typing import Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Memory, extent
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.language import tracing
+from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import as_memory, element_count, is_dense, scalar_operand
 from tilelang_npu.language.reduction import reduce_flat
 from tilelang_npu.language.structured import call, checked
-from tilelang_npu.language.vector import apply
 from tilelang_npu.ops import Elementwise, operation
 from tilelang_npu.ops.repeats import BLOCKS, ORDERS
 from tilelang_npu.target import BLOCK
+from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import extent
 
 __all__ = ["function"]
 
@@ -34,7 +34,7 @@ def _numbers(what: str, **given: Any) -> dict[str, Any]:
     Raises:
         TileError: T110, one is no integer; T145, a negative one, or more repeats than an instruction counts.
     """
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     found: dict[str, Any] = {}
     for role, value in given.items():
         found[role] = extent(builder, value)
@@ -79,7 +79,7 @@ def _operand(builder: Builder, what: str, role: str, value: Any, count: int | No
 
 def _emit(what: str, name: str, dst: Any, sources: Sequence[tuple[Any, int | None]], reached: int | None,
           scalars: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     checked(what, name, [dst], [value for value, _ in sources], facts)
     target = _operand(builder, what, "the destination", dst, reached)
     inputs = [_operand(builder, what, "an input", value, count) for value, count in sources]
@@ -184,7 +184,7 @@ def _sort_buffer(what: str) -> Callable[..., Any]:
 def _fill(what: str) -> Callable[..., Any]:
     def fill_experiment(dst: Any, value: Any, mask: Sequence[int], repeatTimes: Any, dstBlockStride: Any,
                         dstRepeatStride: Any) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         given = _numbers(what, mask=mask[0], repeats=repeatTimes, block_stride=dstBlockStride, repeat_stride=dstRepeatStride)
         lanes, repeats, blocks, strides = given.values()
         active = lanes.bit_length() if isinstance(lanes, int) else None
@@ -246,7 +246,7 @@ def _counted(what: str) -> Callable[..., Any]:
     assert isinstance(entry, Elementwise)
 
     def run(dst: Any, operands: Sequence[Any], count: Any) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Memory)]
         parts = iter(leading(builder, what, memories, count))
         target = next(parts)

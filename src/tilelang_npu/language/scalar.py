@@ -6,29 +6,58 @@ destination: ``T.exp(source, destination)``.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, overload
 
 from tilelang_npu.errors import TileError, shown
-from tilelang_npu.frontend import numbers
-from tilelang_npu.frontend.forms import bounds_of
-from tilelang_npu.language import tracing
-from tilelang_npu.language.symbols import Sym, larger, smaller
-from tilelang_npu.language.types import element_type
+from tilelang_npu.language.elements import element_type
+from tilelang_npu.traced import numbers
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.context import Scalar, Trace, TracedValue, active
+from tilelang_npu.traced.forms import bounds_of
+from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
+
+Whole = int | Sym | Scalar
+"""An integer: of the host, of a call, or of the trace."""
 
 
-def _traced(*values: Any) -> bool:
-    return any(isinstance(value, tracing.TracedValue) for value in values)
+class OfOne(Protocol):
+    """A function of one scalar; with a destination many of them are the vector operation of their name."""
+
+    @overload
+    def __call__(self, value: float, /) -> float: ...
+    @overload
+    def __call__(self, value: Sym | Scalar, /) -> Scalar: ...
+    @overload
+    def __call__(self, value: Number, /) -> float | Scalar: ...
+    @overload
+    def __call__(self, *operands: object) -> object: ...
 
 
-def _binary(name: str, left: Any, right: Any) -> Any:
-    from tilelang_npu.frontend import arithmetic
+class OfTwo(Protocol):
+    """A function of two scalars; with a destination some of them are the vector operation of their name."""
 
-    return arithmetic.binary(tracing.builder(f"T.{name}"), name, left, right)
+    @overload
+    def __call__(self, left: int, right: int, /) -> int: ...
+    @overload
+    def __call__(self, left: float, right: float, /) -> float: ...
+    @overload
+    def __call__(self, left: Number, right: Number, /) -> Number: ...
+    @overload
+    def __call__(self, *operands: object) -> object: ...
 
 
-def assert_(condition: Any, message: str = "") -> None:
+def _traced(*values: object) -> bool:
+    return any(isinstance(value, TracedValue) for value in values)
+
+
+def _binary(name: str, left: object, right: object) -> Scalar:
+    return Trace.running(f"T.{name}").binary(name, left, right)
+
+
+def assert_(condition: object, message: str = "") -> None:
     """A condition on sizes and other values that are known when the kernel is compiled.
 
     Raises:
@@ -36,38 +65,58 @@ def assert_(condition: Any, message: str = "") -> None:
     """
     if _traced(condition) or isinstance(condition, Sym):
         raise TileError("T.assert_ of a value that only the device knows", code="T190",
-                        location=tracing.user_location(), help="check it on the host before the call, or T.print it")
+                        location=user_location(), help="check it on the host before the call, or T.print it")
     if not condition:
-        raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=tracing.user_location(),
+        raise TileError(f"T.assert_: {message or 'the condition does not hold'}", code="T148", location=user_location(),
                         help="the kernel's author has ruled this case out")
 
 
-def ceildiv(left: Any, right: Any) -> Any:
+@overload
+def ceildiv(left: int, right: int) -> int: ...
+@overload
+def ceildiv(left: Whole, right: Whole) -> Whole: ...
+def ceildiv(left: Whole, right: Whole) -> Whole:
     """``left / right``, rounded up."""
     return (left + (right - 1)) // right
 
 
-def floordiv(left: Any, right: Any) -> Any:
+@overload
+def floordiv(left: int, right: int) -> int: ...
+@overload
+def floordiv(left: Whole, right: Whole) -> Whole: ...
+def floordiv(left: Whole, right: Whole) -> Whole:
     """``left / right``, rounded toward minus infinity."""
     return left // right
 
 
-def floormod(left: Any, right: Any) -> Any:
+@overload
+def floormod(left: int, right: int) -> int: ...
+@overload
+def floormod(left: Whole, right: Whole) -> Whole: ...
+def floormod(left: Whole, right: Whole) -> Whole:
     """What ``floordiv`` leaves; it has the divisor's sign."""
     return left % right
 
 
-def truncdiv(left: Any, right: Any) -> Any:
+@overload
+def truncdiv(left: int, right: int) -> int: ...
+@overload
+def truncdiv(left: Whole, right: Whole) -> Whole: ...
+def truncdiv(left: Whole, right: Whole) -> Whole:
     """``left / right``, rounded toward zero."""
-    if _traced(left, right):
+    if isinstance(left, TracedValue) or isinstance(right, TracedValue):
         return _binary("truncdiv", left, right)
     if isinstance(left, Sym) or isinstance(right, Sym):
         return left // right  # sizes are not negative
-    quotient = abs(left) // abs(right)
+    quotient = builtins.abs(left) // builtins.abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def truncmod(left: Any, right: Any) -> Any:
+@overload
+def truncmod(left: int, right: int) -> int: ...
+@overload
+def truncmod(left: Whole, right: Whole) -> Whole: ...
+def truncmod(left: Whole, right: Whole) -> Whole:
     """What ``truncdiv`` leaves; it has the dividend's sign."""
     if _traced(left, right):
         return _binary("truncmod", left, right)
@@ -83,8 +132,8 @@ class Integer(int):
         return int(self)
 
 
-def _extreme(name: str, host: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def function(*operands: Any) -> Any:
+def _extreme(name: str, host: Callable[[float, float], float], symbolic: Callable[[Dimension, Dimension], Dimension]) -> OfTwo:
+    def function(*operands: Any) -> Any:  # what OfTwo says
         if len(operands) == 3 and _traced(*operands):
             return _vector(name)(*operands)
         if len(operands) != 2:
@@ -103,7 +152,7 @@ def _extreme(name: str, host: Callable[..., Any], symbolic: Callable[[Any, Any],
     return function
 
 
-def _vector(name: str) -> Callable[..., Any]:
+def _vector(name: str) -> Callable[..., object]:
     from tilelang_npu.language import vector
 
     return vector.function(name)
@@ -113,20 +162,18 @@ min = _extreme("min", min, smaller)  # noqa: A001  (the language's name)
 max = _extreme("max", max, larger)  # noqa: A001  (the language's name)
 
 
-def _function(name: str, host: Callable[[float], Any], doc: str, operation: str | None) -> Callable[..., Any]:
-    def function(*operands: Any) -> Any:
+def _function(name: str, host: Callable[[float], float], doc: str, operation: str | None) -> OfOne:
+    def function(*operands: Any) -> Any:  # what OfOne says
         if operation is not None and len(operands) >= 2 and _traced(*operands):
             return _vector(operation)(*operands)
         if len(operands) != 1:
             raise TileError(f"T.{name} takes one scalar, or an input and a destination; {len(operands)} are given", code="T145",
                             help="call it once for each value")
         value = operands[0]
-        if isinstance(value, (tracing.TracedValue, Sym)):
-            from tilelang_npu.frontend import arithmetic
-
-            return arithmetic.math(tracing.builder(f"T.{name}"), name, value)
+        if isinstance(value, (TracedValue, Sym)):
+            return Trace.running(f"T.{name}").math(name, value)
         if not hasattr(value, "__float__"):
-            raise TileError(f"T.{name} takes a scalar, not {shown(value)}", code="T110", location=tracing.user_location(),
+            raise TileError(f"T.{name} takes a scalar, not {shown(value)}", code="T110", location=user_location(),
                             help="a scalar is a number, an element of a buffer or a computed value")
         return host(value)
 
@@ -167,12 +214,10 @@ fabs = abs
 nearbyint = round
 
 
-def _of_two(name: str, host: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
-    def function(left: Any, right: Any) -> Any:
+def _of_two(name: str, host: Callable[[float, float], float], doc: str) -> Callable[[Any, Any], Any]:  # as math's
+    def function(left: Any, right: Any) -> float | Scalar:  # so that host takes what is neither traced nor a size
         if _traced(left, right) or isinstance(left, Sym) or isinstance(right, Sym):
-            from tilelang_npu.frontend import arithmetic
-
-            return arithmetic.math_of_two(tracing.builder(f"T.{name}"), name, left, right)
+            return Trace.running(f"T.{name}").math_of_two(name, left, right)
         return host(left, right)
 
     function.__name__ = function.__qualname__ = name
@@ -184,29 +229,27 @@ atan2 = _of_two("atan2", math.atan2, "The angle of the point (right, left).")
 copysign = _of_two("copysign", math.copysign, "The first value's magnitude with the second one's sign.")
 
 
-def exp10(value: Any) -> Any:
+def exp10(value: float | Scalar) -> float | Scalar:
     """10 to the power of the value."""
-    return exp(value * math.log(10.0)) if _traced(value) else 10.0**value
+    return exp(value * math.log(10.0)) if isinstance(value, TracedValue) else 10.0**value
 
 
-def hypot(left: Any, right: Any) -> Any:
+def hypot(left: float | Scalar, right: float | Scalar) -> float | Scalar:
     """``sqrt(left * left + right * right)``."""
     return sqrt(left * left + right * right)
 
 
-def isnan(*operands: Any) -> Any:
+def isnan(*operands: Any) -> Any:  # of one operand a truth value, of two none
     """Whether a scalar is not a number, or each element of a buffer (with a destination)."""
     if len(operands) == 2:
         return _vector("isnan")(*operands)
     value, = operands
     if not _traced(value):
         return math.isnan(value)
-    from tilelang_npu.frontend import arithmetic
-
-    return arithmetic.compare(tracing.builder("T.isnan"), "ne", value, value)
+    return Trace.running("T.isnan").compare("ne", value, value)
 
 
-def isinf(*operands: Any) -> Any:
+def isinf(*operands: Any) -> Any:  # as isnan
     """Whether a scalar is an infinity, or each element of a buffer (with a destination)."""
     if len(operands) == 2:
         return _vector("isinf")(*operands)
@@ -214,17 +257,15 @@ def isinf(*operands: Any) -> Any:
     return abs(value) == math.inf if _traced(value) else math.isinf(value)
 
 
-def isfinite(value: Any) -> Any:
+def isfinite(value: float | Scalar) -> bool | Scalar:
     """Whether a scalar is neither an infinity nor NaN."""
-    return abs(value) < math.inf if _traced(value) else math.isfinite(value)
+    return abs(value) < math.inf if isinstance(value, TracedValue) else math.isfinite(value)
 
 
-def _bit_count(name: str, host: Callable[[int], int], doc: str) -> Callable[[Any], Any]:
-    def function(value: Any) -> Any:
+def _bit_count(name: str, host: Callable[[int], int], doc: str) -> Callable[[Whole], Whole]:
+    def function(value: Whole) -> Whole:
         if _traced(value) or isinstance(value, Sym):
-            from tilelang_npu.frontend import arithmetic
-
-            return arithmetic.count_bits(tracing.builder(f"T.{name}"), name, value)
+            return Trace.running(f"T.{name}").count_bits(name, value)
         return host(int(value))
 
     function.__name__ = function.__qualname__ = name
@@ -236,18 +277,18 @@ popcount = _bit_count("popcount", lambda value: (value & 0xFFFFFFFF).bit_count()
 clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(), "Number of zeros in front of an integer's bits.")
 
 
-def shift_left(value: Any, amount: Any) -> Any:
+def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
     """``value << amount`` of integers."""
     return value << amount
 
 
-def shift_right(value: Any, amount: Any) -> Any:
+def shift_right(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
     """``value >> amount`` of integers."""
     return value >> amount
 
 
-def _bitwise(name: str, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def function(*operands: Any) -> Any:
+def _bitwise(name: str, combine: Callable[[int, int], int]) -> OfTwo:
+    def function(*operands: Any) -> Any:  # what OfTwo says
         return _vector(name)(*operands) if len(operands) == 3 else combine(*operands)
 
     function.__name__ = function.__qualname__ = name
@@ -260,12 +301,12 @@ bitwise_or = _bitwise("bitwise_or", lambda left, right: left | right)
 bitwise_xor = _bitwise("bitwise_xor", lambda left, right: left ^ right)
 
 
-def bitwise_not(*operands: Any) -> Any:
+def bitwise_not(*operands: Any) -> Any:  # of one operand its complement, of two none
     """The complement of an integer, or of each element of a buffer (with a destination)."""
     return _vector("bitwise_not")(*operands) if len(operands) == 2 else ~operands[0]
 
 
-def clamp(*operands: Any, **keywords: Any) -> Any:
+def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar, of four none
     """``T.clamp(value, low, high)`` keeps a scalar between two others; with a destination, ``T.clamp(src, dst, low, high)``, it
     is ``T.vclamp``."""
     if len(operands) + len(keywords) == 4:
@@ -277,32 +318,30 @@ def clamp(*operands: Any, **keywords: Any) -> Any:
     return min(max(values[0], values[1]), values[2])
 
 
-def reinterpret(dtype: object, value: Any) -> Any:
+def reinterpret(dtype: object, value: object) -> Scalar:
     """The bits of a scalar read as another element type of the same width.
 
     Raises:
         TileError: T110, the widths differ.
     """
     kind = element_type(dtype, "T.reinterpret")
-    if not isinstance(value, (tracing.TracedValue, int, float, Sym)):
+    if not isinstance(value, (TracedValue, int, float, Sym)):
         raise TileError(f"T.reinterpret takes a scalar, not {shown(value)}", code="T110",
                         help="T.view(buffer, dtype=...) reads the bits of a buffer as another type")
-    from tilelang_npu.frontend import arithmetic
-
-    return arithmetic.bits_as(tracing.builder("T.reinterpret"), value, kind)
+    return Trace.running("T.reinterpret").bits_as(value, kind)
 
 
-def max_value(dtype: object) -> Any:
+def max_value(dtype: object) -> float:
     """The largest finite value of an element type."""
     return _limit(dtype, "T.max_value", "max")
 
 
-def min_value(dtype: object) -> Any:
+def min_value(dtype: object) -> float:
     """The smallest finite value of an element type."""
     return _limit(dtype, "T.min_value", "min")
 
 
-def _limit(dtype: object, what: str, end: str) -> Any:
+def _limit(dtype: object, what: str, end: str) -> float:
     kind = element_type(dtype, what)
     if not kind.is_float:
         return bounds_of(kind).high if end == "max" else bounds_of(kind).low
@@ -312,12 +351,12 @@ def _limit(dtype: object, what: str, end: str) -> Any:
     return float(getattr(info(kind.numpy), end))
 
 
-def sigmoid(value: Any) -> Any:
+def sigmoid(value: float | Scalar) -> float | Scalar:
     """``1 / (1 + exp(-value))`` of a scalar."""
     return 1.0 / (1.0 + exp(-value))
 
 
-def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name)
+def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three operands none)
     """``base ** exponent`` of scalars, or of each two elements of buffers."""
     if len(operands) == 3 and _traced(*operands):
         return _vector("pow")(*operands)
@@ -327,63 +366,57 @@ def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name)
     return operands[0] ** operands[1]
 
 
-def if_then_else(condition: Any, chosen: Any, other: Any) -> Any:
+def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of the two, which may be anything
     """``chosen if condition else other``. In a kernel's own source only the chosen side is read, in ``T.Parallel`` too."""
     return Select(condition, chosen, other)
 
 
-def Select(condition: Any, chosen: Any, other: Any) -> Any:
+def Select(condition: object, chosen: Any, other: Any) -> Any:  # as if_then_else
     """``chosen`` where the condition holds, else ``other``; both are evaluated."""
-    if isinstance(condition, (tracing.TracedValue, Sym)):
-        from tilelang_npu.frontend import arithmetic
-
-        return arithmetic.select(tracing.builder("T.Select"), condition, chosen, other)
+    if isinstance(condition, (TracedValue, Sym)):
+        return Trace.running("T.Select").select(condition, chosen, other)
     return chosen if condition else other
 
 
-def _logical(name: str, operands: tuple[Any, ...], stops: bool) -> Any:
-    result: Any = not stops
+def _logical(name: str, operands: tuple[object, ...], stops: bool) -> bool | Scalar:
+    result: bool | Scalar = not stops
     for operand in operands:
-        if not isinstance(operand, (tracing.TracedValue, Sym)):
+        if not isinstance(operand, (TracedValue, Sym)):
             if bool(operand) is stops:
                 return stops
             continue
-        from tilelang_npu.frontend import arithmetic
-
-        builder = tracing.builder(f"T.{name}")
-        test = arithmetic.truth(builder, operand)
-        result = test if isinstance(result, bool) else arithmetic.binary(builder, "or" if stops else "and", result, test)
+        trace = Trace.running(f"T.{name}")
+        test = trace.truth(operand)
+        result = test if isinstance(result, bool) else trace.binary("or" if stops else "and", result, test)
     return result
 
 
-def And(*operands: Any) -> Any:
+def And(*operands: object) -> bool | Scalar:
     """Whether all conditions hold; all are evaluated."""
     return _logical("And", operands, False)
 
 
-def Or(*operands: Any) -> Any:
+def Or(*operands: object) -> bool | Scalar:
     """Whether any condition holds; all are evaluated."""
     return _logical("Or", operands, True)
 
 
-def Not(operand: Any) -> Any:
+def Not(operand: object) -> bool | Scalar:
     """Whether the condition does not hold."""
-    if isinstance(operand, (tracing.TracedValue, Sym)):
-        from tilelang_npu.frontend import arithmetic
-
-        return arithmetic.logical_not(tracing.builder("T.Not"), operand)
+    if isinstance(operand, (TracedValue, Sym)):
+        return Trace.running("T.Not").logical_not(operand)
     return not operand
 
 
-def cast(value: Any, dtype: object) -> Any:
+def cast(value: Any, dtype: object) -> Any:  # a number of the host, or a scalar of the trace
     """A scalar as another element type: floats lose their fraction, integers wrap, narrower floats round to nearest even."""
     kind = element_type(dtype, "T.cast")
-    current = tracing.active()
+    current = active()
     if current is not None:
         return current.cast(value, kind)
     return numbers.cast(value, kind)
 
 
-def Cast(dtype: object, value: Any) -> Any:
+def Cast(dtype: object, value: Any) -> Any:  # as cast
     """``T.cast`` with the type first."""
     return cast(value, dtype)

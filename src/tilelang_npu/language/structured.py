@@ -12,11 +12,8 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import Memory, extent
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import number
-from tilelang_npu.language import tracing
 from tilelang_npu.language.atomic import add_to_global
+from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened
 from tilelang_npu.language.movement import bits_as
 from tilelang_npu.language.operands import (
@@ -32,8 +29,10 @@ from tilelang_npu.language.operands import (
     squeezed_axes,
     with_axes,
 )
-from tilelang_npu.language.vector import apply
 from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
+from tilelang_npu.traced.buffers import Buffer, Memory
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import extent, number
 
 
 def _shape(memory: Memory) -> Shape:
@@ -47,7 +46,7 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     Raises:
         TileError: as of :func:`checked`.
     """
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     outs, ins = checked(what, name, outputs, inputs, facts, contract)
     values = [value if isinstance(value, SSAValue) else value.ssa(builder) for value in ins]
     builder.tile_op(tile.CallOp(name, values, [value.ssa(builder) for value in outs], facts), what)
@@ -115,7 +114,7 @@ def _cut(what: str, memories: list[Memory], size: Any) -> list[Memory]:
     """The memories with the extents ``size``, as they are where it is None."""
     if size is None:
         return memories
-    sizes = sizes_argument(tracing.builder(what), what, size)
+    sizes = sizes_argument(Builder.running(what), what, size)
     return [right_aligned(what, memory, sizes) for memory in memories]
 
 
@@ -165,7 +164,7 @@ def _cumsum(what: str) -> Callable[..., Any]:
 
 def _arange(what: str) -> Callable[..., Any]:
     def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
         values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
         call(what, "arange", [dst], values, contract={"strides": len(given)})
@@ -224,7 +223,7 @@ def _concat(what: str) -> Callable[..., Any]:
 
 def _pad(what: str) -> Callable[..., Any]:
     def pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = None) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         source, target = _buffers(what, src, dst)
         widths = [*low, *high]
         if size is not None:
@@ -262,7 +261,7 @@ def _tile_transpose(what: str) -> Callable[..., Any]:
 
 def _progression(what: str) -> Callable[..., Any]:
     def arith_progression(buffer: Any, first_value: Any, diff_value: Any, count: Any = None) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         target = as_memory(what, "the destination", buffer)
         if count is not None:
             target = flattened(builder, what, target, extent(builder, count))
@@ -284,7 +283,7 @@ def _vector_index(what: str) -> Callable[..., Any]:
 
 def _gather_offsets(what: str) -> Callable[..., Any]:
     def gather(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
 
     return gather
@@ -306,7 +305,7 @@ def _gather_mask(what: str) -> Callable[..., Any]:
 
 def _sort(what: str) -> Callable[..., Any]:
     def sort(dst: Any, src: Any, actual_num: Any) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
              contract={"actual_num": actual_num})
 
@@ -315,7 +314,7 @@ def _sort(what: str) -> Callable[..., Any]:
 
 def _topk(what: str) -> Callable[..., Any]:
     def topk(dst: Any, src: Any, K: int, actual_num: Any) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         if not isinstance(K, int) or K <= 0:
             raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
         call(what, "topk", [dst, src], [src, _index(builder, what, "actual_num", actual_num)], {"k": K},
@@ -340,7 +339,7 @@ def _sort32(what: str) -> Callable[..., Any]:
 
 def _compare(what: str) -> Callable[..., Any]:
     def compare(dst: Any, src0: Any, src1: Any, mode: str) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         word = str(mode).lower()
         if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
             raise TileError(f"{what}: there is no comparison {mode!r}", code="T145", help="one of EQ, NE, LT, LE, GT, GE")
@@ -353,7 +352,7 @@ def _compare(what: str) -> Callable[..., Any]:
 
 def _select(what: str) -> Callable[..., Any]:
     def select(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
         if selMode not in modes:
             raise TileError(f"{what}: there is no mode {selMode!r}", code="T145", help="one of " + ", ".join(modes))
@@ -371,7 +370,7 @@ def _row_expand(what: str) -> Callable[..., Any]:
     operation = next(part for part in ("mul", "sub", "div") if part in what)
 
     def row_expand(dst: Any, src0: Any, src1: Any, tmp: Any = None) -> None:
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         entry = ops.operation(operation)
         assert isinstance(entry, Elementwise)
         left, rows = as_memory(what, "the first input", src0), as_memory(what, "the second input", src1)
@@ -389,8 +388,6 @@ def _row_expand(what: str) -> Callable[..., Any]:
         if left.ndim != 2 or not (same_shape(squeezed, wanted[:1]) or same_shape(rows.extents, wanted)):
             raise TileError(f"{what}: {rows.describe()} has no element per row of {left.describe()}", code="T111",
                             help="the second input has one element per row of the first, or (_experiment) 32 bytes")
-        from tilelang_npu.frontend.buffers import Buffer
-
         count = left.extents[0]
         if not isinstance(count, int):
             raise TileError(f"{what}: {left.describe()} has rows that only run time counts", code="T190",
@@ -417,7 +414,7 @@ def _atomic_add(what: str) -> Callable[..., Any]:
 
 def _print(what: str) -> Callable[..., Any]:
     def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
-        builder = tracing.builder(what)
+        builder = Builder.running(what)
         if isinstance(obj, str):
             raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
         given = obj if isinstance(obj, Memory) else number(builder, obj)

@@ -7,13 +7,11 @@ from typing import Any
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.buffers import extent
-from tilelang_npu.frontend.builder import Builder
-from tilelang_npu.frontend.conversions import convert
-from tilelang_npu.frontend.scalars import INT64
-from tilelang_npu.language import tracing
 from tilelang_npu.language.launch import pipe_name
 from tilelang_npu.language.operands import as_memory
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import convert, extent
+from tilelang_npu.traced.kinds import INT64
 
 EVENTS = 8
 """Events between two pipes of a core (HIVM's EVENT_ID0 to EVENT_ID7)."""
@@ -27,7 +25,7 @@ MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 
 
 def barrier_all() -> None:
     """Wait until every pipe of the core has done its earlier work."""
-    tracing.builder("T.barrier_all").tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.barrier_all")
+    Builder.running("T.barrier_all").tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.barrier_all")
 
 
 _LINES = {"SINGLE_CACHE_LINE": "single_cache_line", "ENTIRE_DATA_CACHE": "all_cache_lines"}
@@ -42,7 +40,7 @@ def datacachecleanandinvalid_experiment(dst: Any, CacheLine: str, DcciDst: str) 
         TileError: T110, no global tensor; T145, an unknown extent or kind.
     """
     what = "T.tile.datacachecleanandinvalid_experiment"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     memory = as_memory(what, "the tensor", dst)
     if memory.buffer.space != "gm":
         raise TileError(f"{what}: {memory.describe()} is on the chip", code="T110", help="the data cache is one of GM")
@@ -58,7 +56,7 @@ def pipe_barrier(pipe: str) -> None:
     Raises:
         TileError: T161, no such pipe.
     """
-    builder = tracing.builder("T.pipe_barrier")
+    builder = Builder.running("T.pipe_barrier")
     builder.tile_op(hivm.PipeBarrierOp(f"PIPE_{pipe_name(pipe, 'T.pipe_barrier')}"), "T.pipe_barrier")
 
 
@@ -110,7 +108,7 @@ _PIPE_WORDS, _EVENT_WORDS = ("src", "dst", "other"), ("eventId", "event_id")
 
 def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments: tuple[Any, ...],
           keywords: Mapping[str, Any], own_pipe_first: bool) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     arguments = (*arguments, *(keywords[word] for word in (*_PIPE_WORDS, *_EVENT_WORDS) if word in keywords))
     names = [value for value in arguments if isinstance(value, str)]
     numbers = arguments[len(names):]
@@ -151,7 +149,7 @@ def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
         TileError: T161, no such pipe, flag or mode, or a core that nothing names.
     """
     what = "T.set_cross_flag"
-    builder, name = tracing.builder(what), pipe_name(pipe, what)
+    builder, name = Builder.running(what), pipe_name(pipe, what)
     if mode not in MODES:
         raise TileError(f"{what}: there is no mode {mode!r}", code="T161", help="modes are 0, 1 and 2")
     builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, name), name, "S", _cross_flag(builder, what, flag),
@@ -161,7 +159,7 @@ def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
 def wait_cross_flag(flag: Any, pipe: str = "") -> None:
     """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only."""
     what = "T.wait_cross_flag"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     if pipe:
         pipe_name(pipe, what)
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, ""), "S", "S", _cross_flag(builder, what, flag)), what)
@@ -170,7 +168,7 @@ def wait_cross_flag(flag: Any, pipe: str = "") -> None:
 def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir)."""
     what = "T.sync_block_set"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     pipe = _own_pipe(builder, what)
     builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, id)), what)
 
@@ -178,7 +176,7 @@ def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
 def sync_block_wait(id: Any) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir)."""
     what = "T.sync_block_wait"
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     pipe = _own_pipe(builder, what)
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, id)), what)
 
@@ -195,13 +193,13 @@ def subblock_barrier(id: Any) -> None:  # noqa: A002  (the language's name)
 
 def sync_all() -> None:
     """All cores of the launch wait for each other, and for all their earlier work; inside ``T.Scope`` those of its kind."""
-    builder = tracing.builder("T.sync_all")
+    builder = Builder.running("T.sync_all")
     builder.tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.sync_all")
     builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")
 
 
 def _meeting(what: str, flag: Any, mode: str) -> None:
-    builder = tracing.builder(what)
+    builder = Builder.running(what)
     pipe = pipe_name(builder.pipe, f"{what} inside T.rs") if builder.pipe is not None else "S"
     core, number = _core(builder, what, pipe), _cross_flag(builder, what, flag)
     builder.tile_op(hivm.SyncBlockSetOp(core, pipe, "S", number, mode=mode), what)

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.factory import Factory, jit
 from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.methods import Method, bound, by_name
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType
 from tilelang_npu.sharing import Kept
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend import numbers
-from tilelang_npu.language.symbols import Sym
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
+from tilelang_npu.traced import numbers
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.symbols import Sym
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter

@@ -18,13 +18,13 @@ from typing_extensions import ParamSpec
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import captures, environment, launches
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.sharing import Kept, once
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend.eager import Eager

@@ -12,8 +12,6 @@ import numpy as np
 
 from tilelang_npu import frontend
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.frontend.locations import place_of
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import environment, launches
 from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
 from tilelang_npu.runtime.coverage import Effect, LeftOut, effects, has_nan, left_out
@@ -29,6 +27,8 @@ from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
 from tilelang_npu.sharing import Kept, once, state_of
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.locations import place_of
 from tilelang_npu.transforms.tile.split_launches import names_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import AbsentFunc
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime.log import warn_at
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.factory import Settings

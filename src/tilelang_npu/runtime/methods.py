@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.language.tracing import user_location
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.autotune import Tuned

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError, door, doors, meant
-from tilelang_npu.language.tracing import user_location
 from tilelang_npu.runtime import launches
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend.trace import Parameter

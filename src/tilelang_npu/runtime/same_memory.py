@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.tracing import user_location
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter

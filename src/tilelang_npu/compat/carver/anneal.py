@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tilelang_npu.compat.carver.arch import AscendArch
 from tilelang_npu.compat.carver.templates import ElementwiseTemplate, FlashAttentionTemplate, Hint, MatmulTemplate
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.tracing import user_location
+from tilelang_npu.traced.author import user_location
 
 __all__ = ["AnnealTemplate", "Annealparam"]
 

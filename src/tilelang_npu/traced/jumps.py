@@ -7,7 +7,7 @@ what it means in the program of that core.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
@@ -15,10 +15,12 @@ from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend import arithmetic
-from tilelang_npu.frontend.buffers import Variable
-from tilelang_npu.frontend.builder import Builder, buffer_type, region_of
-from tilelang_npu.frontend.scalars import BOOL, Expr
+from tilelang_npu.traced import arithmetic
+from tilelang_npu.traced.buffers import Variable
+from tilelang_npu.traced.emitter import Emitter, region_of
+from tilelang_npu.traced.ir_types import buffer_type
+from tilelang_npu.traced.kinds import BOOL
+from tilelang_npu.traced.scalars import Expr
 
 
 @dataclass
@@ -42,15 +44,15 @@ class Jumps:
     block: Block | None = None
 
 
-def jump(builder: Builder, what: str, *, leaves: bool) -> None:
-    """End this iteration of the innermost loop; with ``leaves`` the loop too.
+def jump(builder: Emitter, loops: Sequence[Jumps], what: str, *, leaves: bool) -> None:
+    """End this iteration of the innermost of ``loops``; with ``leaves`` the loop too.
 
     Raises:
         TileError: T141, there is no loop, or one that cannot be left.
     """
-    if not builder.loops:
+    if not loops:
         raise TileError(f"{what} stands outside of a loop", code="T141", help="write it inside `for` or `while`")
-    loop = builder.loops[-1]
+    loop = loops[-1]
     if loop.refusal is not None:
         reason, remedy = loop.refusal
         raise TileError(f"{what} {reason}", code="T141", help=remedy)
@@ -65,7 +67,7 @@ def jump(builder: Builder, what: str, *, leaves: bool) -> None:
     loop.block = builder.block
 
 
-def flag(builder: Builder, name: str, value: bool | Expr) -> Variable:
+def flag(builder: Emitter, name: str, value: bool | Expr) -> Variable:
     """A truth value that the program changes, made in the current block."""
     op = builder.emit(tile.AllocOp(name, buffer_type(BOOL, (1,), "local")))
     made = Variable(name, BOOL, (1,), "local", op.results[0], builder.location)
@@ -74,12 +76,12 @@ def flag(builder: Builder, name: str, value: bool | Expr) -> Variable:
     return made
 
 
-def _unset(builder: Builder, loop: Jumps, name: str) -> Variable:
+def _unset(builder: Emitter, loop: Jumps, name: str) -> Variable:
     with builder.at(loop.before):
         return flag(builder, name, False)
 
 
-def behind(builder: Builder, loop: Jumps, walk: Callable[[], None]) -> None:
+def behind(builder: Emitter, loop: Jumps, walk: Callable[[], None]) -> None:
     """Walk the statements behind one that may have jumped; behind a jump itself nothing runs."""
     if loop.block is builder.block:
         return
@@ -91,12 +93,12 @@ def behind(builder: Builder, loop: Jumps, walk: Callable[[], None]) -> None:
     builder.emit(scf.IfOp(test.ssa(builder), [], region_of(block), None), location)
 
 
-def running(builder: Builder, flag: Variable) -> Expr:
+def running(builder: Emitter, flag: Variable) -> Expr:
     """Whether a flag is not set."""
     return arithmetic.logical_not(builder, flag.place.load())
 
 
-def close(builder: Builder, block: Block, loop: Jumps) -> None:
+def close(builder: Emitter, block: Block, loop: Jumps) -> None:
     """Give the walked body of a loop, which has no terminator yet, what its jumps need."""
     if loop.skipped is None:
         return

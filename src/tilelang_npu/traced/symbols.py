@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Union
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NoReturn, SupportsIndex, Union
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.language import tracing
+from tilelang_npu.ops import DType
+from tilelang_npu.traced.author import refuse_python_value, user_location
+from tilelang_npu.traced.context import HostScalar, Scalar, Trace, TracedValue, active
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,
@@ -16,9 +18,11 @@ _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 
 Dimension = Union[int, "Sym"]
 """A size: a number, or an expression that a call evaluates."""
+Number = Union[int, float, "Sym", Scalar]
+"""A scalar as a kernel's source has it: a number, a size, or what is traced."""
 
 
-class Sym:
+class Sym(HostScalar):
     """A symbolic dimension or an expression of them; immutable.
 
     ``T.symbolic("M")`` makes one; ``+ - * // %`` and ``min``/``max`` with integers make more. Two of equal structure are
@@ -26,26 +30,28 @@ class Sym:
 
     Attributes:
         operator: ``"symbol"`` or an operation's name.
-        operands: ``(name,)`` of a symbol, else the two operands.
+        operands: the two operands of an operation; a symbol has none.
         key: the structure as a hashable tuple.
         dtype: element type of a symbol's value in the kernel's source (sizes are ``index`` in the IR).
     """
 
-    __slots__ = ("_hash", "dtype", "key", "operands", "operator")
+    __slots__ = ("_hash", "_name", "dtype", "key", "operands", "operator")
     __array_ufunc__ = None  # NumPy's integers leave the operation to these operators
 
     def __init__(self, name: str, dtype: str = "int32") -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise TileError(f"T.symbolic takes an identifier as its name, not {name!r}", code="T151",
-                            location=tracing.user_location(),
+                            location=user_location(),
                             help="letters, digits and underscores, as in T.symbolic('M')")
-        self._set("symbol", (name,), dtype)
+        self._set("symbol", name, (), dtype)
 
-    def _set(self, operator: str, operands: tuple[Any, ...], dtype: str) -> None:
+    def _set(self, operator: str, name: str, operands: tuple[Dimension, ...], dtype: str) -> None:
         self.operator: str = operator
-        self.operands: tuple[Any, ...] = operands
+        self._name = name
+        self.operands: tuple[Dimension, ...] = operands
         self.dtype = dtype
-        self.key: tuple[Any, ...] = (operator, *(part.key if isinstance(part, Sym) else part for part in operands))
+        parts = (part.key if isinstance(part, Sym) else part for part in operands)
+        self.key: tuple[Hashable, ...] = (operator, *parts) if operands else (operator, name)
         self._hash = hash(self.key)
 
     @classmethod
@@ -63,7 +69,7 @@ class Sym:
             if isinstance(step, int):
                 return cls._make("+", start, step + right if operator == "+" else step - right)
         made = cls.__new__(cls)
-        made._set(operator, (left, right), "int32")
+        made._set(operator, "", (left, right), "int32")
         return made
 
     @property
@@ -74,7 +80,7 @@ class Sym:
     def symbols(self) -> tuple[str, ...]:
         """Names of the dimensions it depends on, each once, from left to right."""
         if self.operator == "symbol":
-            return (self.operands[0],)
+            return (self._name,)
         found: dict[str, None] = {}
         for part in self.operands:
             if isinstance(part, Sym):
@@ -88,7 +94,7 @@ class Sym:
             KeyError: a dimension has no value; the message names it.
         """
         if self.operator == "symbol":
-            name = self.operands[0]
+            name = self._name
             if name not in env:
                 msg = f"no value for the symbolic dimension {name!r}"
                 raise KeyError(msg)
@@ -96,83 +102,83 @@ class Sym:
         left, right = (part.evaluate(env) if isinstance(part, Sym) else part for part in self.operands)
         return _OPERATIONS[self.operator](left, right)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Dimension) -> Dimension:
         return _combine("+", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Dimension) -> Dimension:
         return _combine("+", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Dimension) -> Dimension:
         return _combine("-", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Dimension) -> Dimension:
         return _combine("-", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Dimension) -> Dimension:
         return _combine("*", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Dimension) -> Dimension:
         return _combine("*", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Dimension) -> Dimension:
         return _combine("//", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Dimension) -> Dimension:
         return _combine("//", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Dimension) -> Dimension:
         return _combine("%", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Dimension) -> Dimension:
         return _combine("%", other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Dimension:
         return _combine("-", 0, self)
 
-    def __truediv__(self, other: Any) -> Any:
-        return self._traced() / other
+    def __truediv__(self, other: Number) -> Scalar:
+        return self._trace().binary("truediv", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return other / self._traced()
+    def __rtruediv__(self, other: Number) -> Scalar:
+        return self._trace().binary("truediv", other, self)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._traced() < other
+    def __lt__(self, other: Number) -> Scalar:
+        return self._trace().compare("lt", self, other)
 
-    def __le__(self, other: Any) -> Any:
-        return self._traced() <= other
+    def __le__(self, other: Number) -> Scalar:
+        return self._trace().compare("le", self, other)
 
-    def __gt__(self, other: Any) -> Any:
-        return self._traced() > other
+    def __gt__(self, other: Number) -> Scalar:
+        return self._trace().compare("gt", self, other)
 
-    def __ge__(self, other: Any) -> Any:
-        return self._traced() >= other
+    def __ge__(self, other: Number) -> Scalar:
+        return self._trace().compare("ge", self, other)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Any:  # Python's is a truth value
         if isinstance(other, Sym) and self.key == other.key:
             return True
-        if tracing.active() is not None and isinstance(other, (int, Sym)):
-            return self._traced() == other
+        if active() is not None and isinstance(other, (int, Sym)):
+            return self._trace().compare("eq", self, other)
         return False if isinstance(other, (int, Sym)) else NotImplemented
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Any:  # as above
         if isinstance(other, Sym) and self.key == other.key:
             return False
-        if tracing.active() is not None and isinstance(other, (int, Sym)):
-            return self._traced() != other
+        if active() is not None and isinstance(other, (int, Sym)):
+            return self._trace().compare("ne", self, other)
         return True if isinstance(other, (int, Sym)) else NotImplemented
 
     def __hash__(self) -> int:
         return self._hash
 
-    def _traced(self) -> Any:
-        """The value in the running trace; on the host it has none."""
-        current = tracing.active()
+    def _trace(self) -> Trace:
+        """The running trace, where it has a value; on the host it has none."""
+        current = active()
         if current is None:
             self._refuse("value")
-        return current.lift(self)
+        return current
 
     def _refuse(self, wanted: str) -> NoReturn:
-        tracing.refuse_python_value(f"the symbolic dimension {self}", wanted,
+        refuse_python_value(f"the symbolic dimension {self}", wanted,
                                     "only a call of the kernel knows it; test it inside the kernel's body")
 
     def __bool__(self) -> bool:
@@ -187,13 +193,13 @@ class Sym:
     def __float__(self) -> float:
         self._refuse("number")
 
-    def astype(self, dtype: object) -> Any:
+    def astype(self, dtype: object) -> Scalar:
         """Its value in the kernel as another element type."""
-        return self._traced().astype(dtype)
+        return self._trace().cast(self, DType(dtype))
 
     def __str__(self) -> str:
         if self.operator == "symbol":
-            return str(self.operands[0])
+            return self._name
         left, right = self.operands
         if self.operator in ("min", "max"):
             return f"{self.operator}({left}, {right})"
@@ -209,16 +215,16 @@ def _wrapped(part: Dimension, operator: str, right: bool) -> str:
     return f"({part})" if binding < outer or (right and binding == outer) else str(part)
 
 
-def _combine(operator: str, left: Any, right: Any) -> Any:
-    parts = [_dimension(left), _dimension(right)]
-    return NotImplemented if None in parts else Sym._make(operator, *parts)
+def _combine(operator: str, left: object, right: object) -> Dimension:
+    a, b = _dimension(left), _dimension(right)
+    return NotImplemented if a is None or b is None else Sym._make(operator, a, b)
 
 
-def _dimension(value: Any) -> Any:
+def _dimension(value: object) -> Dimension | None:
     """The value as a size, or None where it is none; NumPy's integers are sizes too."""
     if isinstance(value, (int, Sym)):
         return None if isinstance(value, bool) else value
-    if isinstance(value, tracing.TracedValue) or not hasattr(value, "__index__"):
+    if isinstance(value, TracedValue) or not isinstance(value, SupportsIndex):
         return None
     return int(value.__index__())
 
@@ -238,7 +244,7 @@ def symbolic(name: str, dtype: str = "int32") -> Sym:
     return Sym(name, dtype)
 
 
-def dynamic(name: str, dtype: str = "int32") -> Any:
+def dynamic(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
     """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name."""
     made = tuple(Sym(each, dtype) for each in name.replace(",", " ").split())
     return made[0] if len(made) == 1 else made

@@ -11,47 +11,63 @@ from __future__ import annotations
 import math as host_math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.forms import bounds_of, wrap
-from tilelang_npu.frontend.scalars import BINARY, BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
-from tilelang_npu.language.symbols import Sym, larger, smaller
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.context import BINARY
+from tilelang_npu.traced.conversions import convert, number
+from tilelang_npu.traced.emitter import Emitter
+from tilelang_npu.traced.forms import bounds_of, wrap
+from tilelang_npu.traced.ir_types import scalar_type
+from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
+from tilelang_npu.traced.scalars import Expr, clip
+from tilelang_npu.traced.symbols import Sym, larger, smaller
 
-if TYPE_CHECKING:
-    from tilelang_npu.frontend.builder import Builder
+_OfTwo = Callable[[SSAValue, SSAValue], Operation]
+_OfOne = Callable[[SSAValue], Operation]
 
-_INTEGER = {"add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "and": arith.AndIOp, "or": arith.OrIOp,
-            "xor": arith.XOrIOp, "lshift": arith.ShLIOp}
-_SIGNED = {"min": arith.MinSIOp, "max": arith.MaxSIOp, "rshift": arith.ShRSIOp, "floordiv": arith.FloorDivSIOp,
-           "truncdiv": arith.DivSIOp, "truncmod": arith.RemSIOp}
-_UNSIGNED = {"min": arith.MinUIOp, "max": arith.MaxUIOp, "rshift": arith.ShRUIOp, "floordiv": arith.DivUIOp,
-             "truncdiv": arith.DivUIOp, "truncmod": arith.RemUIOp, "mod": arith.RemUIOp}
-_FLOAT = {"add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "truediv": arith.DivfOp, "min": arith.MinimumfOp,
-          "max": arith.MaximumfOp}
-_MATH = {"exp": math_dialect.ExpOp, "exp2": math_dialect.Exp2Op, "log": math_dialect.LogOp, "log2": math_dialect.Log2Op,
-         "sqrt": math_dialect.SqrtOp, "rsqrt": math_dialect.RsqrtOp, "sin": math_dialect.SinOp, "cos": math_dialect.CosOp,
-         "tanh": math_dialect.TanhOp, "erf": math_dialect.ErfOp, "floor": math_dialect.FloorOp, "ceil": math_dialect.CeilOp,
-         "round": math_dialect.RoundEvenOp, "trunc": math_dialect.TruncOp, "tan": math_dialect.TanOp,
-         "asin": math_dialect.AsinOp, "acos": math_dialect.AcosOp, "atan": math_dialect.AtanOp, "sinh": math_dialect.SinhOp,
-         "cosh": math_dialect.CoshOp, "asinh": math_dialect.AsinhOp, "acosh": math_dialect.AcoshOp,
-         "atanh": math_dialect.AtanhOp, "log10": math_dialect.Log10Op, "log1p": math_dialect.Log1pOp}
-_MATH_OF_TWO = {"atan2": math_dialect.Atan2Op, "copysign": math_dialect.CopySignOp}
-_BITS = {"popcount": math_dialect.CtPopOp, "clz": math_dialect.CountLeadingZerosOp}
-_HOST: dict[str, Callable[[Any, Any], Any]] = {
+_INTEGER: dict[str, _OfTwo] = {
+    "add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp,
+    "lshift": arith.ShLIOp,
+}
+_SIGNED: dict[str, _OfTwo] = {
+    "min": arith.MinSIOp, "max": arith.MaxSIOp, "rshift": arith.ShRSIOp, "floordiv": arith.FloorDivSIOp,
+    "truncdiv": arith.DivSIOp, "truncmod": arith.RemSIOp,
+}
+_UNSIGNED: dict[str, _OfTwo] = {
+    "min": arith.MinUIOp, "max": arith.MaxUIOp, "rshift": arith.ShRUIOp, "floordiv": arith.DivUIOp,
+    "truncdiv": arith.DivUIOp, "truncmod": arith.RemUIOp, "mod": arith.RemUIOp,
+}
+_FLOAT: dict[str, _OfTwo] = {
+    "add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "truediv": arith.DivfOp, "min": arith.MinimumfOp,
+    "max": arith.MaximumfOp,
+}
+_MATH: dict[str, _OfOne] = {
+    "exp": math_dialect.ExpOp, "exp2": math_dialect.Exp2Op, "log": math_dialect.LogOp, "log2": math_dialect.Log2Op,
+    "sqrt": math_dialect.SqrtOp, "rsqrt": math_dialect.RsqrtOp, "sin": math_dialect.SinOp, "cos": math_dialect.CosOp,
+    "tanh": math_dialect.TanhOp, "erf": math_dialect.ErfOp, "floor": math_dialect.FloorOp, "ceil": math_dialect.CeilOp,
+    "round": math_dialect.RoundEvenOp, "trunc": math_dialect.TruncOp, "tan": math_dialect.TanOp,
+    "asin": math_dialect.AsinOp, "acos": math_dialect.AcosOp, "atan": math_dialect.AtanOp, "sinh": math_dialect.SinhOp,
+    "cosh": math_dialect.CoshOp, "asinh": math_dialect.AsinhOp, "acosh": math_dialect.AcoshOp,
+    "atanh": math_dialect.AtanhOp, "log10": math_dialect.Log10Op, "log1p": math_dialect.Log1pOp,
+}
+_MATH_OF_TWO: dict[str, _OfTwo] = {"atan2": math_dialect.Atan2Op, "copysign": math_dialect.CopySignOp}
+_BITS: dict[str, _OfOne] = {"popcount": math_dialect.CtPopOp, "clz": math_dialect.CountLeadingZerosOp}
+_HOST: dict[str, Callable[[float, float], float]] = {
     "truncdiv": lambda a, b: int(a / b) if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-         "truncmod": host_math.fmod, "min": min, "max": max, **BINARY}
+    "truncmod": host_math.fmod, "min": min, "max": max, **BINARY,
+}
 _BOUNDS: dict[str, Callable[[Interval, Interval], Interval]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
     "truncdiv": Interval.truncdiv, "truncmod": Interval.remainder, "min": Interval.least, "max": Interval.greatest,
-    "and": operator.and_, "rshift": operator.rshift}
+    "and": operator.and_, "rshift": operator.rshift,
+}
 
 
 def promote(left: Kind, right: Kind) -> Kind:
@@ -69,15 +85,13 @@ def promote(left: Kind, right: Kind) -> Kind:
     return left if left.bits > right.bits else right
 
 
-def pair(builder: Builder, left: Any, right: Any) -> tuple[Expr, Expr]:
+def pair(builder: Emitter, left: object, right: object) -> tuple[Expr, Expr]:
     """Both scalars in the type where they meet."""
     a, b = number(builder, left), number(builder, right)
-    if isinstance(a, Expr) and isinstance(b, Expr):
-        kind = promote(a.kind, b.kind)
-    elif isinstance(a, Expr) or isinstance(b, Expr):
-        typed, plain = (a, b) if isinstance(a, Expr) else (b, a)
-        assert isinstance(typed, Expr)
-        kind = _adopted(plain, typed.kind)
+    if isinstance(a, Expr):
+        kind = promote(a.kind, b.kind) if isinstance(b, Expr) else _adopted(b, a.kind)
+    elif isinstance(b, Expr):
+        kind = _adopted(a, b.kind)
     elif isinstance(a, bool) and isinstance(b, bool):
         kind = BOOL
     else:
@@ -85,7 +99,7 @@ def pair(builder: Builder, left: Any, right: Any) -> tuple[Expr, Expr]:
     return convert(builder, a, kind), convert(builder, b, kind)
 
 
-def _adopted(plain: Any, kind: Kind) -> Kind:
+def _adopted(plain: int | float | bool, kind: Kind) -> Kind:
     """The type a Python number and a scalar of type ``kind`` meet in."""
     if isinstance(plain, float):
         return kind if kind.is_float else FLOAT32
@@ -100,7 +114,7 @@ def _adopted(plain: Any, kind: Kind) -> Kind:
     return INT64
 
 
-def binary(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+def binary(builder: Emitter, name: str, left: object, right: object) -> Expr:
     """``left name right`` for ``+ - * / // % ** & | ^ << >>``, ``min``, ``max``, ``truncdiv`` and ``truncmod``.
 
     Raises:
@@ -118,7 +132,7 @@ def binary(builder: Builder, name: str, left: Any, right: Any) -> Expr:
     return _float_binary(builder, name, a, b) if a.kind.is_float else _integer_binary(builder, name, a, b)
 
 
-def _float_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
+def _float_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
     kind = a.kind
     if name in ("floordiv", "truncdiv"):
         return math(builder, "floor" if name == "floordiv" else "trunc", binary(builder, "truediv", a, b))
@@ -133,7 +147,7 @@ def _float_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
     return builder.pure(_FLOAT[name](a.ssa(builder), b.ssa(builder)), kind)
 
 
-def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
+def _integer_binary(builder: Emitter, name: str, a: Expr, b: Expr) -> Expr:
     kind = a.kind
     if a.constant is not None and b.constant is not None:
         folded = _HOST[name](int(a.constant), int(b.constant))
@@ -152,9 +166,9 @@ def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
     if name == "mod" and not unsigned:
         return _floor_remainder(builder, a, b, form, bounds)
     if name in _INTEGER:
-        made: Any = _INTEGER[name](x, y)
+        made = _INTEGER[name](x, y)
     else:
-        table: Any = _UNSIGNED if unsigned and not (name in ("min", "max") and kind.is_signed) else _SIGNED
+        table = _UNSIGNED if unsigned and not (name in ("min", "max") and kind.is_signed) else _SIGNED
         if name not in table:
             raise TileError(f"operator {_symbol(name)} does not take {kind}", code="T110",
                             help="convert to a type that has it (T.cast)")
@@ -162,7 +176,7 @@ def _integer_binary(builder: Builder, name: str, a: Expr, b: Expr) -> Expr:
     return builder.pure(made, kind, form=form, bounds=bounds, symbol=symbol)
 
 
-def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Linear[int], bounds: Interval) -> Expr:
+def _floor_remainder(builder: Emitter, a: Expr, b: Expr, form: Linear[int], bounds: Interval) -> Expr:
     """``a - floor(a / b) * b`` where a sign is not known."""
     quotient = builder.pure(arith.FloorDivSIOp(a.ssa(builder), b.ssa(builder)), a.kind)
     product = builder.pure(arith.MuliOp(quotient.ssa(builder), b.ssa(builder)), a.kind)
@@ -170,7 +184,7 @@ def _floor_remainder(builder: Builder, a: Expr, b: Expr, form: Linear[int], boun
                         symbol=_symbolic("mod", a, b))
 
 
-def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Linear[int]:
+def _form(builder: Emitter, name: str, a: Expr, b: Expr) -> Linear[int]:
     assert a.form is not None and b.form is not None
     if name == "add":
         return a.form + b.form
@@ -187,11 +201,6 @@ def _form(builder: Builder, name: str, a: Expr, b: Expr) -> Linear[int]:
         if rest is not None and (a.kind is INDEX or divisor & (divisor - 1) == 0):  # what wrapped keeps factors of two only
             return Linear(rest)
     return builder.atoms.of((name, a.form, b.form))
-
-
-def clip(kind: Kind, bounds: Interval) -> Interval:
-    """The interval of a result that wraps where it leaves its type."""
-    return bounds.fitted(bounds_of(kind)) if isinstance(kind, DType) else bounds
 
 
 def _symbolic(name: str, a: Expr, b: Expr) -> int | Sym | None:
@@ -213,7 +222,7 @@ def _symbol(name: str) -> str:
             "lshift": "<<", "rshift": ">>"}.get(name, name)
 
 
-def compare(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+def compare(builder: Emitter, name: str, left: object, right: object) -> Expr:
     """A comparison (``lt le gt ge eq ne``) as a truth value."""
     a, b = pair(builder, left, right)
     if a.constant is not None and b.constant is not None:
@@ -227,14 +236,14 @@ def compare(builder: Builder, name: str, left: Any, right: Any) -> Expr:
     return builder.pure(arith.CmpiOp(a.ssa(builder), b.ssa(builder), sign + name), BOOL)
 
 
-def truth(builder: Builder, value: Any) -> Expr:
+def truth(builder: Emitter, value: object) -> Expr:
     """The scalar as a truth value: itself, or whether it differs from zero."""
     found = number(builder, value)
     known = found.constant if isinstance(found, Expr) else found
     return convert(builder, found, BOOL) if known is None else builder.literal(bool(known), BOOL)
 
 
-def invert(builder: Builder, value: Any) -> Expr:
+def invert(builder: Emitter, value: object) -> Expr:
     """Bitwise complement."""
     a = number(builder, value)
     if not isinstance(a, Expr) or a.kind.is_float:
@@ -243,12 +252,12 @@ def invert(builder: Builder, value: Any) -> Expr:
     return binary(builder, "xor", a, True if a.kind.is_bool else builder.literal(-1, a.kind))
 
 
-def logical_not(builder: Builder, value: Any) -> Expr:
+def logical_not(builder: Emitter, value: object) -> Expr:
     """``not value``."""
     return binary(builder, "xor", truth(builder, value), True)
 
 
-def negate(builder: Builder, value: Any) -> Expr:
+def negate(builder: Emitter, value: object) -> Expr:
     """``-value``; integers as ``0 - value``."""
     a = number(builder, value)
     if isinstance(a, Expr) and a.kind.is_float:
@@ -258,7 +267,7 @@ def negate(builder: Builder, value: Any) -> Expr:
     return binary(builder, "sub", 0, a)
 
 
-def power(builder: Builder, left: Any, right: Any) -> Expr:
+def power(builder: Emitter, left: object, right: object) -> Expr:
     """``left ** right``: small whole exponents multiply, 0.5 is a square root, others need floats."""
     exponent = right.constant if isinstance(right, Expr) else right
     if isinstance(exponent, (int, float)) and exponent == int(exponent) and 0 <= exponent <= 8:
@@ -277,7 +286,7 @@ def power(builder: Builder, left: Any, right: Any) -> Expr:
     return builder.pure(math_dialect.PowFOp(a.ssa(builder), b.ssa(builder)), a.kind)
 
 
-def math(builder: Builder, name: str, value: Any) -> Expr:
+def math(builder: Emitter, name: str, value: object) -> Expr:
     """A function of one scalar (``exp``, ``sqrt``, ``abs``, ...); integers become ``float32`` first, but for ``abs``."""
     a = number(builder, value)
     if not isinstance(a, Expr):
@@ -295,13 +304,13 @@ def math(builder: Builder, name: str, value: Any) -> Expr:
     return builder.pure(_MATH[name](a.ssa(builder)), a.kind)
 
 
-def math_of_two(builder: Builder, name: str, left: Any, right: Any) -> Expr:
+def math_of_two(builder: Emitter, name: str, left: object, right: object) -> Expr:
     """A function of two scalars (``atan2``, ``copysign``); integers become ``float32`` first."""
     a, b = (part if part.kind.is_float else convert(builder, part, FLOAT32) for part in pair(builder, left, right))
     return builder.pure(_MATH_OF_TWO[name](a.ssa(builder), b.ssa(builder)), a.kind)
 
 
-def count_bits(builder: Builder, name: str, value: Any) -> Expr:
+def count_bits(builder: Emitter, name: str, value: object) -> Expr:
     """``popcount`` or ``clz`` of an integer, as ``int32``.
 
     Raises:
@@ -316,7 +325,7 @@ def count_bits(builder: Builder, name: str, value: Any) -> Expr:
     return convert(builder, made, INT32)
 
 
-def bits_as(builder: Builder, value: Any, kind: DType) -> Expr:
+def bits_as(builder: Emitter, value: object, kind: DType) -> Expr:
     """A scalar's bits read as another type of the same width.
 
     Raises:
@@ -335,10 +344,10 @@ def bits_as(builder: Builder, value: Any, kind: DType) -> Expr:
     if not a.kind.is_float and not kind.is_float:
         form = builder.atoms.of(("as", str(kind), a.form)) if a.form is not None else None
         return builder.scalar(a.ssa(builder), kind, form, bounds_of(kind))
-    return builder.pure(arith.BitcastOp(a.ssa(builder), builder.mlir_type(kind)), kind)
+    return builder.pure(arith.BitcastOp(a.ssa(builder), scalar_type(kind)), kind)
 
 
-def select(builder: Builder, condition: Any, chosen: Any, other: Any) -> Expr:
+def select(builder: Emitter, condition: object, chosen: object, other: object) -> Expr:
     """``chosen`` where the condition holds, else ``other``; both are evaluated."""
     a, b = pair(builder, chosen, other)
     test = truth(builder, condition)

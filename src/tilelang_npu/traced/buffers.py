@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import StringAttr, UnitAttr, UnrealizedConversionCastOp
+from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.frontend.conversions import convert, number
-from tilelang_npu.frontend.scalars import INDEX, Expr, ScalarOperators
-from tilelang_npu.language import tracing
-from tilelang_npu.language.symbols import Sym
-from tilelang_npu.linear import Interval, Linear
+from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.author import refuse_python_value
+from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.conversions import Extent, convert, extent, number
+from tilelang_npu.traced.emitter import Emitter
+from tilelang_npu.traced.ir_types import element_type, scalar_type
+from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.scalars import Expr, Place
+from tilelang_npu.traced.symbols import Sym
 
-if TYPE_CHECKING:
-    from xdsl.ir import SSAValue
 
-    from tilelang_npu.frontend.builder import Builder
-
-Extent = int | Expr
-"""A size or an offset: a number, or an ``index`` scalar of the trace."""
-
-
-class Memory(tracing.TracedValue, ABC):
+class Memory(TracedValue, ABC):
     """What a buffer and a rectangle of one have in common.
 
     Attributes:
@@ -83,11 +80,11 @@ class Memory(tracing.TracedValue, ABC):
         return f"{self.name} {shape_text(self.shape)} {self.dtype}"
 
     @abstractmethod
-    def ssa(self, builder: Builder) -> SSAValue:
+    def ssa(self, builder: Emitter) -> SSAValue:
         """The memref value in the IR."""
 
     def __getitem__(self, items: Any) -> Any:
-        return subscript(tracing.builder("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
+        return subscript(Emitter.running("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
 
     def __setitem__(self, items: Any, value: Any) -> None:
         place = self[items]
@@ -99,7 +96,7 @@ class Memory(tracing.TracedValue, ABC):
     def __len__(self) -> int:
         size = self.shape[0]
         if not isinstance(size, int):
-            tracing.refuse_python_value(f"the run-time size of {self.name}", "length", "use its shape[0] in the kernel")
+            refuse_python_value(f"the run-time size of {self.name}", "length", "use its shape[0] in the kernel")
         return size
 
     def __iter__(self) -> NoReturn:
@@ -107,7 +104,7 @@ class Memory(tracing.TracedValue, ABC):
                         help="loop with T.serial or T.Parallel and index it")
 
     def __bool__(self) -> bool:
-        tracing.refuse_python_value(f"the buffer {self.name}", "truth value", "test one of its elements")
+        refuse_python_value(f"the buffer {self.name}", "truth value", "test one of its elements")
 
 
 class Buffer(Memory):
@@ -155,10 +152,10 @@ class Buffer(Memory):
         known = tuple(size for size in self.dimensions if isinstance(size, int))
         if len(known) == len(self.dimensions):
             return known
-        current = tracing.builder("a buffer's size")
+        current = Emitter.running("a buffer's size")
         return tuple(size if isinstance(size, int) else extent(current, size) for size in self.dimensions)
 
-    def ssa(self, builder: Builder) -> SSAValue:
+    def ssa(self, builder: Emitter) -> SSAValue:
         return self.value
 
     def __str__(self) -> str:
@@ -195,7 +192,7 @@ class Region(Memory):
             return False
         return all(same_extent(size, whole) for size, whole in zip(self._sizes, self.buffer.sizes, strict=True))
 
-    def ssa(self, builder: Builder) -> SSAValue:
+    def ssa(self, builder: Emitter) -> SSAValue:
         if self.covers():
             return self.buffer.value
         offsets, sizes = ([part if isinstance(part, int) else part.ssa(builder) for part in parts]
@@ -209,7 +206,7 @@ class Region(Memory):
     __repr__ = __str__
 
 
-class Element(tracing.TracedValue, ScalarOperators):
+class Element(Place):
     """``buf[i, j]``: the value of an element where a scalar is needed, the start of a tile where ``T.copy`` takes one."""
 
     __slots__ = ("buffer", "indices")
@@ -236,25 +233,25 @@ class Element(tracing.TracedValue, ScalarOperators):
 
     def load(self) -> Expr:
         """Read the element here."""
-        current = tracing.builder("an element")
+        current = Emitter.running("an element")
         kind = self.buffer.element
         indices = [_position(current, index) for index in self.indices]
         made = current.discardable(memref.LoadOp.get(self.buffer.value, [index.ssa(current) for index in indices]))
         value = made.results[0]
         if kind.is_integer and not kind.is_signed:
-            value = current.discardable(UnrealizedConversionCastOp.get([value], [current.mlir_type(kind)])).results[0]
+            value = current.discardable(UnrealizedConversionCastOp.get([value], [scalar_type(kind)])).results[0]
         structure = ("load", id(self.buffer), tuple(index.form for index in indices if index.form is not None),
                      current.epoch)
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
     def store(self, value: Any, *, adds: bool = False) -> None:
         """Write the element here, or add to it indivisibly; the value is converted to the buffer's element type."""
-        current = tracing.builder("an element store")
+        current = Emitter.running("an element store")
         current.require_kernel(f"a store to {self.name}")
         kind = self.buffer.element
         stored = convert(current, number(current, value), kind, f"what is stored to {self.name}").ssa(current)
         if kind.is_integer and not kind.is_signed:
-            stored = current.discardable(UnrealizedConversionCastOp.get([stored], [current.element_type(kind)])).results[0]
+            stored = current.discardable(UnrealizedConversionCastOp.get([stored], [element_type(kind)])).results[0]
         indices = [_position(current, index).ssa(current) for index in self.indices]
         made = memref.StoreOp.get(stored, self.buffer.value, indices)
         if adds:
@@ -267,31 +264,11 @@ class Element(tracing.TracedValue, ScalarOperators):
     __repr__ = __str__
 
 
-def _position(builder: Builder, index: Extent) -> Expr:
+def _position(builder: Emitter, index: Extent) -> Expr:
     return builder.literal(index, INDEX) if isinstance(index, int) else index
 
 
-def extent(builder: Builder, value: Any) -> Extent:
-    """A size, offset or index as a number or an ``index`` scalar.
-
-    Raises:
-        TileError: T110, it is not an integer.
-    """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    found = number(builder, value)
-    if isinstance(found, int) and not isinstance(found, bool):
-        return found
-    if isinstance(found, Expr) and found.constant is not None and not found.kind.is_float and not found.kind.is_bool:
-        return int(found.constant)
-    if not isinstance(found, Expr) or found.kind.is_float or found.kind.is_bool:
-        shown = found.kind if isinstance(found, Expr) else repr(found)
-        raise TileError(f"an index or a size is an integer, not {shown}", code="T110",
-                        help="use // instead of / where both sides are integers, or T.cast(x, 'int32')")
-    return convert(builder, found, INDEX)
-
-
-def subscript(builder: Builder, memory: Memory, items: Sequence[Any]) -> Element | Region:
+def subscript(builder: Emitter, memory: Memory, items: Sequence[Any]) -> Element | Region:
     """``memory[items]``: an element where every axis has an index, else a rectangle; missing axes are taken whole.
 
     Raises:
@@ -322,7 +299,7 @@ def subscript(builder: Builder, memory: Memory, items: Sequence[Any]) -> Element
     return Region(buffer, offsets, sizes, kept)
 
 
-def _slice(builder: Builder, memory: Memory, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
+def _slice(builder: Emitter, memory: Memory, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
     if item.step is not None and not (isinstance(item.step, int) and item.step == 1):
         raise TileError("a slice with a step is not supported", code="T141", help="copy the rows one by one in a loop")
     start = 0 if item.start is None else extent(builder, item.start)
@@ -345,13 +322,7 @@ def _distance(length: int) -> str:
     return "where" if length == 0 else f"{-length} before"
 
 
-def bounds_of_index(stop: Extent, start: Extent = 0) -> Interval:
-    """Between which bounds an index lies that goes from one extent to before another one."""
-    first, end = (Interval.at(size) if isinstance(size, int) else size.bounds for size in (start, stop))
-    return Interval(first.low, end.high - 1)
-
-
-def difference(builder: Builder, stop: Extent, start: Extent) -> Extent:
+def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:
     """``stop - start``, a number where both forms differ by one."""
     if isinstance(stop, int) and isinstance(start, int):
         return stop - start

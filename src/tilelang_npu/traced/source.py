@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.language.tracing import user_location
+from tilelang_npu.traced.author import user_location
 
 
 @dataclass(frozen=True)

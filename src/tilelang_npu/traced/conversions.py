@@ -3,46 +3,52 @@
 Element stores and casts convert alike: a float becomes an integer by dropping its fraction (in a ``T.Parallel`` of the npuir
 dialect by rounding to nearest even, as its vector casts do), a narrower float by rounding to nearest even, a narrower integer
 by wrapping; a truth value counts as 0 or 1. A number that is known when the kernel is compiled must be a value of the type
-(:mod:`~tilelang_npu.frontend.numbers`); only a cast that the author writes drops its fraction, and wraps a typed integer.
+(:mod:`~tilelang_npu.traced.numbers`); only a cast that the author writes drops its fraction, and wraps a typed integer.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 
 from tilelang_npu.errors import TileError, is_array, shown
-from tilelang_npu.frontend import numbers
-from tilelang_npu.frontend.forms import bounds_of
-from tilelang_npu.frontend.scalars import BOOL, FLOAT32, INDEX, INT32, INT64, Expr, Kind
-from tilelang_npu.language.symbols import Sym
 from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
+from tilelang_npu.traced import numbers
+from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.emitter import Emitter
+from tilelang_npu.traced.forms import bounds_of
+from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
+from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
+from tilelang_npu.traced.scalars import Expr, Place
+from tilelang_npu.traced.symbols import Sym
 
-if TYPE_CHECKING:
-    from tilelang_npu.frontend.builder import Builder
+Extent = int | Expr
+"""A size or an offset: a number, or an ``index`` scalar of the trace."""
 
 
-def number(builder: Builder, value: Any) -> Expr | int | float | bool:
+def bounds_of_index(stop: Extent, start: Extent = 0) -> Interval:
+    """Between which bounds an index lies that goes from one extent to before another one."""
+    first, end = (Interval.at(size) if isinstance(size, int) else size.bounds for size in (start, stop))
+    return Interval(first.low, end.high - 1)
+
+
+def number(builder: Emitter, value: object) -> Expr | int | float | bool:
     """The scalar that ``value`` stands for: a traced one (an element is loaded) or a Python number.
 
     Raises:
         TileError: T141, it is none, with a hint for whole buffers.
     """
-    from tilelang_npu.frontend.buffers import Element, Memory
-
     if isinstance(value, (Expr, bool, int, float)):
         return value
-    if isinstance(value, Element):
+    if isinstance(value, Place):
         return value.load()
     if isinstance(value, Sym):
         return builder.lift(value)
     if isinstance(value, np.generic):
         return number(builder, value.item())
-    if isinstance(value, Memory):
+    if isinstance(value, TracedValue):
         raise TileError(f"{value.describe()} is not a scalar", code="T141",
                         help="loop over its elements with T.Parallel, or use a tile operation such as T.tile.add or T.vadd")
     kind = "" if is_array(value) else f" ({type(value).__name__})"
@@ -51,7 +57,7 @@ def number(builder: Builder, value: Any) -> Expr | int | float | bool:
                     "a scalar is a number, an element of a buffer or a computed value")
 
 
-def scalar(builder: Builder, value: Any) -> Expr:
+def scalar(builder: Emitter, value: object) -> Expr:
     """``value`` as a scalar of the trace; a Python number gets ``float32``, ``int32`` (``int64`` where needed) or ``bool``."""
     found = number(builder, value)
     if isinstance(found, Expr):
@@ -63,7 +69,7 @@ def scalar(builder: Builder, value: Any) -> Expr:
     return constant(builder, found, INT32 if Interval.at(found).within(bounds_of(INT32)) else INT64)
 
 
-def convert(builder: Builder, value: Any, kind: Kind, role: str = "the number") -> Expr:
+def convert(builder: Emitter, value: object, kind: Kind, role: str = "the number") -> Expr:
     """``value`` as a scalar of type ``kind``; ``role`` says what it is, for messages.
 
     Raises:
@@ -79,7 +85,7 @@ def convert(builder: Builder, value: Any, kind: Kind, role: str = "the number") 
     return _emit(builder, found, kind)
 
 
-def cast(builder: Builder, value: Any, kind: DType) -> Expr:
+def cast(builder: Emitter, value: object, kind: DType) -> Expr:
     """``value`` as the author casts it: drops a fraction, wraps typed integers, asks of anything whether it is 0 for ``bool``.
 
     Raises:
@@ -96,7 +102,7 @@ def cast(builder: Builder, value: Any, kind: DType) -> Expr:
     return constant(builder, numbers.whole(known) if not kind.is_float else known, kind)
 
 
-def constant(builder: Builder, value: int | float | bool, kind: Kind, role: str = "the number") -> Expr:
+def constant(builder: Emitter, value: int | float | bool, kind: Kind, role: str = "the number") -> Expr:
     """A number that the source gives as a scalar of type ``kind``.
 
     Raises:
@@ -116,7 +122,7 @@ def constant(builder: Builder, value: int | float | bool, kind: Kind, role: str 
     return builder.literal(value, kind)
 
 
-def _emit(builder: Builder, value: Expr, kind: Kind) -> Expr:
+def _emit(builder: Emitter, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     if isinstance(kind, DType) and kind.is_bool:
         zero = builder.literal(0.0 if source.is_float else 0, source).ssa(builder)
@@ -130,32 +136,31 @@ def _emit(builder: Builder, value: Expr, kind: Kind) -> Expr:
     return _between_integers(builder, value, kind)
 
 
-def _from_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
+def _from_float(builder: Emitter, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     if kind is INDEX:
         return convert(builder, _from_float(builder, value, INT64), INDEX)
-    target = builder.mlir_type(kind)
     if kind.is_float:
         if source.bits == kind.bits:
             return convert(builder, convert(builder, value, FLOAT32), kind)
         made = arith.ExtFOp if kind.bits > source.bits else arith.TruncFOp
-        return builder.pure(made(value.ssa(builder), target), kind)
+        return builder.pure(made(value.ssa(builder), float_type(kind)), kind)
     if builder.in_parallel and builder.dialect == "npuir":
         value = builder.pure(math_dialect.RoundEvenOp(value.ssa(builder)), source)
     operation = arith.FPToSIOp if kind.is_signed else arith.FPToUIOp
-    return builder.pure(operation(value.ssa(builder), target), kind)
+    return builder.pure(operation(value.ssa(builder), integer_type(kind)), kind)
 
 
-def _to_float(builder: Builder, value: Expr, kind: Kind) -> Expr:
+def _to_float(builder: Emitter, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     if source is INDEX:
         small = value.bounds.within(bounds_of(INT32))
         return _to_float(builder, convert(builder, value, INT32 if small else INT64), kind)
     operation = arith.SIToFPOp if source.is_signed and not source.is_bool else arith.UIToFPOp
-    return builder.pure(operation(value.ssa(builder), builder.mlir_type(kind)), kind)
+    return builder.pure(operation(value.ssa(builder), float_type(kind)), kind)
 
 
-def _between_integers(builder: Builder, value: Expr, kind: Kind) -> Expr:
+def _between_integers(builder: Emitter, value: Expr, kind: Kind) -> Expr:
     source = value.kind
     bounds, form = value.bounds, value.form
     assert form is not None
@@ -165,15 +170,31 @@ def _between_integers(builder: Builder, value: Expr, kind: Kind) -> Expr:
             bounds, form = held, builder.atoms.of(("as", str(kind), form))
     if kind is INDEX and (not source.is_signed or source.is_bool) and source.bits < 64:
         return convert(builder, _between_integers(builder, value, INT64), INDEX)
-    x, target = value.ssa(builder), builder.mlir_type(kind)
+    x = value.ssa(builder)
     if source is INDEX or kind is INDEX:
-        return builder.pure(arith.IndexCastOp(x, target), kind, form=form, bounds=bounds, symbol=value.symbol)
+        return builder.pure(arith.IndexCastOp(x, scalar_type(kind)), kind, form=form, bounds=bounds, symbol=value.symbol)
     if kind.bits == source.bits:
         return Expr(kind, x, form=form, bounds=bounds)
-    made: Any
-    if kind.bits < source.bits:
-        made = arith.TruncIOp(x, target)
-    else:
-        signed = source.is_signed and not source.is_bool
-        made = arith.ExtSIOp(x, target) if signed else arith.ExtUIOp(x, target)
-    return builder.pure(made, kind, form=form, bounds=bounds, symbol=value.symbol)
+    widened = arith.ExtSIOp if source.is_signed and not source.is_bool else arith.ExtUIOp
+    converted = arith.TruncIOp if kind.bits < source.bits else widened
+    return builder.pure(converted(x, integer_type(kind)), kind, form=form, bounds=bounds, symbol=value.symbol)
+
+
+def extent(builder: Emitter, value: object) -> Extent:
+    """A size, offset or index as a number or an ``index`` scalar.
+
+    Raises:
+        TileError: T110, it is not an integer.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = number(builder, value)
+    if isinstance(found, int) and not isinstance(found, bool):
+        return found
+    if isinstance(found, Expr) and found.constant is not None and not found.kind.is_float and not found.kind.is_bool:
+        return int(found.constant)
+    if not isinstance(found, Expr) or found.kind.is_float or found.kind.is_bool:
+        given = found.kind if isinstance(found, Expr) else repr(found)
+        raise TileError(f"an index or a size is an integer, not {given}", code="T110",
+                        help="use // instead of / where both sides are integers, or T.cast(x, 'int32')")
+    return convert(builder, found, INDEX)

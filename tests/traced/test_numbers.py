@@ -11,8 +11,9 @@ import pytest
 
 import tilelang_npu.language as T
 from tilelang_npu import TileError
-from tilelang_npu.frontend import numbers, trace
+from tilelang_npu.frontend import trace
 from tilelang_npu.ops import DType
+from tilelang_npu.traced import numbers
 
 # where a number meets elements of x, of type {dtype}
 MEETINGS = [

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.forms import bounds_of, wrap
-from tilelang_npu.language import tracing
 from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.forms import bounds_of, wrap
 
 _WIDER = ("int16", "int32", "int64")
 
@@ -70,7 +70,7 @@ def cast(value: int | float | bool, kind: DType) -> int | float | bool:
     given = value if kind.is_float else whole(value)
     wrong = refusal(given, kind, "the number")
     if wrong is not None:
-        raise wrong.at(tracing.user_location())
+        raise wrong.at(user_location())
     return rounded(given, kind)
 
 

@@ -1,0 +1,173 @@
+"""What an elementwise operation takes: its operands checked against its entry in the op table, and the operation emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilelang_npu import ops
+from tilelang_npu.dialects import tile
+from tilelang_npu.errors import TileError
+from tilelang_npu.language.operands import (
+    as_memory,
+    broadcasts,
+    element_count,
+    is_dense,
+    is_scalar,
+    overlap,
+    require_vector_memory,
+    same_shape,
+    scalar_operand,
+    seen_as,
+    squeezed_axes,
+    with_axes,
+)
+from tilelang_npu.ops import Composite, DType, Elementwise
+from tilelang_npu.traced.buffers import Memory, shape_text
+from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.conversions import Extent
+
+_SIGNED = ("is_signed", "isSigned")
+
+
+def _role(entry: Elementwise, position: int) -> str:
+    if entry.condition:
+        return ("the mask", "the first input", "the second input")[position]
+    return "the input" if entry.inputs == 1 else f"input {position}"
+
+
+def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
+          clauses: Mapping[str, str | bool] | None = None) -> None:
+    """Check an elementwise operation against its entry and emit it.
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 operands that share elements, T201 operands that are not in UB.
+    """
+    builder = Builder.running(what)
+    destination = as_memory(what, "the destination", target)
+    operands = [_operand(what, entry, position, value) for position, value in enumerate(inputs)]
+    element = _check_types(what, entry, operands, destination)
+    destination, sources = _check_shapes(builder, what, entry, operands, destination)
+    _check_aliases(what, entry, sources, destination)
+    require_vector_memory(what, "the destination", destination)
+    values: list[SSAValue] = []
+    for position, operand in enumerate(sources):
+        if isinstance(operand, Memory):
+            require_vector_memory(what, _role(entry, position), operand)
+            values.append(seen_as(builder, operand, _shape_for(operand, destination)))
+        else:
+            values.append(scalar_operand(builder, what, _role(entry, position), operand, element))
+    facts = dict(clauses or {})
+    if element.is_integer and not element.is_signed:
+        facts.update({clause.name: False for clause in entry.clauses if clause.name in _SIGNED})
+    builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
+
+
+def _operand(what: str, entry: Elementwise, position: int, value: Any) -> Any:
+    """A buffer, or a scalar where the entry takes one."""
+    if is_scalar(value) and position in entry.scalar:
+        return value
+    return as_memory(what, _role(entry, position), value)
+
+
+def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destination: Memory) -> DType:
+    """The element type of the inputs."""
+    buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Memory)]
+    typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
+    element = typed[0][1].dtype if typed else destination.dtype
+    result = {"same": (str(element),), "bool": ("bool", "int8"), "any": (str(destination.dtype),)}[entry.result]
+    problem = ""
+    if entry.condition and buffers and buffers[0][0] == 0 and str(buffers[0][1].dtype) not in ("bool", "int8"):
+        problem = f"the mask has elements of {buffers[0][1].dtype}, not bool"
+    elif any(operand.dtype != element for _, operand in typed):
+        problem = "the inputs have different element types"
+    elif not _computes(entry, element):
+        problem = f"{entry.name} does not work on {element}"
+    elif str(destination.dtype) not in result:
+        problem = f"the destination has elements of {destination.dtype}, not {' or '.join(result)}"
+    if problem:
+        raise TileError(f"{what}: {problem}", code="T110", notes=_described(entry, operands, destination),
+                        help=_type_advice(entry, element))
+    return element
+
+
+def _computes(entry: Elementwise, element: DType) -> bool:
+    """Whether the operation takes the element type: itself, unsigned elements as signed ones, or on the npuir branch by way of
+    a wider one."""
+    if ops.seen_as(entry, element) is not None:
+        return True
+    if Builder.running(entry.name).dialect == "npuir" or isinstance(entry, Composite):
+        return ops.computed_in(entry, element) is not None and (
+            element != "bfloat16" or Builder.running(entry.name).dialect == "npuir")
+    return element in entry.dtypes
+
+
+def _type_advice(entry: Elementwise, element: DType) -> str:
+    if element not in entry.dtypes:
+        return f"it works on {', '.join(entry.dtypes)}: cast the inputs first (T.tile.cast or T.vcast)"
+    return "cast one side first (T.tile.cast or T.vcast)"
+
+
+def _described(entry: Elementwise, operands: Sequence[Any], destination: Memory) -> list[str]:
+    lines = [f"{_role(entry, position)} is {operand.describe() if isinstance(operand, Memory) else repr(operand)}"
+             for position, operand in enumerate(operands)]
+    return [*lines, f"the destination is {destination.describe()}"]
+
+
+def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[Any],
+                  destination: Memory) -> tuple[Memory, list[Any]]:
+    """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
+    sources = list(operands)
+    for position, operand in enumerate(sources):
+        if not isinstance(operand, Memory) or _fits(builder, entry, operand, destination):
+            continue
+        if builder.dialect == "npuir" and entry.broadcast and operand.ndim < destination.ndim:
+            whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row there
+            if broadcasts(whole.extents, destination.extents):
+                sources[position] = whole
+                continue
+        help_text = "shapes are equal, or an input has size 1 where the destination has not"
+        if operand.ndim == 1 and destination.ndim == 2:
+            length = operand.extents[0]
+            help_text = f"give it the shape [{length}, 1] to repeat it along rows, or [1, {length}] to repeat it along columns"
+        elif not entry.broadcast:
+            help_text = "shapes are equal"
+        raise TileError(f"{what}: {_role(entry, position)} has shape {shape_text(operand.extents)}, the destination "
+                        f"{shape_text(destination.extents)}", code="T111", notes=_described(entry, operands, destination),
+                        help=help_text)
+    return destination, sources
+
+
+def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Memory) -> bool:
+    matched = broadcasts if entry.broadcast else same_shape
+    if matched(operand.extents, destination.extents):
+        return True
+    if _without_units(operand) == _without_units(destination):
+        return True
+    same_count = element_count(operand) is not None and element_count(operand) == element_count(destination)
+    return builder.dialect == "ascendc" and same_count and is_dense(operand) and is_dense(destination)
+
+
+def _without_units(memory: Memory) -> list[Any]:
+    shape = with_axes(memory, squeezed_axes(memory)).extents
+    return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
+
+
+def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
+    """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
+    return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
+
+
+def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destination: Memory) -> None:
+    for position, operand in enumerate(sources):
+        if not isinstance(operand, Memory):
+            continue
+        how = overlap(operand, destination)
+        late = position > 0 and isinstance(entry, Composite)
+        same_type = entry.result == "any" and operand.dtype == destination.dtype  # a rounding: each element in its place
+        if how == "partial" or (how == "same" and ((not entry.in_place and not same_type) or late)):
+            reason = "and is read while it is written" if how == "partial" else "and the operation does not work in place"
+            raise TileError(f"{what}: {_role(entry, position)} shares elements with the destination, {reason}", code="T112",
+                            notes=_described(entry, sources, destination), help="write to another buffer")

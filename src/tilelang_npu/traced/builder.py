@@ -1,0 +1,173 @@
+"""The builder of a trace: what the language's functions emit with, on top of scalars, buffers and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.ops import DType
+from tilelang_npu.traced import arithmetic, conversions, jumps
+from tilelang_npu.traced.buffers import Buffer
+from tilelang_npu.traced.context import Inlined
+from tilelang_npu.traced.emitter import Emitter
+from tilelang_npu.traced.jumps import Jumps
+from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.symbols import Dimension, Sym
+
+
+class Builder(Emitter):
+    """A trace, whole.
+
+    Attributes:
+        core: the core of the innermost ``T.Scope``.
+        pipe: the pipe of the innermost ``T.rs``.
+        grids: of each launch, the block counts as the host can evaluate them.
+        loops: the loops around the current statement, from the outermost to the innermost.
+        walk: how a macro is inlined; set by the walker.
+        own_tensor: makes a tensor that the call allocates, of these sizes and elements; set by the trace.
+        symbols: values of the symbolic dimensions that parameters have.
+        scale: the factor of ``T.set_deq_scale``, and the path where it was set.
+        scaled_at: the paths of the conversions that have used one.
+    """
+
+    def __init__(self, dialect: str, entry: Block, location: Location) -> None:
+        super().__init__(dialect, entry, location)
+        self.core: str | None = None
+        self.pipe: str | None = None
+        self.grids: list[tuple[Dimension, ...]] = []
+        self.loops: list[Jumps] = []
+        self.walk: Callable[[Inlined, Sequence[object], Mapping[str, object]], object] = _no_walker
+        self.own_tensor: Callable[[Sequence[object], DType], Buffer] = _no_trace
+        self.symbols: dict[str, Expr] = {}
+        self.scale: tuple[float | Expr, tuple[Block, ...]] | None = None
+        self.scaled_at: list[tuple[Block, ...]] = []
+        self._first: list[tuple[Location, Callable[[], object]]] = []
+        self._lifted: dict[Hashable, Expr] = {}
+
+    # --- operations of tiles, and of every core -----------------------------------------------------------------------------
+
+    def tile_op(self, op: Operation, what: str, *, by_point: bool = False) -> Operation:
+        """Append a tile operation that ``what`` (a name for messages) stands for; ``by_point``: T.Parallel may do it at each
+        point, in any order.
+
+        Raises:
+            TileError: T160 outside ``T.Kernel``, T141 inside ``T.Parallel``.
+        """
+        self.require_kernel(what)
+        if self.in_parallel and not by_point:
+            raise TileError(f"{what} cannot stand inside T.Parallel, whose body computes single elements", code="T141",
+                            help="move it out of the loop, or write the element's expression")
+        return self.emit(op)
+
+    def in_every_core(self, emit: Callable[[], object]) -> None:
+        """Emit here; in front of ``T.Kernel`` as the first, and behind it as the last that a block does."""
+        if self.in_kernel:
+            emit()
+        elif not self.launches:
+            self._first.append((self.location, emit))
+        else:
+            last = self.launches[-1]
+            while (behind := last.next_op) is not None:  # scalars that it may need
+                behind.detach()
+                self.entry.insert_op_before(behind, last)
+            self.in_kernel = True
+            with self.at(last.body.block):
+                emit()
+            self.in_kernel = False
+
+    def begin_kernel(self) -> None:
+        """Emit what stands in front of ``T.Kernel`` and is for every core, at the head of the kernel's body."""
+        here = self.location
+        for location, emit in self._first:
+            self.location = location
+            emit()
+        self._first.clear()
+        self.location = here
+
+    # --- scalars -------------------------------------------------------------------------------------------------------------
+
+    def index(self, value: object) -> SSAValue:
+        """An ``index`` value from a number, a symbolic dimension or a traced integer."""
+        found = conversions.extent(self, value)
+        return self.constant(found, INDEX) if isinstance(found, int) else found.ssa(self)
+
+    def lift(self, symbol: int | Sym) -> Expr:
+        """The run-time value of a host expression of symbolic dimensions; it is computed at the function's entry.
+
+        Raises:
+            TileError: T140, a dimension that occurs in no parameter.
+        """
+        if isinstance(symbol, int):
+            return self.literal(symbol, INDEX)
+        found = self._lifted.get(symbol.key)
+        if found is None:
+            with self.at(self.entry):
+                found = self._lifted[symbol.key] = self._lift(symbol)
+        return found
+
+    def _lift(self, symbol: Sym) -> Expr:
+        if symbol.operator == "symbol":
+            name = symbol.name
+            if name not in self.symbols:
+                raise TileError(f"the symbolic dimension {name!r} is in no parameter's shape", code="T140",
+                                help=f"declare a tensor of that size, T.Tensor(({name},), dtype), or a number, {name}: T.int32")
+            return self.symbols[name]
+        left, right = (self.lift(part) for part in symbol.operands)
+        names = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}
+        return arithmetic.binary(self, names.get(symbol.operator, symbol.operator), left, right)
+
+    def cast(self, value: object, kind: DType) -> Expr:
+        return conversions.cast(self, value, kind)
+
+    def binary(self, name: str, left: object, right: object) -> Expr:
+        return arithmetic.binary(self, name, left, right)
+
+    def compare(self, name: str, left: object, right: object) -> Expr:
+        return arithmetic.compare(self, name, left, right)
+
+    def negate(self, value: object) -> Expr:
+        return arithmetic.negate(self, value)
+
+    def invert(self, value: object) -> Expr:
+        return arithmetic.invert(self, value)
+
+    def truth(self, value: object) -> Expr:
+        return arithmetic.truth(self, value)
+
+    def logical_not(self, value: object) -> Expr:
+        return arithmetic.logical_not(self, value)
+
+    def select(self, condition: object, chosen: object, other: object) -> Expr:
+        return arithmetic.select(self, condition, chosen, other)
+
+    def math(self, name: str, value: object) -> Expr:
+        return arithmetic.math(self, name, value)
+
+    def math_of_two(self, name: str, left: object, right: object) -> Expr:
+        return arithmetic.math_of_two(self, name, left, right)
+
+    def count_bits(self, name: str, value: object) -> Expr:
+        return arithmetic.count_bits(self, name, value)
+
+    def bits_as(self, value: object, kind: DType) -> Expr:
+        return arithmetic.bits_as(self, value, kind)
+
+    # --- loops and macros ----------------------------------------------------------------------------------------------------
+
+    def jump(self, what: str, *, leaves: bool) -> None:
+        jumps.jump(self, self.loops, what, leaves=leaves)
+
+    def inline(self, macro: Inlined, arguments: Sequence[object], keywords: Mapping[str, object]) -> object:
+        return self.walk(macro, arguments, keywords)
+
+
+def _no_walker(macro: Inlined, _arguments: Sequence[object], _keywords: Mapping[str, object]) -> object:
+    raise TileError(f"the macro {macro.function.__name__!r} is called outside a trace", code="T160",
+                    help="call it from a @T.prim_func")
+
+
+def _no_trace(_sizes: Sequence[object], _element: DType) -> Buffer:
+    raise TileError("a tensor is made outside a trace", code="T160", help="make it in a @T.prim_func")
