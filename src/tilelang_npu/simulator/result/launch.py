@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
+from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.result import plot, report, trace
@@ -27,10 +28,10 @@ from tilelang_npu.simulator.sanitizer.numbers import NumberFinding
 from tilelang_npu.simulator.sanitizer.padding import find_padding
 from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
 from tilelang_npu.simulator.sanitizer.unwritten import find_unwritten
-from tilelang_npu.simulator.time.cost import Cost, CostModel
+from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import Order
 from tilelang_npu.simulator.time.steps import PIPES, Expansion
-from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
+from tilelang_npu.simulator.time.timing import BlockTiming, Slice, simulate_times
 from tilelang_npu.simulator.time.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
 from tilelang_npu.target import Chip
 
@@ -67,6 +68,30 @@ class Group:
     timing: BlockTiming
 
 
+class Together(NamedTuple):
+    """Cores that run together: who they are, their events, what the steps of these are, and what is known of their ops."""
+
+    cores: list[CoreId]
+    streams: list[Stream]
+    expansions: list[Expansion]
+    records: list[tuple[OpRecord, ...]]
+
+
+class Traced(NamedTuple):
+    """The times of cores that run together, with their slices."""
+
+    timing: BlockTiming
+    together: Together
+
+    def record(self, piece: Slice) -> OpRecord:
+        """What is known of the op of a slice."""
+        return self.together.records[piece.core][number_of(self.together.streams[piece.core][piece.event])]
+
+
+Key = tuple[int, ...]
+"""Stands for the event streams of a block: equal ones are one object."""
+
+
 @door
 class Launch:
     """What a launch took and did.
@@ -92,14 +117,14 @@ class Launch:
         self.name = recorded.program.name
         costs = CostModel(self.chip)
         self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
-        self._orders: dict[Any, Order] = {}
+        self._orders: dict[tuple[Key, ...], Order] = {}
         self._kept = 0
         self.sample = (1, 1)
         self._check_order()
         if hazards:
             _ = self.hazards
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"))
 
     def keep(self, changed: Iterable[int]) -> None:
@@ -172,10 +197,10 @@ class Launch:
         return [made[timed[key]] for key in keys]
 
     @staticmethod
-    def _representatives(sizes: dict[Any, int]) -> dict[Any, Any]:
+    def _representatives(sizes: dict[tuple[Key, int], int]) -> dict[tuple[Key, int], tuple[Key, int]]:
         """For each kind of block the one that is timed for it: itself as far as that is affordable, else the one of those that
         has the most nearly as many events."""
-        chosen: list[Any] = []
+        chosen: list[tuple[Key, int]] = []
         left = TIMED_EVENTS
         for key, size in sizes.items():
             if not chosen or size <= left:
@@ -192,20 +217,20 @@ class Launch:
         return list(seen.values())
 
     @staticmethod
-    def _key(run: BlockRun) -> tuple[int, ...]:
+    def _key(run: BlockRun) -> Key:
         return tuple(id(stream) for stream in run.streams)
 
-    def _together(self, runs: Sequence[BlockRun]) -> tuple[list[Any], list[Stream], list[Expansion], list[Any]]:
-        """Cores, streams, expansions and records of blocks that run together."""
+    def _together(self, runs: Sequence[BlockRun]) -> Together:
+        """The cores of blocks that run together."""
         program = self.recorded.program
-        cores, streams, expansions, records = [], [], [], []
+        found = Together([], [], [], [])
         for run in runs:
             for core, stream, (index, _) in zip(program.core_ids(run.block), run.streams, program.lanes, strict=True):
-                cores.append(core)
-                streams.append(stream)
-                expansions.append(self.expansions[index])
-                records.append(program.functions[index].records)
-        return cores, streams, expansions, records
+                found.cores.append(core)
+                found.streams.append(stream)
+                found.expansions.append(self.expansions[index])
+                found.records.append(program.functions[index].records)
+        return found
 
     def _order(self, runs: Sequence[BlockRun]) -> Order:
         key = tuple(self._key(run) for run in runs)
@@ -235,12 +260,12 @@ class Launch:
         return list(seen.values())
 
     def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
-        cores, streams, _, records = self._together(runs)
+        cores, _, _, records = self._together(runs)
         order = self._order(runs)
         per_group = len({core.block for core in cores})
         sharing, last = float(width), 0.0
         for _ in range(ROUNDS):
-            timing = simulate_times(order, cores, records, streams, self.chip, pace_of(self._seconds, sharing, self.chip))
+            timing = simulate_times(order, cores, records, self.chip, pace_of(self._seconds, sharing, self.chip))
             sharing = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
             if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
                 break
@@ -274,8 +299,7 @@ class Launch:
         for runs in together if found else ():
             open_ = set(found)
             for ordered in self._order(runs).steps:
-                cost = ordered.step[4]
-                for buffer, writes, _ in cost.gm if isinstance(cost, Cost) else ():
+                for buffer, writes, _ in ordered.step.cost.gm:
                     if buffer in open_:
                         open_.discard(buffer)
                         if not writes:
@@ -381,7 +405,7 @@ class Launch:
         found += find_blank(self.recorded, self._blank)
         found += find_left_over(self.recorded, self.distinct_blocks)
         found += find_padding(self.recorded, self.distinct_blocks)
-        seen: dict[Any, Hazard] = {}
+        seen: dict[tuple[object, ...], Hazard] = {}
         for hazard in found:
             seen.setdefault(hazard.key, hazard)
         return list(seen.values())
@@ -482,13 +506,13 @@ class Launch:
         """
         return plot.timeline(self, block, axes)
 
-    def traced(self, group: Group) -> tuple[BlockTiming, list[Any], list[Stream], list[Any]]:
-        """The times of a block with its slices; cores, streams and records beside them."""
+    def traced(self, group: Group) -> Traced:
+        """The times of a block with its slices."""
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
-        cores, streams, _, records = self._together(runs)
-        timing = simulate_times(self._order(runs), cores, records, streams, self.chip,
+        together = self._together(runs)
+        timing = simulate_times(self._order(runs), together.cores, together.records, self.chip,
                                 pace_of(self._seconds, group.sharing, self.chip), trace=True)
-        return timing, cores, streams, records
+        return Traced(timing, together)
 
     def summary(self, name: str | None = None) -> str:
         """The launch in five lines: time, busy pipes, memory."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.time.steps import PIPES
 
 if TYPE_CHECKING:
@@ -35,9 +34,10 @@ def timeline(launch: Launch, block: int, axes: Any) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise TileError("a picture needs matplotlib", code="T412", help="pip install 'tilelang-npu[viz]'") from None
-    timing, cores, streams, records = launch.traced(launch.group_of_block[block])
+    traced = launch.traced(launch.group_of_block[block])
+    cores = traced.together.cores
     group = launch.group_of_block[block].run.block
-    shown = [piece for piece in timing.slices
+    shown = [piece for piece in traced.timing.slices
              if not launch.recorded.program.global_sync or cores[piece.core].block == block]
     rows = sorted({(cores[piece.core].kind != "AIC", cores[piece.core].label, piece.pipe) for piece in shown})
     if axes is None:
@@ -48,7 +48,7 @@ def timeline(launch: Launch, block: int, axes: Any) -> Any:
     for piece in shown:
         core = cores[piece.core]
         row = place[core.kind != "AIC", core.label, piece.pipe]
-        name = records[piece.core][number_of(streams[piece.core][piece.event])].mnemonic
+        name = traced.record(piece).mnemonic
         bars.setdefault(name, []).append((row, piece.start * per_cycle, (piece.end - piece.start) * per_cycle))
     for name in sorted(bars):
         numbers, starts, widths = zip(*bars[name], strict=True)

@@ -37,8 +37,8 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
         for event in {event for stream in streams for event in stream}:
             if isinstance(function.records[number_of(event)].work, Mmad):
                 for step in expansions[index].of(event):
-                    if step[0] == RUN and step[1] == PIPE["MTE1"] and step[5][0] < 2:
-                        loads[step[5][0]] = max(loads[step[5][0]], step[4].nbytes)
+                    if step.kind == RUN and step.pipe == PIPE["MTE1"] and step.accesses[0] < 2:
+                        loads[step.accesses[0]] = max(loads[step.accesses[0]], step.cost.nbytes)
         for memory, size in zip(("ca", "cb"), loads, strict=True):
             room = program.chip.memory[memory].size
             use[name_of(memory)] = max(use.get(name_of(memory), 0), min(room, 2 * size))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.time.steps import PIPES
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch import Launch
+    from tilelang_npu.simulator.result.launch import Launch, Traced
 
 MAX_EVENTS = 100_000
 """Slices from which on later blocks are left out; a viewer gets slow beyond."""
@@ -19,13 +18,13 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
 
     Every block is drawn on the core that runs it, as far as ``MAX_EVENTS`` reaches; ``otherData.left_out`` counts the rest.
     """
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     named: set[tuple[int, int]] = set()
     clocks = [0.0] * max(1, launch.cores)
     gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
     together = launch.recorded.program.global_sync
     left_out = 0
-    traced: dict[int, Any] = {}
+    traced: dict[int, Traced] = {}
     for place, group in enumerate(launch.group_of_block):
         core = place % launch.cores
         start = clocks[core] + (gap if place >= launch.cores else 0.0)
@@ -43,20 +42,19 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
                           "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
-def _draw(launch: Launch, traced: Any, shift: int, start: float, events: list[dict[str, Any]],
+def _draw(launch: Launch, traced: Traced, shift: int, start: float, events: list[dict[str, object]],
           named: set[tuple[int, int]]) -> None:
     """The slices of one block (of all of them, where they run together); ``shift`` is its distance to the traced one."""
     per_cycle = 1e6 / launch.chip.clock
     lanes = len(launch.recorded.program.lanes)
-    timing, cores, streams, records = traced
-    for piece in timing.slices:
-        identity = cores[piece.core]
+    for piece in traced.timing.slices:
+        identity = traced.together.cores[piece.core]
         block = identity.block + shift
         process = block % launch.cores * lanes + piece.core % lanes
-        record = records[piece.core][number_of(streams[piece.core][piece.event])]
+        record = traced.record(piece)
         _name_track(events, named, process, piece.pipe, f"core {block % launch.cores} {identity.label}")
         line = f" line {record.location.line}" if record.location is not None else ""
-        details: dict[str, Any] = {"cycles": round(piece.end - piece.start, 1), "block": block}
+        details: dict[str, object] = {"cycles": round(piece.end - piece.start, 1), "block": block}
         if piece.nbytes and PIPES[piece.pipe] != "M":
             details["bytes"] = piece.nbytes
         if piece.reason:
@@ -68,7 +66,7 @@ def _draw(launch: Launch, traced: Any, shift: int, start: float, events: list[di
                        "args": details})
 
 
-def _name_track(events: list[dict[str, Any]], named: set[tuple[int, int]], process: int, pipe: int, label: str) -> None:
+def _name_track(events: list[dict[str, object]], named: set[tuple[int, int]], process: int, pipe: int, label: str) -> None:
     if (process, -1) not in named:
         named.add((process, -1))
         events.append({"name": "process_name", "ph": "M", "pid": process, "args": {"name": label}})

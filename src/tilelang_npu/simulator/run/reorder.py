@@ -192,7 +192,7 @@ class Parts(Expansion):
         if found is None:
             steps = self.of(event)
             accesses = self.records[number_of(event)].accesses
-            last = {index: place for place, step in enumerate(steps) for index in step[5]}
+            last = {index: place for place, step in enumerate(steps) for index in step.accesses}
             writers = [place for index, place in last.items() if accesses[index].writes]
             writer = max(writers or last.values(), default=-1)
             found = self._parts[event] = [
@@ -248,8 +248,8 @@ class Stepped:
         record = self.expansion.records[number_of(event)]
         op = None if function is None else _Op(function, list(arguments), views, record)
         for step, last_reads, executes in self.expansion.parts(event):
-            pipe = SCALAR if step[1] == ALL else step[1]
-            goal = self.pipes[step[2]].issued if step[0] == JOIN else 0
+            pipe = SCALAR if step.pipe == ALL else step.pipe
+            goal = self.pipes[step.other].issued if step.kind == JOIN else 0
             self.pipes[pipe].queue.append(_Queued(step, op, last_reads, executes, goal))
             self.pipes[pipe].issued += 1
 
@@ -270,7 +270,7 @@ class Stepped:
         queue = self.pipes[pipe].queue
         if not queue:
             return False
-        kind, own, other, number, _, _ = queue[0].step
+        kind, own, other, number = queue[0].step[:4]
         if kind == WAIT:
             return self.tokens.get((other, own, number), 0) > 0
         if kind == CROSS_WAIT:
@@ -296,13 +296,13 @@ class Stepped:
         here = self.pipes[pipe]
         item = here.queue.popleft()
         here.done += 1
-        kind, own, other, number, _, _ = item.step
+        kind, own, other, number = item.step[:4]
         if kind == RUN:
             self._execute(here, pipe, item, policy)
         elif kind == SET:
             self._behind(here, pipe, lambda: self._count(own, other, number))
         elif kind == CROSS_SET:
-            self._behind(here, pipe, lambda: set_flag(number, other))
+            self._behind(here, pipe, lambda: set_flag(number, item.step.group))
         elif kind == WAIT:
             self.tokens[other, own, number] -= 1
         elif kind == CROSS_WAIT:

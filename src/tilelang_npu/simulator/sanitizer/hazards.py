@@ -145,8 +145,8 @@ class _Walk:
         return starts
 
     def walk(self) -> None:
-        for place, (core, step, number, _, partners) in enumerate(self.order.steps):
-            kind, pipe, other = step[0], step[1], step[2]
+        for place, (core, step, number, partners) in enumerate(self.order.steps):
+            kind, pipe, other, event = step[:4]
             base = core * COUNT
             if pipe == ALL:
                 self._drain_all(core)
@@ -156,18 +156,18 @@ class _Walk:
                 self.joined[own] = self.version[core]
                 self._join(own, self.clocks[base])
             if kind in (CROSS_SET, CROSS_WAIT):
-                self._turn(core, own, kind, step[3], number)
+                self._turn(core, own, kind, event, number)
             if kind == RUN:
-                self._run(core, own, place, number, step[5])
+                self._run(core, own, place, number, step.accesses)
             elif kind in (SET, CROSS_SET):
                 if kind == SET:
-                    self._set(core, own, (pipe, other, step[3]), place, number)
+                    self._set(core, own, (pipe, other, event), place, number)
                 sent = self.clocks[own].copy()
                 sent[own] = self.ticks[own]
                 self.sent[place] = sent
             elif kind in (WAIT, CROSS_WAIT):
                 self.ticks[own] += kind == WAIT
-                self._wait(core, (other, pipe, step[3]) if kind == WAIT else step[3], number)
+                self._wait(core, (other, pipe, event) if kind == WAIT else event, number)
                 for partner in partners:
                     self._join(own, self.sent[partner])
                     self.waited[partner] = own, self.ticks[own]
@@ -337,14 +337,14 @@ class _Walk:
         source, target = use.clock % COUNT, own % COUNT
         said = []
         for at in range(use.place + 1, place):
-            core, step, number, _, _ = self.order.steps[at]
-            if core == own // COUNT and step[3] < INTERNAL:
+            core, step, number, _ = self.order.steps[at]
+            if core == own // COUNT and step.number < INTERNAL:
                 location = self.records[core][number_of(self.streams[core][number])].location
                 line = f" at line {location.line}" if location is not None else ""
-                if step[0] == SET and (step[1], step[2]) == (source, target):
-                    said.append(f"EVENT_ID{step[3]} is set{line}")
-                elif step[0] == WAIT and (step[1], step[2]) == (target, source):
-                    said.append(f"EVENT_ID{step[3]} is waited for{line}")
+                if step.kind == SET and (step.pipe, step.other) == (source, target):
+                    said.append(f"EVENT_ID{step.number} is set{line}")
+                elif step.kind == WAIT and (step.pipe, step.other) == (target, source):
+                    said.append(f"EVENT_ID{step.number} is waited for{line}")
         return ", ".join(dict.fromkeys(said[-3:]))
 
 
@@ -416,7 +416,7 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
         setter = order.steps[place]
         flag = (f"EVENT_ID{key[2]}", PIPES[key[1]]) if isinstance(key, tuple) else (f"flag {key}", cores[core].label)
         what = f"{flag[0]} for {flag[1]} is set and never waited for"
-        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step[1]], what, flag=flag,
+        faults.append(fault("S211", setter.core, setter.number, PIPES[setter.step.pipe], what, flag=flag,
                             near=f"it stays set for what runs next; {_waits(walk, core, key)}"))
     for core, key, first, second in order.doubled:
         if key[2] < INTERNAL and (core, key, first, second) in walk.set_early:
@@ -427,7 +427,7 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
                                 _waits(walk, core, key)))
     for core, number, place in order.overflowed:
         setter = order.steps[place]
-        faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step[1]],
+        faults.append(fault("S213", setter.core, setter.number, PIPES[setter.step.pipe],
                             f"flag {number} has more sets outstanding than it can count",
                             flag=(f"flag {number}", cores[core].label),
                             near=f"it counts to {order.limit}; {_waits(walk, core, number)}"))

@@ -86,7 +86,7 @@ class _Graph:
         for core in cores:
             for pipe, queue in enumerate(core.queues):
                 if queue:
-                    step, number, _ = queue[0]
+                    step, number = queue[0]
                     record = core.record(number)
                     before = sum(number_of(event) == record.number for event in core.stream[:number])
                     self.waits[core.place, pipe] = _Wait((core.place, pipe), step, record, before)
@@ -100,7 +100,7 @@ class _Graph:
         kind, pipe, other, flag = wait.step[:4]
         if kind == WAIT:
             def is_set(step: Step) -> bool:
-                return step[0] == SET and (step[1], step[2], step[3]) == (other, pipe, flag)
+                return step.kind == SET and step[1:4] == (other, pipe, flag)
 
             wait.done = [place for place, one in enumerate(self.steps) if one.core == core.place and is_set(one.step)]
             wait.sets = len(wait.done)
@@ -113,15 +113,16 @@ class _Graph:
             self._look_across(wait, core, flag)
 
     def _look_across(self, wait: _Wait, core: CoreState, flag: int) -> None:
-        wait.sets = sum(1 for one in self.steps if one.core == core.place and one.step[0] == CROSS_WAIT and one.step[3] == flag)
+        wait.sets = sum(1 for one in self.steps
+                        if one.core == core.place and one.step.kind == CROSS_WAIT and one.step.number == flag)
         groups: dict[tuple[object, ...], tuple[str, tuple[CoreId, ...]]] = {}
         for other in self.cores:
             for group in other.groups(flag):
                 key, members, receivers = self.rendezvous.group(other.identity, group)
                 if core.identity in receivers:
                     groups[key] = group, members
-        wait.done = [place for place, one in enumerate(self.steps) if one.step[0] == CROSS_SET and one.step[3] == flag
-                     and core.identity in self.rendezvous.group(self.cores[one.core].identity, one.step[2])[2]]
+        wait.done = [place for place, one in enumerate(self.steps) if one.step.kind == CROSS_SET and one.step.number == flag
+                     and core.identity in self.rendezvous.group(self.cores[one.core].identity, one.step.group)[2]]
         place = {one.identity: one for one in self.cores}
         for key, (group, members) in groups.items():
             pending = self.rendezvous.pending(key, flag)
@@ -129,8 +130,8 @@ class _Graph:
                 if pending.get(member):
                     wait.arrived.append(member)
                     continue
-                found = self._next(place[member], lambda step, group=group: step[0] == CROSS_SET  # type: ignore[misc]
-                                   and step[2] == group and step[3] == flag)  # mypy cannot type a lambda's default
+                found = self._next(place[member], lambda step, group=group: step.kind == CROSS_SET  # type: ignore[misc]
+                                   and step.group == group and step.number == flag)  # mypy cannot type a lambda's default
                 if found is not None:
                     wait.coming.append(found)
                 else:
@@ -139,7 +140,7 @@ class _Graph:
     def _next(self, core: CoreState, wanted: Callable[[Step], bool]) -> _Found | None:
         """The next step of a core that is wanted, and the pipe that holds it up."""
         for pipe, queue in enumerate(core.queues):
-            for step, number, _ in queue:
+            for step, number in queue:
                 if wanted(step):
                     return _Found((core.place, pipe), core.record(number))
         for number, step in core.unissued():
@@ -203,9 +204,9 @@ class _Graph:
     def _unmet(self, wait: _Wait) -> str:
         """The header of a wait that nothing ends."""
         who, what = self._agent(wait.agent), self._thing(wait)
-        if wait.step[0] == CROSS_WAIT and (wait.arrived or len(wait.absent) > 1):
+        if wait.step.kind == CROSS_WAIT and (wait.arrived or len(wait.absent) > 1):
             those = self._names(wait.absent)
-            if wait.step[3] >= BARRIER_FLAG:
+            if wait.step.number >= BARRIER_FLAG:
                 return f"{who} waits at a barrier that {those} never {'reaches' if len(wait.absent) == 1 else 'reach'}"
             again = " again" if wait.done else ""
             return f"{who} waits for {what}, which {those} never {'sets' if len(wait.absent) == 1 else 'set'}{again}"
@@ -218,7 +219,7 @@ class _Graph:
         kinds: dict[tuple[object, ...], list[_Wait]] = {}
         for wait in waits:
             core = self.cores[wait.agent[0]].identity
-            kinds.setdefault((core.kind, wait.agent[1], wait.record.number, wait.step[3], wait.iteration, wait.sets,
+            kinds.setdefault((core.kind, wait.agent[1], wait.record.number, wait.step.number, wait.iteration, wait.sets,
                               len(wait.absent) > 0), []).append(wait)
         table = []
         for same in list(kinds.values())[:_ROWS]:
@@ -260,9 +261,9 @@ class _Graph:
         kind, pipe, other, flag = wait.step[:4]
         nearly: list[tuple[int, str]] = []
         for one in self.steps if kind == CROSS_WAIT and not wait.done else ():
-            if one.step[0] == CROSS_SET and one.step[3] == flag:
+            if one.step.kind == CROSS_SET and one.step.number == flag:
                 setter = self.cores[one.core]
-                those = [other.label for other in self.rendezvous.group(setter.identity, one.step[2])[2]]
+                those = [other.label for other in self.rendezvous.group(setter.identity, one.step.group)[2]]
                 nearly.append((1, f"flag {flag} is set by {setter.identity.label} at {self._line(setter.record(one.number))}, "
                                   f"for {' and '.join(those[:2]) or 'nobody'}"))
                 break
@@ -310,7 +311,7 @@ class _Graph:
 
 def _is_own(wait: _Wait) -> bool:
     """Whether it is one of the events by which a matmul orders its own steps."""
-    return bool(wait.step[0] == WAIT and wait.step[3] >= INTERNAL)
+    return bool(wait.step.kind == WAIT and wait.step.number >= INTERNAL)
 
 
 def _set(count: int) -> str:

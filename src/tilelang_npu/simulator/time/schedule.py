@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.events import Event, Fact, OpRecord, number_of
@@ -28,6 +28,10 @@ from tilelang_npu.simulator.time.steps import (
 )
 
 SCALAR = 0
+EventKey = tuple[int, int, int]
+"""An event of a core: the pipe that sets it, the pipe that waits for it, its number."""
+Key = EventKey | int
+"""An event, or a flag between cores."""
 
 
 class Ordered(NamedTuple):
@@ -37,14 +41,12 @@ class Ordered(NamedTuple):
         core: position of its core among those that run together.
         step: the step.
         number: place of its event in the core's stream.
-        first: whether it is the first step of its event.
         partners: of a wait the places in the order of the sets it waits for.
     """
 
     core: int
     step: Step
     number: int
-    first: bool
     partners: tuple[int, ...]
 
 
@@ -59,9 +61,9 @@ class CoreState:
     next_event: int = 0
     steps: tuple[Step, ...] = ()
     next_step: int = 0
-    queues: list[deque[tuple[Step, int, bool]]] = field(default_factory=lambda: [deque() for _ in PIPES])
-    tokens: dict[Any, deque[tuple[int, ...]]] = field(default_factory=dict)
-    outstanding: dict[Any, list[int]] = field(default_factory=dict)
+    queues: list[deque[tuple[Step, int]]] = field(default_factory=lambda: [deque() for _ in PIPES])
+    tokens: dict[Key, deque[tuple[int, ...]]] = field(default_factory=dict)
+    outstanding: dict[EventKey, list[int]] = field(default_factory=dict)
     held: int = 0
 
     def record(self, number: int) -> OpRecord:
@@ -103,8 +105,8 @@ class Order:
     def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
                  limit: int) -> None:
         self.steps: list[Ordered] = []
-        self.leftover: list[tuple[int, Any, int]] = []
-        self.doubled: list[tuple[int, Any, int, int]] = []
+        self.leftover: list[tuple[int, Key, int]] = []
+        self.doubled: list[tuple[int, EventKey, int, int]] = []
         self.overflowed: list[tuple[int, int, int]] = []
         self.limit = limit
         self._cores = [CoreState(place, *parts) for place, parts in enumerate(zip(cores, streams, expansions, strict=True))]
@@ -129,6 +131,7 @@ class Order:
         """Issue what the core can; whether there was something."""
         before = (len(self.steps), core.next_event, core.next_step)
         self._drain(core)
+        queues = core.queues
         while True:
             if core.next_step >= len(core.steps):
                 if core.next_event >= len(core.stream):
@@ -137,36 +140,35 @@ class Order:
                 core.next_event += 1
                 core.next_step = 0
                 continue
-            step = core.steps[core.next_step]
-            pipe = step[1]
-            number = core.next_event - 1
-            first = core.next_step == 0
-            if core.queues[SCALAR]:
+            if queues[SCALAR]:
                 break
-            if step[0] in (SET, WAIT):
+            step = core.steps[core.next_step]
+            number = core.next_event - 1
+            kind, pipe = step.kind, step.pipe
+            if kind in (SET, WAIT):
                 self._count(core, step, number)
             if pipe == ALL:
                 if core.held:
                     break
-                self.steps.append(Ordered(core.place, step, number, first, ()))
-            elif core.queues[pipe] or not self._execute(core, step, number, first):
-                core.queues[pipe].append((step, number, first))
+                self.steps.append(Ordered(core.place, step, number, ()))
+            elif queues[pipe] or not self._execute(core, step, number):
+                queues[pipe].append((step, number))
                 core.held += 1
-            elif step[0] == SET:
+            elif kind == SET:
                 self._drain(core)
             core.next_step += 1
         return before != (len(self.steps), core.next_event, core.next_step)
 
     def _count(self, core: CoreState, step: Step, number: int) -> None:
         """Note an event that is set twice in a row, as the program is written: the hardware has one bit for it."""
-        kind, pipe, other, event = step[0], step[1], step[2], step[3]
-        if kind == SET:
-            sets = core.outstanding.setdefault((pipe, other, event), [])
+        event = step.pipe, step.other, step.number
+        if step.kind == SET:
+            sets = core.outstanding.setdefault(event, [])
             if sets:
-                self.doubled.append((core.place, (pipe, other, event), sets[-1], number))
+                self.doubled.append((core.place, event, sets[-1], number))
             sets.append(number)
         else:
-            waiting = core.outstanding.get((other, pipe, event))
+            waiting = core.outstanding.get((step.other, step.pipe, step.number))
             if waiting:
                 waiting.pop(0)
 
@@ -181,31 +183,25 @@ class Order:
                     core.held -= 1
                     again = True
 
-    def _execute(self, core: CoreState, step: Step, number: int, first: bool) -> bool:
+    def _execute(self, core: CoreState, step: Step, number: int) -> bool:
         """Put a step into the order; False if it waits for a set that has not come."""
-        kind, pipe, other, flag = step[0], step[1], step[2], step[3]
+        kind = step.kind
         partners: tuple[int, ...] = ()
-        if kind == WAIT:
-            tokens = core.tokens.get((other, pipe, flag))
-            if not tokens:
-                return False
-            partners = tokens.popleft()
-        elif kind == CROSS_WAIT:
-            tokens = core.tokens.get(flag)
+        if kind in (WAIT, CROSS_WAIT):
+            tokens = core.tokens.get((step.other, step.pipe, step.number) if kind == WAIT else step.number)
             if not tokens:
                 return False
             partners = tokens.popleft()
         here = len(self.steps)
-        self.steps.append(Ordered(core.place, step, number, first, partners))
+        self.steps.append(Ordered(core.place, step, number, partners))
         if kind == SET:
-            key = (pipe, other, flag)
-            core.tokens.setdefault(key, deque()).append((here,))
+            core.tokens.setdefault((step.pipe, step.other, step.number), deque()).append((here,))
         elif kind == CROSS_SET:
-            receivers, sets = self._rendezvous.arrive(core.identity, flag, other, here)
+            receivers, sets = self._rendezvous.arrive(core.identity, step.number, step.group, here)
             for receiver in receivers:
                 target = self._place[receiver]
-                tokens = target.tokens.setdefault(flag, deque())
-                tokens.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
-                if len(tokens) > self.limit:
-                    self.overflowed.append((target.place, flag, here))
+                waiting = target.tokens.setdefault(step.number, deque())
+                waiting.append(tuple(sets))  # type: ignore[arg-type]  # the rendezvous keeps places
+                if len(waiting) > self.limit:
+                    self.overflowed.append((target.place, step.number, here))
         return True

@@ -1,35 +1,49 @@
-"""What the pipes see of an op: most are one step, the matmul macro is many.
-
-A step is a tuple ``(kind, pipe, other, number, cost, accesses)``:
-
-=========  =====================  ==================  =====================================  ===========================
-kind       pipe                   other               number                                 cost, accesses
-=========  =====================  ==================  =====================================  ===========================
-RUN        executes               -                   -                                      its cost; access indices
-SET        behind whose work      pipe it is for      event                                  -
-WAIT       is held                pipe it is from     event                                  -
-BARRIER    is drained (-1: all)   -                   -                                      -
-CROSS_SET  behind whose work      group (a string)    flag                                   -
-CROSS_WAIT is held                -                   flag                                   -
-JOIN       is held                until this drained  -                                      -
-=========  =====================  ==================  =====================================  ===========================
-"""
+"""What the pipes see of an op: most are one step, the matmul macro is many."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.events import Event, OpRecord, number_of, value
 from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Mmad, Nothing, Transfer
-from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.simulator.time.cost import Cost, CostModel
 
 RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN = range(7)
+"""The kinds of steps: one that executes; one that sets an event or waits for it; one that drains a pipe, or all; one that sets
+a flag between cores or waits for it; one that holds a pipe until another is drained."""
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """Pipes of a core, in the order of their numbers."""
 PIPE = {name: number for number, name in enumerate(PIPES)}
 ALL = -1
-Step = tuple[int, int, Any, int, Any, tuple[int, ...]]
+_FREE_OF_COST = Cost(0.0, 0.0, 0)
+
+
+class Step(NamedTuple):
+    """A step of an op.
+
+    Attributes:
+        kind: one of the kinds above.
+        pipe: the pipe that executes, is held or is drained (``ALL``: every one), or behind whose work something is set.
+        other: of an event the pipe at its other end; of ``JOIN`` the pipe that must be drained.
+        number: of the event or flag.
+        cost: of ``RUN``.
+        accesses: of ``RUN``, which of the op's accesses it makes.
+        group: of ``CROSS_SET``, which cores it is for.
+        op: number of the op's record.
+        scalars: scalar instructions that run ahead of it.
+    """
+
+    kind: int
+    pipe: int
+    other: int = -1
+    number: int = 0
+    cost: Cost = _FREE_OF_COST
+    accesses: tuple[int, ...] = ()
+    group: str = ""
+    op: int = -1
+    scalars: int = 0
+
 
 INTERNAL = 100
 """Events from here on are the matmul macro's own."""
@@ -53,28 +67,31 @@ class Expansion:
         """The steps of an event."""
         found = self._known.get(event)
         if found is None:
-            found = self._known[event] = tuple(self._expand(self.records[number_of(event)], event))
+            record = self.records[number_of(event)]
+            found = self._known[event] = tuple(
+                Step(*step[:-2], op=record.number, scalars=0 if place else record.scalars)
+                for place, step in enumerate(self._expand(record, event)))
         return found
 
     def _expand(self, record: OpRecord, event: Event) -> list[Step]:
         work = record.work
         if isinstance(work, EventSet):
-            return [(SET, PIPE[work.source], PIPE[work.target], value(work.event, event), None, ())]
+            return [Step(SET, PIPE[work.source], PIPE[work.target], value(work.event, event))]
         if isinstance(work, EventWait):
-            return [(WAIT, PIPE[work.target], PIPE[work.source], value(work.event, event), None, ())]
+            return [Step(WAIT, PIPE[work.target], PIPE[work.source], value(work.event, event))]
         if isinstance(work, Barrier):
-            return [(BARRIER, ALL if work.pipe == "ALL" else PIPE[work.pipe], None, 0, None, ())]
+            return [Step(BARRIER, ALL if work.pipe == "ALL" else PIPE[work.pipe])]
         if isinstance(work, CrossSet):
-            return [(CROSS_SET, PIPE[work.pipe], work.group, value(work.flag, event), None, ())]
+            return [Step(CROSS_SET, PIPE[work.pipe], number=value(work.flag, event), group=work.group)]
         if isinstance(work, CrossWait):
-            return [(CROSS_WAIT, PIPE[work.pipe], None, value(work.flag, event), None, ())]
+            return [Step(CROSS_WAIT, PIPE[work.pipe], number=value(work.flag, event))]
         if isinstance(work, Nothing):
             return []
         if isinstance(work, Mmad):
             return self._macro(record, work, event)
-        run: Step = (RUN, PIPE[record.pipe], None, 0, self._costs.cost(record, event), tuple(range(len(record.accesses))))
+        run = _run(PIPE[record.pipe], self._costs.cost(record, event), *range(len(record.accesses)))
         if isinstance(work, Transfer) and work.unit_flag:
-            return [(JOIN, PIPE["FIX"], PIPE["M"], 0, None, ()), run]
+            return [Step(JOIN, PIPE["FIX"], PIPE["M"]), run]
         return [run]
 
     def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[Step]:
@@ -91,32 +108,36 @@ class Expansion:
         free_a, free_b = (value(free, event) for free in work.frees)
         steps: list[Step] = []
         if work.unit_flag:
-            steps.append((JOIN, mult, PIPE["FIX"], 0, None, ()))
+            steps.append(Step(JOIN, mult, PIPE["FIX"]))
         if not guarded:
-            steps += [(SET, mult, load, _ENTRY, None, ()), (WAIT, load, mult, _ENTRY, None, ())]
+            steps += [Step(SET, mult, load, _ENTRY), Step(WAIT, load, mult, _ENTRY)]
         last = len(chunks) - 1
         for number, depth in enumerate(chunks):
             half = (first + number) % 2
             if guarded:
-                steps.append((WAIT, load, mult, halves[half], None, ()))
+                steps.append(Step(WAIT, load, mult, halves[half]))
             elif number >= 2:
-                steps.append((WAIT, load, mult, _FREE + half, None, ()))
+                steps.append(Step(WAIT, load, mult, _FREE + half))
             if number == 0 and wait_a >= 0:
-                steps.append((WAIT, load, move, wait_a, None, ()))
-            steps.append((RUN, load, None, 0, self._costs.load_a(work, m, depth), (0,)))
+                steps.append(Step(WAIT, load, move, wait_a))
+            steps.append(_run(load, self._costs.load_a(work, m, depth), 0))
             if number == last and free_a >= 0:
-                steps.append((SET, load, move, free_a, None, ()))
+                steps.append(Step(SET, load, move, free_a))
             if number == 0 and wait_b >= 0:
-                steps.append((WAIT, load, move, wait_b, None, ()))
-            steps.append((RUN, load, None, 0, self._costs.load_b(work, depth, n), (1,)))
+                steps.append(Step(WAIT, load, move, wait_b))
+            steps.append(_run(load, self._costs.load_b(work, depth, n), 1))
             if number == 0 and work.bias:
-                steps.append((RUN, load, None, 0, self._costs.load_bias(n), (3,)))
+                steps.append(_run(load, self._costs.load_bias(n), 3))
             if number == last and free_b >= 0:
-                steps.append((SET, load, move, free_b, None, ()))
-            steps += [(SET, load, mult, _READY + half, None, ()), (WAIT, mult, load, _READY + half, None, ()),
-                      (RUN, mult, None, 0, self._costs.multiply(work, m, depth, n), (2,))]
+                steps.append(Step(SET, load, move, free_b))
+            steps += [Step(SET, load, mult, _READY + half), Step(WAIT, mult, load, _READY + half),
+                      _run(mult, self._costs.multiply(work, m, depth, n), 2)]
             if guarded:
-                steps.append((SET, mult, load, halves[half], None, ()))
+                steps.append(Step(SET, mult, load, halves[half]))
             elif number + 2 <= last:
-                steps.append((SET, mult, load, _FREE + half, None, ()))
+                steps.append(Step(SET, mult, load, _FREE + half))
         return steps
+
+
+def _run(pipe: int, cost: Cost, *accesses: int) -> Step:
+    return Step(RUN, pipe, cost=cost, accesses=accesses)

@@ -10,27 +10,17 @@ left to this core (``traffic``).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.cores import CoreId
-from tilelang_npu.simulator.machine.events import OpRecord, number_of
+from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.schedule import Order
-from tilelang_npu.simulator.time.steps import (
-    ALL,
-    BARRIER,
-    CROSS_SET,
-    CROSS_WAIT,
-    INTERNAL,
-    JOIN,
-    PIPES,
-    RUN,
-    SET,
-    WAIT,
-)
+from tilelang_npu.simulator.time.schedule import Order, Ordered
+from tilelang_npu.simulator.time.steps import ALL, CROSS_WAIT, INTERNAL, PIPES, Step
 from tilelang_npu.target import Chip
 
 SCALAR = 0
@@ -73,126 +63,208 @@ class BlockTiming:
     slices: list[Slice] = field(default_factory=list)
 
 
+class _Pipe:
+    """Times of one pipe of a core: when it takes its next step, when the work so far is done, and since when it is busy."""
+
+    __slots__ = ("busy", "clock", "done", "end", "free", "last", "number", "reason", "stalled", "starts")
+
+    def __init__(self, clock: _Clock, number: int, queue: int) -> None:
+        self.clock = clock
+        self.number = number
+        self.free = self.done = self.end = 0.0
+        self.busy = self.stalled = 0.0
+        self.starts = deque([-inf] * queue, queue)  # of the steps that fill the queue in front of the pipe
+        self.last = -1
+        self.reason = ""
+
+
 class _Clock:
-    """Times of one core."""
+    """Times of one core: when its scalar unit issues the next step, and its pipes."""
 
-    __slots__ = ("busy", "done", "end", "free", "issue", "last", "moving", "reason", "stalled", "starts")
+    __slots__ = ("issue", "moving", "number", "pipes")
 
-    def __init__(self) -> None:
-        count = len(PIPES)
+    def __init__(self, number: int, queue: int) -> None:
+        self.number = number
         self.issue = 0.0
         self.moving = 0.0
-        self.free = [0.0] * count
-        self.done = [0.0] * count
-        self.busy = [0.0] * count
-        self.stalled = [0.0] * count
-        self.starts: list[list[float]] = [[] for _ in range(count)]
-        self.end = [0.0] * count
-        self.last = [-1] * count
-        self.reason = [""] * count
+        self.pipes = [_Pipe(self, pipe, queue) for pipe in range(len(PIPES))]
+
+    def drained(self) -> float:
+        """When all that was issued is done."""
+        return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
 
 
-def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequence[OpRecord]],
-                   streams: Sequence[Sequence[object]], chip: Chip, pace: Pace, *, trace: bool = False) -> BlockTiming:
+class _Walk:
+    """One walk over the steps of a group of cores.
+
+    Each kind of step has a function: it gets the pipe, the cycle in which the step could start, the step, its place in the
+    order, and the places of the sets that it waits for; and returns when the step starts.
+    """
+
+    def __init__(self, order: Order, cores: int, chip: Chip, pace: Pace) -> None:
+        self.order = order
+        self.chip = chip
+        self.sync = chip.sync
+        self.pace = pace
+        self.clocks = [_Clock(core, chip.sync.queue) for core in range(cores)]
+        self.fired = [0.0] * len(order.steps)
+        self.held: dict[tuple[int, int], float] = defaultdict(float)
+        self.slices: list[Slice] = []
+
+    def walk(self) -> None:
+        """Take all steps."""
+        alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
+        clocks = self.clocks
+        take = (self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join)  # by kind of step
+        for place, (core, step, _, partners) in enumerate(self.order.steps):
+            clock = clocks[core]
+            pipes = clock.pipes
+            spent = issue_cycles + alu * step.scalars
+            issue = clock.issue = clock.issue + spent
+            pipes[SCALAR].busy += spent
+            if step.pipe == ALL:
+                self.drain_all(clock, step)
+                continue
+            pipe = pipes[step.pipe]
+            starts = pipe.starts
+            if starts[0] > issue:
+                issue = clock.issue = starts[0]
+            free = pipe.free
+            starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
+
+    def run(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Execute."""
+        cost = step.cost
+        busy, done = cost.busy, cost.done
+        if cost.gm:
+            shared = _shared(cost, self.pace)
+            if shared > busy:
+                pipe.stalled += shared - busy
+                busy = shared
+                done = max(done, shared)
+        pipe.free = start + busy
+        if pipe.number == SCALAR:
+            pipe.clock.issue = pipe.free
+        finish = start + done
+        end = pipe.end
+        if finish > end:
+            added = finish - (start if start > end else end)
+            pipe.busy += added
+            pipe.end = finish
+            if cost.gm:
+                pipe.clock.moving += added
+        if finish > pipe.done:
+            pipe.done = finish
+        return start
+
+    def set_event(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Set an event once the earlier work of the pipe is done."""
+        self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
+        return start
+
+    def set_flag(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Set a flag between cores once the earlier work of the pipe is done."""
+        self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
+        return start
+
+    def wait(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Hold the pipe until all that it waits for is set."""
+        fired = self.fired
+        released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
+        if released > start:
+            self.held[pipe.clock.number, step.op] += released - start
+            start = released
+        pipe.free = start
+        if start > pipe.done:
+            pipe.done = start
+        if pipe.number == SCALAR:
+            pipe.clock.issue = start
+        return start
+
+    def drain(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Hold the pipe until its earlier work is done."""
+        pipe.free = max(start, pipe.done) + self.sync.barrier
+        self.held[pipe.clock.number, step.op] += pipe.free - start
+        if pipe.number == SCALAR:
+            pipe.clock.issue = pipe.free
+        return start
+
+    def drain_all(self, clock: _Clock, step: Step) -> None:
+        """Hold the scalar unit until the earlier work of all pipes is done."""
+        before = clock.issue
+        clock.issue = clock.drained() + self.sync.barrier
+        self.held[clock.number, step.op] += clock.issue - before
+
+    def join(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Hold the pipe until the earlier work of another is done."""
+        pipe.free = max(start, pipe.clock.pipes[step.other].done)
+        return start
+
+
+class _Traced(_Walk):
+    """As ``_Walk``, keeping a slice of each step that executes, and what it waited for."""
+
+    def __init__(self, order: Order, cores: int, chip: Chip, pace: Pace, records: Sequence[Sequence[OpRecord]]) -> None:
+        super().__init__(order, cores, chip, pace)
+        self.records = records
+
+    def run(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Execute, and cut off the slice of the step before."""
+        held = pipe.free > pipe.clock.issue
+        super().run(pipe, start, step, place, partners)
+        slices = self.slices
+        if pipe.last >= 0 and slices[pipe.last].end > start:
+            slices[pipe.last] = slices[pipe.last]._replace(end=start)
+        pipe.last = len(slices)
+        done = max(step.cost.done, _shared(step.cost, self.pace))
+        ordered = self.order.steps[place]
+        slices.append(Slice(ordered.core, pipe.number, start, start + done, ordered.number, step.cost.nbytes,
+                            pipe.reason if held else ""))
+        pipe.reason = ""
+        return start
+
+    def wait(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Wait, and note for what."""
+        released = super().wait(pipe, start, step, place, partners)
+        if released > start:
+            pipe.reason = self._reason(step, self.order.steps[partners[-1]])
+        return released
+
+    def drain(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+        """Drain, and note it."""
+        pipe.reason = f"pipe_barrier[{PIPES[pipe.number]}]"
+        return super().drain(pipe, start, step, place, partners)
+
+    def _reason(self, wait: Step, setter: Ordered) -> str:
+        """What a wait waited for, in words."""
+        location = self.records[setter.core][setter.step.op].location
+        line = f" at line {location.line}" if location is not None else ""
+        if wait.kind == CROSS_WAIT:
+            return f"flag {wait.number} set{line}"
+        if setter.step.number >= INTERNAL:
+            return "L0A and L0B" if setter.step.pipe == PIPES.index("MTE1") else "a free half of L0A and L0B"
+        return f"event {setter.step.number} of {PIPES[setter.step.pipe]} set{line}"
+
+
+def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequence[OpRecord]], chip: Chip, pace: Pace, *,
+                   trace: bool = False) -> BlockTiming:
     """The times of a group of cores.
 
     Args:
         order: their steps.
         cores: the cores.
         records: per core what is known of its ops.
-        streams: per core its events.
         chip: gives issue, event, barrier and hand-off cycles.
         pace: how fast GM is.
         trace: keep slices.
     """
-    scalar, sync = chip.scalar, chip.sync
-    ahead, alu, issue_cycles = sync.queue, scalar.alu, scalar.issue
-    clocks = [_Clock() for _ in cores]
-    fired: dict[int, float] = {}
-    slices: list[Slice] = []
-    held: dict[tuple[int, int], float] = defaultdict(float)
-    scalars = [[record.scalars for record in one] for one in records]
-    for place, (core, step, number, first, partners) in enumerate(order.steps):
-        clock = clocks[core]
-        kind, pipe, other, _, cost, _ = step
-        spent = issue_cycles
-        if first:
-            event = streams[core][number]
-            spent += alu * scalars[core][event if isinstance(event, int) else event[0]]  # type: ignore[index]  # (number, times)
-        clock.issue += spent
-        clock.busy[SCALAR] += spent
-        if pipe == ALL:
-            before = clock.issue
-            clock.issue = max(before, *clock.done, *clock.free) + sync.barrier
-            held[core, number_of(streams[core][number])] += clock.issue - before  # type: ignore[arg-type]  # a stream's event
-            continue
-        starts = clock.starts[pipe]
-        if len(starts) >= ahead and starts[-ahead] > clock.issue:
-            clock.issue = starts[-ahead]
-        ready = clock.issue
-        free = clock.free[pipe]
-        start = ready if ready > free else free
-        if kind == RUN:
-            busy, done = cost.busy, cost.done
-            if cost.gm:
-                shared = _shared(cost, pace)
-                if shared > busy:
-                    clock.stalled[pipe] += shared - busy
-                    busy = shared
-                    done = max(done, shared)
-            if pipe == SCALAR:
-                start = max(start, clock.issue)
-                clock.issue = start + busy
-            clock.free[pipe] = start + busy
-            finish = start + done
-            end = clock.end[pipe]
-            if finish > end:
-                added = finish - max(start, end)
-                clock.busy[pipe] += added
-                clock.end[pipe] = finish
-                if cost.gm:
-                    clock.moving += added
-            if finish > clock.done[pipe]:
-                clock.done[pipe] = finish
-            if trace:
-                last = clock.last[pipe]
-                if last >= 0 and slices[last].end > start:
-                    slices[last] = slices[last]._replace(end=start)
-                clock.last[pipe] = len(slices)
-                slices.append(Slice(core, pipe, start, finish, number, cost.nbytes,
-                                    clock.reason[pipe] if free > ready else ""))
-                clock.reason[pipe] = ""
-        elif kind == SET:
-            drained = clock.done[pipe]
-            fired[place] = (start if start > drained else drained) + sync.event
-        elif kind == CROSS_SET:
-            drained = clock.done[pipe]
-            fired[place] = (start if start > drained else drained) + sync.handoff
-        elif kind in (WAIT, CROSS_WAIT):
-            released = max(fired[partner] for partner in partners)
-            if trace and released > start:
-                clock.reason[pipe] = _reason(order, records, streams, place, partners, kind)
-            if released > start:
-                held[core, number_of(streams[core][number])] += released - start  # type: ignore[arg-type]  # as above
-                start = released
-            clock.free[pipe] = start
-            if start > clock.done[pipe]:
-                clock.done[pipe] = start
-            if pipe == SCALAR:
-                clock.issue = start
-        elif kind == BARRIER:
-            clock.free[pipe] = max(start, clock.done[pipe]) + sync.barrier
-            held[core, number_of(streams[core][number])] += clock.free[pipe] - start  # type: ignore[arg-type]  # as above
-            if trace:
-                clock.reason[pipe] = f"pipe_barrier[{PIPES[pipe]}]"
-            if pipe == SCALAR:
-                clock.issue = clock.free[pipe]
-        elif kind == JOIN:
-            clock.free[pipe] = max(start, clock.done[other])
-        starts.append(start)
-    ends = [max(clock.issue, *clock.done, *clock.free) for clock in clocks]
-    return BlockTiming(max(ends, default=0.0), ends, [clock.busy for clock in clocks], [clock.stalled for clock in clocks],
-                       sum(clock.moving for clock in clocks), dict(held), slices)
+    walk = _Traced(order, len(cores), chip, pace, records) if trace else _Walk(order, len(cores), chip, pace)
+    walk.walk()
+    ends = [clock.drained() for clock in walk.clocks]
+    return BlockTiming(
+        max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in walk.clocks],
+        [[pipe.stalled for pipe in clock.pipes] for clock in walk.clocks], sum(clock.moving for clock in walk.clocks),
+        dict(walk.held), walk.slices)
 
 
 def _shared(cost: Cost, pace: Pace) -> float:
@@ -201,17 +273,3 @@ def _shared(cost: Cost, pace: Pace) -> float:
     for buffer, written, nbytes in cost.gm:
         total += nbytes * pace.get((buffer, written), 0.0)
     return total
-
-
-def _reason(order: Order, records: Sequence[Sequence[OpRecord]], streams: Sequence[Sequence[object]], place: int,
-            partners: Sequence[int], kind: int) -> str:
-    """What a wait waited for, in words."""
-    setter = order.steps[partners[-1]]
-    event = streams[setter.core][setter.number]
-    record = records[setter.core][number_of(event)]  # type: ignore[arg-type]  # a stream's event
-    line = f" at line {record.location.line}" if record.location is not None else ""
-    if kind == CROSS_WAIT:
-        return f"flag {order.steps[place].step[3]} set{line}"
-    if setter.step[3] >= INTERNAL:
-        return "L0A and L0B" if setter.step[1] == PIPES.index("MTE1") else "a free half of L0A and L0B"
-    return f"event {setter.step[3]} of {PIPES[setter.step[1]]} set{line}"

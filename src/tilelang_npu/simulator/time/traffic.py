@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.steps import RUN, Expansion
+from tilelang_npu.simulator.machine.events import Event
+from tilelang_npu.simulator.time.steps import Expansion
 from tilelang_npu.simulator.time.timing import Pace
 from tilelang_npu.target import Chip
 
 Bytes = defaultdict[tuple[int, bool], float]
 
 
-def bytes_of(stream: Sequence[Any], expansion: Expansion) -> Bytes:
+def bytes_of(stream: Sequence[Event], expansion: Expansion) -> Bytes:
     """GM bytes of one core's block by (kernel argument, whether they are written)."""
     total: Bytes = defaultdict(float)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
-            cost = step[4]
-            if step[0] == RUN and isinstance(cost, Cost):
-                for buffer, written, nbytes in cost.gm:
-                    total[buffer, written] += nbytes * count
+            for buffer, written, nbytes in step.cost.gm:
+                total[buffer, written] += nbytes * count
     return total
 
 
