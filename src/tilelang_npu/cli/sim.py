@@ -120,7 +120,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.foreign import runnable
     from tilelang_npu.simulator import Program
-    from tilelang_npu.simulator.run.program import kernels_of
+    from tilelang_npu.simulator.run.kernels import kernels_of
 
     found = None if chip is None else find_chip(chip, None)
     module = runnable(parse_module(read_text(file), file), found)

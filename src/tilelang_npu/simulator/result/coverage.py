@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.run.program import Recorded
+from tilelang_npu.simulator.run.recorded import Recorded
 
 
 def written(recorded: Recorded, buffer: int, array: Array) -> NDArray[np.bool_]:

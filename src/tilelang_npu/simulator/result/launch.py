@@ -17,7 +17,7 @@ from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.result import plot, report, trace
 from tilelang_npu.simulator.result.coverage import written
-from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard

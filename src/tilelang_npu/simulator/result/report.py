@@ -14,7 +14,8 @@ from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.launch import Launch
-    from tilelang_npu.simulator.run.program import BlockRun, Program
+    from tilelang_npu.simulator.run.program import Program
+    from tilelang_npu.simulator.run.recorded import BlockRun
 
 _SHOWN = {"AIC": ("M", "MTE1", "MTE2", "MTE3", "FIX", "S"), "AIV": ("V", "MTE2", "MTE3", "S")}
 """Pipes in the order in which a summary names them."""

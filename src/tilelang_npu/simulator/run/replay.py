@@ -19,7 +19,7 @@ from tilelang_npu.simulator.machine.work import ScalarAccess
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.watched import Observer
     from tilelang_npu.simulator.run.arguments import Bound, Parameter
-    from tilelang_npu.simulator.run.program import Again, BlockRun, Recorded
+    from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 
 Arrays = Sequence[Array | None]
 

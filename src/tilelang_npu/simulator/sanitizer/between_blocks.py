@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.shared_bytes import Memory, memories
-from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.target import name_of
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.run.program import Recorded
+from tilelang_npu.simulator.run.recorded import Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
 from tilelang_npu.target import name_of

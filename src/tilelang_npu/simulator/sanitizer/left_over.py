@@ -25,7 +25,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
 from tilelang_npu.target import name_of

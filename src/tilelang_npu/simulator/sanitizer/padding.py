@@ -28,7 +28,7 @@ from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import Access, Event, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Mmad, Multiply, Transfer
-from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.simulator.sanitizer.marks import MarkedMemory, Marks, laid_out, matrix
 from tilelang_npu.simulator.sanitizer.numbers import spreads

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.run.program import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 
 

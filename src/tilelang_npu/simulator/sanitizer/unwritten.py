@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.run.program import Again, BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.target import name_of
 

@@ -1,0 +1,165 @@
+"""The cores of a launch while it runs: the code of each, bound to the arguments and to memories of its own."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.traced import Witness
+from tilelang_npu.simulator.machine.cores import CoreId, Coroutine, Flags, Running, run_together
+from tilelang_npu.simulator.machine.datapath import Product, Scratch
+from tilelang_npu.simulator.machine.events import Event, Stream
+from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory
+from tilelang_npu.simulator.machine.work import CrossWait
+from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.run.compiled import CompiledFunction
+from tilelang_npu.simulator.run.endless import Guard
+from tilelang_npu.simulator.run.recorded import BlockRun
+from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Stepped, Stores
+from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.steps import Expansion
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.program import Program
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the cores of one launch run, and work with in common.
+
+    Attributes:
+        functions: their code.
+        most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
+        scratch: what products are computed in.
+        poison: the byte that fills on-chip memory at first.
+        witnesses: of each function, where nothing is computed.
+    """
+
+    functions: Sequence[CompiledFunction]
+    most_ops: int | None = None
+    scratch: Callable[[Product], object] = field(default_factory=Scratch)
+    poison: int = POISON
+    witnesses: Sequence[Witness] = ()
+
+
+class BoundCore:
+    """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs."""
+
+    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means) -> None:
+        self._poison = means.poison
+        self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
+        self.function = means.functions[index]
+        self.sub = sub
+        self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
+        self.events: list[Event] = []
+        self.gm: list[int] = []
+        arrays = [self.memory.arrays.get(name) for name in program.chip.memory]
+        try:
+            self.run: Callable[..., Any] = self.function.bind(
+                bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
+                means.witnesses[index] if means.witnesses else None, *arrays)
+        except Exception as error:
+            raise self.explained(error, 0) from error
+
+    def explained(self, error: Exception, block: int) -> Exception:
+        """The error for the user, where it is the kernel's fault."""
+        told = self.function.explain(error, block, self._workspace)
+        return error if told is None else told
+
+    def start(self) -> None:
+        """Make ready for a block."""
+        self.memory.poison(self._poison)
+        self.events, self.gm = [], []
+
+    def call(self, block: int) -> None:
+        """Run a block that waits for nobody."""
+        self.start()
+        self.tell(block)
+
+    def tell(self, block: int) -> None:
+        """Run code of a block that leaves memory as it is, or whose memory is ready."""
+        try:
+            self.run(block, self.events, self.gm, None, _nobody)
+        except Exception as error:
+            told = self.explained(error, block)
+            if told is error:
+                raise
+            raise told from None
+
+    def stepped(self, core: CoreId, expansion: Parts, left: LeftSet, stores: Stores | None) -> Stepped:
+        """The core with its ops in a schedule's hands."""
+        self.start()
+        return Stepped(core, self.run(core.block, [], None, None, None), expansion,
+                       lambda error: self.explained(error, core.block), left, stores)
+
+    def coroutine(self, block: int, flags: Flags, core: CoreId) -> Coroutine:
+        """Run a block, handing over where it waits."""
+        try:
+            made = self.run(block, self.events, self.gm, flags.counts[core], flags.setter(core))
+            if self.function.switches:
+                yield from made or ()
+        except Exception as error:
+            told = self.explained(error, block)
+            if told is error:
+                raise
+            raise told from None
+
+
+def _nobody(flag: int, group: str) -> None:
+    """A flag for cores that the launch does not have."""
+
+
+def run_beside(lanes: Sequence[BoundCore], blocks: Sequence[int], program: Program) -> None:
+    """Run the cores of one block, or of all blocks."""
+    per_block = len(program.lanes)
+    numbers = list(blocks) if len(blocks) == len(lanes) else [blocks[0]] * len(lanes)
+    cores = [CoreId(block, lane.function.core, lane.sub) for block, lane in zip(numbers, lanes, strict=True)]
+    flags = Flags(cores)
+    running = []
+    for lane, core in zip(lanes, cores, strict=True):
+        lane.start()
+        running.append(Running(core, lane.coroutine(core.block, flags, core)))
+    assert len(lanes) % per_block == 0
+    if not run_together(running, flags):
+        raise _hang(lanes, cores, program)
+
+
+def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program) -> TileError:
+    """Why cores that run their ops one behind the other do not come to their ends."""
+    costs = CostModel(program.chip)
+    expansions = {id(lane.function): Expansion(lane.function.records, costs) for lane in lanes}
+    try:
+        Order(cores, [lane.events for lane in lanes], [expansions[id(lane.function)] for lane in lanes],
+              program.chip.sync.flag_limit)
+    except TileError as error:
+        return error
+    waits = (record for lane in lanes for record in lane.function.records if isinstance(record.work, CrossWait))
+    return TileError(f"{program.name} waits on a pipe for what later ops of the same core bring about", code="T511",
+                     location=next((record.location for record in waits), None),
+                     notes=("each core runs its ops one behind the other; on a card the other pipes go on",),
+                     help="run it with --schedule early, which runs each pipe by itself")
+
+
+def finished(block: int, lanes: Sequence[BoundCore], interned: dict[Stream, Stream]) -> BlockRun:
+    """What a block recorded; equal streams become one object."""
+    streams = []
+    for lane in lanes:
+        stream = tuple(lane.events)
+        streams.append(interned.setdefault(stream, stream))
+    return BlockRun(block, tuple(streams), tuple(array("q", lane.gm) for lane in lanes))
+
+
+def part_of(array: Array, spans: Mapping[int, tuple[int, int]] | None, number: int) -> Array:
+    """A copy of an array, or of the part that counts."""
+    if spans is None:
+        return array.copy()
+    made = np.zeros(array.shape, array.dtype)  # memory that is not touched costs nothing
+    first, end = spans.get(number, (0, 0))
+    made[first:end] = array[first:end]
+    return made

@@ -1,0 +1,99 @@
+"""The kernels of a module: their device functions with the cores of these, and what their host functions answer."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+
+from tilelang_npu.dialects import hacc
+from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen import Emitter
+from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.run.compiled import functions_of
+from tilelang_npu.target import Chip
+
+_TASK_TYPE_FUNCTION = "_infer_task_type_function"
+MIX_1_1 = 31
+"""Task type of a mixed kernel with one Vector core beside each Cube core."""
+
+
+def _core_type(function: FuncOp) -> str:
+    attribute = function.attributes.get("hivm.func_core_type")
+    if isinstance(attribute, FuncCoreTypeAttr):
+        return attribute.data
+    found = {op.core() for op in function.walk() if hasattr(op, "core") and callable(op.core)} - {"either"}
+    return found.pop() if len(found) == 1 else "MIX" if found else "AIV"
+
+
+def _check_core(function: FuncOp, core: str) -> None:
+    stated = function.attributes.get("hivm.func_core_type")
+    if isinstance(stated, FuncCoreTypeAttr) and stated.data in {"AIC", "AIV"} - {core}:
+        name = function.sym_name.data
+        raise TileError(f"{name} is a function of the {core} by its name, and hivm.func_core_type<{stated.data}> by its "
+                        "attribute", code="T512", location=location_of(function),
+                        help=f"write hivm.func_core_type<{core}>, or end its name in _mix_{stated.data.lower()}")
+
+
+def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
+    """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them.
+
+    Raises:
+        TileError: T512, a function is of one core by its name and of the other by its attribute.
+    """
+    found: dict[str, list[tuple[str, FuncOp]]] = {}
+    for function in functions_of(module):
+        kind = function.attributes.get("hacc.function_kind")
+        if "hacc.entry" not in function.attributes or (isinstance(kind, hacc.FunctionKindAttr) and kind.data == "HOST"):
+            continue
+        name = function.sym_name.data
+        for suffix, core in (("_mix_aic", "AIC"), ("_mix_aiv", "AIV")):
+            if name.endswith(suffix):
+                _check_core(function, core)
+                found.setdefault(name.removesuffix(suffix), []).append((core, function))
+                break
+        else:
+            found.setdefault(name, []).append((_core_type(function), function))
+    return found
+
+
+def kernel_of(module: ModuleOp, entry: str | None) -> tuple[str, list[tuple[str, FuncOp]]]:
+    """The kernel's name and its device functions, Cube first."""
+    found = kernels_of(module)
+    names = ", ".join(found) or "none"
+    if entry is not None and entry not in found:
+        raise TileError(f"there is no kernel {entry}; the module has {names}", code="T508")
+    if entry is not None:
+        found = {entry: found[entry]}
+    if len(found) != 1:
+        raise TileError(f"one kernel is needed, the module has {names}", code="T508",
+                        help="mark the device function hacc.entry" if not found else "name the kernel to run")
+    name, functions = next(iter(found.items()))
+    for core, _ in functions:
+        if core not in ("AIC", "AIV"):
+            raise TileError(f"{name} is one {core} function: Cube and Vector work are not split", code="T508",
+                            help="run the passes up to the stage hivm first")
+    return name, sorted(functions, key=lambda one: one[0])
+
+
+def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
+    """What a host function of the module returns; None where there is no such function.
+
+    Raises:
+        TileError: T501, it does not return a constant.
+    """
+    for function in functions_of(module):
+        if function.sym_name.data == name:
+            last = function.body.block.last_op
+            if isinstance(last, ReturnOp):
+                value = Emitter(function, "AIV", chip, 1).value(last.arguments[0])
+                if isinstance(value, Int) and value.known:
+                    return value.const
+            raise TileError(f"{name} does not return a constant", code="T501")
+    return None
+
+
+def vector_cores(module: ModuleOp, name: str, chip: Chip) -> int:
+    """Vector cores that a block of a mixed kernel takes: one if its task type says so (hivm.md 1.4), else all there are."""
+    return 1 if answer_of(module, name + _TASK_TYPE_FUNCTION, chip) == MIX_1_1 else chip.aiv_per_aic

@@ -1,0 +1,59 @@
+"""What a launch records: per block and core the events and the places in GM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.machine.events import Event, Stream
+from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.run.replay import Replay
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.program import Program
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """What one block recorded: per core the event stream (equal streams are one object) and the GM offsets."""
+
+    block: int
+    streams: tuple[Stream, ...]
+    gm: tuple[Sequence[int], ...]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A finished launch as recorded, before timing."""
+
+    program: Program
+    bound: Bound
+    blocks: tuple[BlockRun, ...]
+    workspace_bytes: int
+    count: int
+    """Blocks of the launch; a trace of many may hold but some of them."""
+    traced: bool = False
+    """Whether nothing was computed."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return state_of(self)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is known what the launch accesses: all blocks are there, and no data could have decided otherwise."""
+        return not self.traced or (len(self.blocks) == self.count and self.program.data_free)
+
+    @once
+    def replay(self) -> Replay:
+        """Further runs of single blocks."""
+        return Replay(self)
+
+
+class Again(NamedTuple):
+    """What a further run of blocks left: the arrays, and per core its events and GM offsets."""
+
+    arrays: tuple[Array | None, ...]
+    recorded: list[tuple[list[Event], list[int]]]
