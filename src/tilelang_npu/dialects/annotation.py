@@ -34,13 +34,13 @@ class FilterPassesAttr(TextAttr):
     name = "annotation.filter_passes"
 
 
-@operation()
+@operation(aside=("src", "values"), seen=True)
 class MarkOp(DialectOp):
     """Attach attributes, or named values, to a value: ``annotation.mark %v {hivm.multi_buffer = 2 : i32} : type``."""
 
     name = "annotation.mark"
     src = operand_def()
-    effects = prop_def(STRINGS, default_value=WRITES)
+    kept_as = prop_def(STRINGS, default_value=WRITES, prop_name="effects")
     values = var_operand_def()
     keys = opt_prop_def(STRINGS)
     assembly_format = (

@@ -18,9 +18,10 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, element_type, operation, replacing, widened
@@ -166,6 +167,7 @@ class IndexCastUIOp(DialectOp):
     name = "arith.index_castui"
     input = operand_def(_INDEXED)
     result = result_def(_INDEXED)
+    traits = traits_def(Pure())
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
     def __init__(self, source: SSAValue | Operation, type_: Attribute) -> None:

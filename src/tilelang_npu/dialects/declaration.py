@@ -1,12 +1,13 @@
 """How the ops of these dialects are declared: xDSL's definition, plus what AscendNPU-IR's ODS adds to it.
 
-``operation`` does three things that ``irdl_op_definition`` does not:
+``operation`` does four things that ``irdl_op_definition`` does not:
 
 * The assembly format is compiled when an op of that class is first read or written. A hundred and fifty formats would
   otherwise cost a tenth of a second at import.
 * As in MLIR, the attribute dictionary of the custom form may hold any property of the op, also one that has a clause.
 * Rules (what MLIR calls traits and interfaces: "all operands have one rank") are functions, checked in their order after
   the types and the op's own ``verify_``, which is the order of MLIR.
+* An op that does not say what it does to its operands (``dialects/effects.py``) is refused when it is defined.
 """
 
 from __future__ import annotations
@@ -41,13 +42,15 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tilelang_npu.dialects.effects import EffectsOp, Fields, check_effects, state_effects
+
 Rule = Callable[[Any], None]
 Count = Callable[[int], tuple[int, ...]]
 OpT = TypeVar("OpT", bound="DialectOp")
 
 
-class DialectOp(IRDLOperation, ABC):
-    """Base of the ops of these dialects; knows the pipes and the core that execute an op."""
+class DialectOp(EffectsOp, ABC):
+    """Base of the ops of these dialects; knows what an op does to its operands, and the pipes and the core that execute it."""
 
     PIPES: ClassVar[tuple[str, ...]] = ()
     CORE: ClassVar[str] = "either"
@@ -60,7 +63,7 @@ class DialectOp(IRDLOperation, ABC):
     """Unit attributes of older text, each with the property and value it stands for; always read, written for v1.0.0."""
 
     def pipes(self) -> tuple[str, ...]:
-        """Short names of the pipes that execute the op, in the order data takes them; empty where none does."""
+        """Short names of the pipes that the definition names."""
         return self.PIPES
 
     def core(self) -> str:
@@ -199,8 +202,8 @@ def _counts(op: DialectOp) -> None:
         raise VerifyException(msg)
 
 
-def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (),
-              counted: Count | None = None) -> Callable[[type[OpT]], type[OpT]]:
+def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequence[Rule] = (), counted: Count | None = None,
+              seen: bool | None = None, **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
     """Class decorator: define the op that the class body declares.
 
     Args:
@@ -208,11 +211,15 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
         core: the core that executes it: ``AIC``, ``AIV`` or ``either``.
         rules: checks that run after the types of operands and attributes were verified; they raise VerifyException.
         counted: how many operands each group has, where MLIR counts them and its generic form does not state it.
+        seen, fields: what the op does, where its base does not say it: ``reads``, ``writes``, ``scratch`` and ``aside`` are
+            the members of ``EffectsOp`` of those names.
     """
 
     def define(cls: type[OpT]) -> type[OpT]:
         text = cls.assembly_format
         op_def = OpDef.from_pyrdl(cls)
+        state_effects(cls, seen, fields)
+        check_effects(cls, op_def)
         op_def.options.append(ParsePropInAttrDict())
         own_verify: tuple[Rule, ...] = () if cls.verify_ is Operation.verify_ else (cls.verify_,)
         op_def.assembly_format = None

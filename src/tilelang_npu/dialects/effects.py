@@ -1,81 +1,290 @@
-"""What an operation does to memory, and on which pipe: asked of the operations, never guessed.
+"""What an operation does to its operands in memory, and on which pipe: stated by its class, once, and read here by all.
 
-The planner, the synchronisation pass and the core splitter read this one list.
+A class lists its operands under what the op does to them (:class:`EffectsOp`); where that depends on the op, it says so in
+``reads_back`` and ``keeps``. Passes, reports and the simulator ask :func:`effects_of`, which also knows the ops of xDSL that
+touch memory. xDSL's own passes ask the trait :class:`Stated` and find the same.
+
+``tests/simulator/test_effects.py`` runs every op on memory in which all that it does not say it reads is noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnrankedMemRefType
 from xdsl.ir import Operation, SSAValue
-
-from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.hivm.structured import StructuredOp
+from xdsl.irdl import (
+    AttrConstraint,
+    IRDLOperation,
+    OpDef,
+    OptOperandDef,
+    RangeLengthConstraint,
+    RangeOf,
+    VarOperandDef,
+    irdl_op_definition,
+    traits_def,
+)
+from xdsl.traits import EffectInstance, IsTerminator, MemoryEffect, MemoryEffectKind, NoMemoryEffect, RecursiveMemoryEffect
 
 
 @dataclass(frozen=True)
-class Access:
-    """One operand that an operation reads or writes.
+class Effect:
+    """What an operation does to one operand in memory; of a ``memref.load`` or ``memref.store`` to the element at its indices.
 
     Attributes:
-        value: the memref.
-        reads: whether elements of it are read.
+        op: the operation.
+        index: position of the operand in ``op.operands``.
+        role: what the operand is to the op: the name of its field, or what the class calls it.
+        reads: whether what the operand held before matters: elements are read, or some are left as they are.
         writes: whether elements of it are written.
-        pipe: the pipe that does it: ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3`` or ``FIX``.
+        keeps: whether it is not read but some of its elements may be left as they are.
+        pipe: the pipe that does it: ``S``, ``V``, ``M``, ``MTE1``, ``MTE2``, ``MTE3`` or ``FIX``; empty where no pipe does, as
+            for scalar storage, or none is chosen yet, as in the tile dialect.
+        scratch: whether it is memory that the op only computes in: nobody needs what is in it afterwards.
     """
 
-    value: SSAValue
+    op: Operation
+    index: int
+    role: str
     reads: bool
     writes: bool
-    pipe: str
+    keeps: bool = False
+    pipe: str = ""
+    scratch: bool = False
+
+    @property
+    def value(self) -> SSAValue:
+        """The operand."""
+        return self.op.operands[self.index]
 
 
-def accesses(op: Operation) -> Iterator[Access]:
-    """The memory accesses of one operation, in the order of its operands; nothing for views and scalars."""
-    if isinstance(op, memref.LoadOp):
-        if _is_memory(op.memref):
-            yield Access(op.memref, reads=True, writes=False, pipe="S")
-    elif isinstance(op, memref.StoreOp):
-        if _is_memory(op.memref):
-            yield Access(op.memref, reads=False, writes=True, pipe="S")
-    elif isinstance(op, hivm.DebugOp):
-        if _is_memory(op.arg):
-            yield Access(op.arg, reads=True, writes=False, pipe="S")
-    elif isinstance(op, StructuredOp):
-        yield from _structured(op)
+class Stated(MemoryEffect):
+    """xDSL's interface to what an :class:`EffectsOp` states."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> Set[EffectInstance]:
+        """Reads and writes of operands; a write of nothing in particular where the op does more than that."""
+        assert isinstance(op, EffectsOp)
+        found = {EffectInstance(kind, effect.value) for effect in op.effects()
+                 for kind, does in ((MemoryEffectKind.READ, effect.reads), (MemoryEffectKind.WRITE, effect.writes)) if does}
+        if op.is_seen():
+            found.add(EffectInstance(MemoryEffectKind.WRITE))
+        return found
 
 
-def _structured(op: StructuredOp) -> Iterator[Access]:
-    pipes = op.pipes()
-    if not pipes:
-        return
-    accumulates = _accumulates(op)
-    for value in op.ins():
-        if isinstance(value.type, MemRefType):
-            yield Access(value, reads=True, writes=False, pipe=pipes[0])
-    for value in op.outs():
-        if isinstance(value.type, MemRefType):
-            yield Access(value, reads=accumulates, writes=True, pipe=pipes[-1])
-    scratch = getattr(op, "temp_buffer", None)
-    if scratch is not None:
-        yield Access(scratch, reads=False, writes=True, pipe=pipes[-1])
+class Allocates(MemoryEffect):
+    """The op makes a buffer: two of them are two, and one that nothing uses can go."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> Set[EffectInstance]:
+        """An allocation of each result."""
+        return {EffectInstance(MemoryEffectKind.ALLOC, result) for result in op.results}
 
 
-def _accumulates(op: StructuredOp) -> bool:
-    start = op.init_condition if isinstance(op, hivm.MmadL1Op) else None
-    if isinstance(op, hivm.CustomOp) and op.symbol == "mma":
-        start = op.ins()[2]
-    if start is not None:
-        init = start.owner
-        constant = init.value if isinstance(init, arith.ConstantOp) else None
-        return not (isinstance(constant, IntegerAttr) and constant.value.data != 0)
-    return isinstance(op, hivm.StoreOp) and op.atomic_kind is not None
+class EffectsOp(IRDLOperation, ABC):
+    """Base of the ops that say what they do to their operands.
+
+    Each operand that may be memory stands under ``READS``, ``WRITES``, ``SCRATCH`` or ``ASIDE``; an op without such
+    operands is pure by its traits, or ``SEEN``. :func:`check_effects` refuses the definition of a class that leaves one out.
+    """
+
+    READS: ClassVar[tuple[str, ...]] = ()
+    """Fields that the op reads."""
+    WRITES: ClassVar[tuple[str, ...]] = ()
+    """Fields that it writes."""
+    SCRATCH: ClassVar[tuple[str, ...]] = ("temp_buffer",)
+    """Fields that it computes in, where it has them."""
+    ASIDE: ClassVar[tuple[str, ...]] = ()
+    """Fields of which no element is touched: numbers that the declaration takes as anything, addresses, locks."""
+    ROLES: ClassVar[Mapping[str, str]] = {}
+    """What fields are called that are called something else."""
+    SEEN: ClassVar[bool] = False
+    """Whether the op does what is seen elsewhere: orders others, prints, changes what the core is set to."""
+    traits = traits_def(Stated())
+
+    def pipes(self) -> tuple[str, ...]:
+        """Short names of the pipes that execute the op, in the order data takes them; empty where none does."""
+        return ()
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """Whether it reads what an operand that it writes held before: it adds to it, or has it as a source, too."""
+        return False
+
+    def keeps(self) -> bool:
+        """Whether it may leave elements of what it writes as they were."""
+        return False
+
+    def is_seen(self) -> bool:
+        """Whether this op does more than what it does to its operands."""
+        return self.SEEN
+
+    def effects(self) -> tuple[Effect, ...]:
+        """What it reads, then what it writes, then its scratch."""
+        return tuple(self._effects())
+
+    def _effects(self) -> Iterator[Effect]:
+        fields, pipes = _places(self), self.pipes()
+        first, last = (pipes[0], pipes[-1]) if pipes else ("", "")
+        for name in self.READS:
+            for index in fields[name]:
+                yield Effect(self, index, self.ROLES.get(name, name), reads=True, writes=False,
+                             pipe=_pipe(first, self.operands[index]))
+        keeps = self.keeps()
+        for name in self.WRITES:
+            for index in fields[name]:
+                back = self.reads_back(self.operands[index])
+                yield Effect(self, index, self.ROLES.get(name, name), reads=back or keeps, writes=True,
+                             keeps=keeps and not back, pipe=_pipe(last, self.operands[index]))
+        for name in self.SCRATCH:
+            for index in fields.get(name, ()):
+                yield Effect(self, index, self.ROLES.get(name, name), reads=False, writes=True, pipe=last, scratch=True)
 
 
-def _is_memory(value: SSAValue) -> bool:
-    """Whether a memref is in a device memory; scalar storage (``memref.alloca``) is the core's own."""
+def _places(op: IRDLOperation) -> dict[str, list[int]]:
+    """The positions of the operands in memory, by field."""
+    found: dict[str, list[int]] = {}
+    at = 0
+    for name, definition in op.get_irdl_definition().operands:
+        held = getattr(op, name) if isinstance(definition, (VarOperandDef, OptOperandDef)) else (op.operands[at],)
+        values = () if held is None else (held,) if isinstance(held, SSAValue) else held
+        found[name] = [at + place for place, value in enumerate(values) if is_memory(value)]
+        at += len(values)
+    return found
+
+
+def _pipe(pipe: str, value: SSAValue) -> str:
+    """The pipe of an operand; what the scalar unit does in its own storage (``memref.alloca``) is on none."""
     kind = value.type
-    return isinstance(kind, MemRefType) and hivm.space_of(kind) is not None
+    own = isinstance(kind, (MemRefType, UnrankedMemRefType)) and isinstance(kind.memory_space, NoneAttr)
+    return "" if pipe == "S" and own else pipe
+
+
+def surely_true(value: SSAValue) -> bool:
+    """Whether an i1 is the constant true."""
+    constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return isinstance(constant, IntegerAttr) and constant.value.data != 0
+
+
+def is_memory(value: SSAValue) -> bool:
+    """Whether a value is a buffer, wherever it is."""
+    return isinstance(value.type, (MemRefType, UnrankedMemRefType))
+
+
+# -- ops of xDSL -------------------------------------------------------------------------------------------------------
+
+_OF_XDSL: dict[str, tuple[tuple[int, bool, bool], ...]] = {
+    "memref.load": ((0, True, False),),
+    "memref.store": ((1, False, True),),
+}
+"""Ops of xDSL that touch memory: position of the operand, whether it is read, whether it is written."""
+ATOMIC = "tile.atomic"
+"""Attribute of ``memref.store``: it adds to the element, indivisibly."""
+
+
+def effects_of(op: Operation) -> tuple[Effect, ...]:
+    """What an operation does to its operands in memory; nothing for views and scalars."""
+    if isinstance(op, EffectsOp):
+        return op.effects()
+    stated = _OF_XDSL.get(op.name)
+    if stated is None:
+        return ()
+    return tuple(Effect(op, index, "scalar", reads=reads or ATOMIC in op.attributes, writes=writes,
+                        pipe=_pipe("S", op.operands[index])) for index, reads, writes in stated)
+
+
+def accesses(op: Operation) -> tuple[Effect, ...]:
+    """Those effects of an operation that a pipe has: what is to be ordered, planned and paid for."""
+    return tuple(effect for effect in effects_of(op) if effect.pipe)
+
+
+Fields = Sequence[str] | Mapping[str, str]
+OpT = TypeVar("OpT", bound=EffectsOp)
+
+# -- definitions -------------------------------------------------------------------------------------------------------
+
+_OTHERWISE = (NoMemoryEffect, RecursiveMemoryEffect, IsTerminator, Allocates)
+"""Traits that say what an op does."""
+
+
+def stating(*, seen: bool | None = None, **fields: Fields) -> Callable[[type[OpT]], type[OpT]]:
+    """Class decorator: define the op that the class body declares, which does what is said here; see :func:`state_effects`."""
+
+    def define(cls: type[OpT]) -> type[OpT]:
+        made = irdl_op_definition(cls)
+        state_effects(made, seen, fields)
+        check_effects(made, made.get_irdl_definition())
+        return made
+
+    return define
+
+
+def state_effects(cls: type[EffectsOp], seen: bool | None, fields: Mapping[str, Fields]) -> None:
+    """Set what a class decorator says of an op; what it does not say stays as in the base.
+
+    Args:
+        cls: the class of the op.
+        seen: ``SEEN`` of the class.
+        fields: ``reads``, ``writes``, ``scratch`` and ``aside``: the fields that the members of those names list; with what
+            they are called, where that is not the field's name.
+    """
+    for name, listed in fields.items():
+        if name not in ("reads", "writes", "scratch", "aside"):
+            msg = f"{cls.name}: an op has no {name}"
+            raise TypeError(msg)
+        setattr(cls, name.upper(), tuple(listed))
+        if isinstance(listed, Mapping):
+            cls.ROLES = {**cls.ROLES, **listed}
+    if seen is not None:
+        cls.SEEN = seen
+
+
+def check_effects(cls: type[EffectsOp], definition: OpDef) -> None:
+    """Refuse the definition of an op that does not say what it does.
+
+    Args:
+        cls: the class of the op.
+        definition: its operands and traits.
+
+    Raises:
+        TypeError: an operand that may be memory is not mentioned, one that is mentioned is not there, or nothing is said.
+    """
+    names = {name for name, _ in definition.operands}
+    stated = {*cls.READS, *cls.WRITES, *cls.SCRATCH, *cls.ASIDE}
+    unknown = sorted({*cls.READS, *cls.WRITES, *cls.ASIDE} - names)
+    if unknown:
+        msg = f"{cls.name} has no operand {', '.join(unknown)}, and says what it does to it"
+        raise TypeError(msg)
+    missing = [name for name, operand in definition.operands if _may_be_memory(operand.constr) and name not in stated]
+    says = cls.SEEN or bool({*cls.READS, *cls.WRITES, *cls.ASIDE})
+    if (says and not missing) or any(isinstance(trait, _OTHERWISE) for trait in definition.traits):
+        return
+    if missing:
+        msg = (f"{cls.name} does not say what it does to its operand {', '.join(missing)}: "
+               "list it in READS, WRITES, SCRATCH or ASIDE of the class")
+        raise TypeError(msg)
+    msg = f"{cls.name} does not say that it does anything: give it the trait Pure, operands that it writes, or SEEN"
+    raise TypeError(msg)
+
+
+def _may_be_memory(constraint: object) -> bool:
+    """Whether a constraint lets a buffer through."""
+    if isinstance(constraint, RangeLengthConstraint):
+        constraint = constraint.constraint
+    if isinstance(constraint, RangeOf):
+        constraint = constraint.constr
+    named: Iterable[object] | None = getattr(constraint, "classes", None)
+    if named is None and isinstance(types := getattr(constraint, "types", None), frozenset):
+        named = {type(each) for each in types}
+    if named is None and isinstance(constraint, AttrConstraint):
+        named = constraint.get_bases()
+    return named is None or any(isinstance(each, type) and issubclass(kind, each) for each in named
+                                for kind in (MemRefType, UnrankedMemRefType))
+
+
+__all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Stated", "accesses", "check_effects", "effects_of", "is_memory",
+           "state_effects", "stating",
+           "surely_true"]

@@ -98,6 +98,10 @@ class _WithPayload(DialectOp):
 
     ACCUMULATES: ClassVar[bool]
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """Whether the body takes what is there."""
+        return self.ACCUMULATES
+
     @classmethod
     def parse(cls, parser: Parser) -> Any:
         """Read both forms."""
@@ -207,7 +211,7 @@ def _short(body: Region, *, accumulates: bool) -> Operation | None:
     return ops[0] if fits and ops[0].results[0].type == arguments[0].type else None
 
 
-@operation(rules=[reduces])
+@operation(rules=[reduces], reads=("src",), writes=("dst",))
 class ReduceOp(_WithPayload):
     """Axes folded with a body, from what is there."""
 
@@ -221,7 +225,7 @@ class ReduceOp(_WithPayload):
     irdl_options = (SameVariadicOperandSize(),)
 
 
-@operation()
+@operation(reads=("src",), writes=("dst",))
 class MapOp(_WithPayload):
     """A body on each element."""
 

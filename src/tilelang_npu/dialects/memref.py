@@ -96,7 +96,7 @@ def _viewable(op: Any) -> None:
         raise VerifyException(msg)
 
 
-@operation()
+@operation(seen=True)
 class GlobalOp(DialectOp):
     """A buffer of the module that has a name: ``memref.global "private" constant @table : memref<2xi64> = dense<[1, 2]>``.
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType
 from xdsl.ir import Dialect, Operation, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, result_def, var_operand_def
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, opt_operand_def, result_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation
+from tilelang_npu.dialects.effects import Allocates
 
 MEMREF = OfClass((MemRefType,), "memref of any type values")
 
 
-@operation()
+@operation(aside=("workspaceArg",))
 class AllocWorkspaceOp(DialectOp):
     """A buffer in the kernel's workspace; several offsets make as many buffers, used in turn by the iterations of a loop."""
 
@@ -23,6 +24,7 @@ class AllocWorkspaceOp(DialectOp):
     dynamicSize = var_operand_def(IndexType())
     offset = var_operand_def(IndexType())
     memref = result_def(MEMREF)
+    traits = traits_def(Allocates())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "`(` $dynamicSize `)` (`from` $workspaceArg^)? (`offset` `=` `[` $offset^ `]`)? attr-dict"

@@ -62,7 +62,7 @@ class InParallelOp(DialectOp):
                 raise VerifyException(msg)
 
 
-@operation()
+@operation(seen=True)
 class ForallOp(DialectOp):
     """A loop nest whose iterations have no order: ``scf.forall (%i, %j) in (%n, 4) shared_outs(%o = %t) -> (T)``.
 

@@ -10,13 +10,13 @@ from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, lazy_traits_def, opt_prop_def, region_def, traits_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsTerminator, Pure, SingleBlockImplicitTerminator, ensure_terminator
+from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect, SingleBlockImplicitTerminator, ensure_terminator
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, operation
 
 
-@operation()
+@operation(aside=("arguments",))
 class ReturnOp(DialectOp):
     """The results of the scope around."""
 
@@ -37,7 +37,7 @@ class ScopeOp(DialectOp):
     no_inline = opt_prop_def(UnitAttr)
     res = var_result_def()
     region = region_def("single_block")
-    traits = traits_def(SingleBlockImplicitTerminator(ReturnOp))
+    traits = traits_def(SingleBlockImplicitTerminator(ReturnOp), RecursiveMemoryEffect())
 
     def __init__(self, body: Region | Block | Sequence[Operation], result_types: Sequence[Attribute] = (), *,
                  no_inline: bool = False, attributes: Mapping[str, Attribute] | None = None) -> None:

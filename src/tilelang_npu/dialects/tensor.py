@@ -31,7 +31,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, operation, replacing, widened
@@ -223,6 +223,7 @@ class GenerateOp(DialectOp):
     dynamicExtents = var_operand_def(IndexType)
     body = region_def("single_block")
     result = result_def(TensorType)
+    traits = traits_def(RecursiveMemoryEffect())
     assembly_format = "$dynamicExtents $body attr-dict `:` type($result)"
 
 
@@ -252,7 +253,7 @@ class GatherOp(DialectOp):
                        "functional-type(operands, results)")
 
 
-@operation(rules=[_slice])
+@operation(rules=[_slice], seen=True)
 class ParallelInsertSliceOp(DialectOp):
     """The slice that one iteration of ``scf.forall`` puts into the result that all share."""
 

@@ -74,7 +74,7 @@ def _parse_units(parser: Parser, *words: str) -> dict[str, Attribute]:
     return {word: UnitAttr() for word in words if parser.parse_optional_keyword(word) is not None}
 
 
-@operation()
+@operation(reads=("memref",))
 class ToTensorOp(DialectOp):
     """A buffer read as a tensor: ``bufferization.to_tensor %m restrict writable : memref<4xf32>``."""
 
@@ -116,7 +116,7 @@ class ToTensorOp(DialectOp):
             raise VerifyException(msg)
 
 
-@operation()
+@operation(seen=True)
 class ToMemrefOp(DialectOp):
     """The buffer of a tensor: ``bufferization.to_memref %t : memref<4xf32>``."""
 
@@ -152,7 +152,7 @@ class ToMemrefOp(DialectOp):
             raise VerifyException(msg)
 
 
-@operation()
+@operation(reads=("source",), writes=("dest",))
 class MaterializeInDestinationOp(DialectOp):
     """A tensor written to a given place, which may be a buffer of any layout."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.ops import dtype
 
@@ -44,9 +44,7 @@ def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]
 
 def _nbytes(op: Operation) -> int | None:
     """Bytes of the largest operand that an operation reads or writes; None where it touches no memory or sizes are open."""
-    sizes = [_size(access.value) for access in accesses(op)]
-    if not sizes and op.dialect_name() == "tile":
-        sizes = [_size(value) for value in op.operands if isinstance(value.type, MemRefType)]
+    sizes = [_size(effect.value) for effect in effects_of(op) if effect.pipe or op.dialect_name() == "tile"]
     known = [size for size in sizes if size is not None]
     return max(known, default=None)
 

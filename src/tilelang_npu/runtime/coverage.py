@@ -61,12 +61,13 @@ def effects(kernel: Operation) -> Mapping[int, Effect]:
     from xdsl.dialects import func
     from xdsl.ir import BlockArgument
 
-    from tilelang_npu.transforms.ir.buffers import root_of, uses_of
+    from tilelang_npu.dialects.effects import effects_of
+    from tilelang_npu.transforms.ir.buffers import root_of
 
     found: dict[int, Effect] = {}
     stores: dict[int, list[Shape | None]] = {}
     for op in kernel.walk():
-        for use in uses_of(op):
+        for use in effects_of(op):
             root = root_of(use.value)
             if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp):
                 effect = found.setdefault(root.index, Effect())

@@ -53,7 +53,7 @@ def _function(name: str, doc: str, *, text: str | None = f"{_SOURCES} `->` type(
     fields: dict[str, Any] = {
         "name": f"hfusion.{name}", "__doc__": doc, "__module__": __name__, "src": var_operand_def(), "result": var_result_def(),
         **attributes, "assembly_format": text}
-    return operation(rules=rules)(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
+    return operation(rules=rules, reads=("src",))(type(name.title().replace("_", "") + "Op", (DialectOp,), fields))
 
 
 _ALONG = f"{_SOURCES} `cum_dims` `=` $cum_dims `reverse` `=` $reverse `->` type($result)"
@@ -85,7 +85,7 @@ SignBitOp = _function("signbit", "Whether each element has its sign set.", text=
                       rules=[reads(1), of_types(_HALF_OR_SINGLE, (i1, i8)), one_tensor_shape])
 
 
-@operation(rules=[deinterleaves])
+@operation(rules=[deinterleaves], reads=("src",))
 class DeinterleaveOp(DialectOp):
     """The elements at even places (channel 0), at odd ones (channel 1), or both."""
 
@@ -144,7 +144,7 @@ class _Product(DialectOp):
         printer.print_attribute(self.operands[0].type)
 
 
-@operation(rules=[halves])
+@operation(rules=[halves], reads=("lhs", "rhs"))
 class MulExtOp(_Product):
     """Low and high half of signed products."""
 
@@ -155,7 +155,7 @@ class MulExtOp(_Product):
     high = result_def()
 
 
-@operation(rules=[halves])
+@operation(rules=[halves], reads=("lhs", "rhs"))
 class MulExtUIOp(_Product):
     """Low and high half of unsigned products."""
 
@@ -166,7 +166,7 @@ class MulExtUIOp(_Product):
     high = result_def()
 
 
-@operation(rules=[fills_its_bins])
+@operation(rules=[fills_its_bins], reads=("input", "mask"))
 class HistogramOp(DialectOp):
     """How often each number below a bound occurs, where a mask is set."""
 
@@ -178,7 +178,7 @@ class HistogramOp(DialectOp):
     assembly_format = ("$input `,` $num_bins (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($output)")
 
 
-@operation()
+@operation(reads=("args_",), seen=True)
 class PrintOp(DialectOp):
     """Print a value behind a text."""
 
@@ -189,7 +189,7 @@ class PrintOp(DialectOp):
     assembly_format = "$prefix attr-dict $args_ `:` type($args_)"
 
 
-@operation()
+@operation(reads=("args_",), seen=True)
 class AssertOp(DialectOp):
     """Stop with a text where a value does not hold."""
 
@@ -199,7 +199,7 @@ class AssertOp(DialectOp):
     assembly_format = "$msg attr-dict $args_ `:` type($args_)"
 
 
-@operation()
+@operation(seen=True)
 class BarrierOp(DialectOp):
     """Wait for everything before."""
 
@@ -207,7 +207,7 @@ class BarrierOp(DialectOp):
     assembly_format = "attr-dict"
 
 
-@operation()
+@operation(seen=True)
 class SymbolicDimOp(DialectOp):
     """A size that has a name."""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i1, i32, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -60,6 +60,10 @@ class NamedOp(StructuredOp):
     """Base of the ops that are a name, what they read, what they write, and attributes."""
 
     BODY_FOLLOWS: ClassVar[bool] = True
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """A body may start from what is there."""
+        return True
 
     def __init__(self, inputs: Any, outputs: Any, **properties: Attribute) -> None:
         """Make the op.
@@ -165,7 +169,7 @@ AtomicRmwOp = named("hfusion.atomic_rmw", "Combine what is there with new values
                     counted=_one_out, atomic_kind=prop_def(AtomicKindAttr))
 
 
-@operation(counted=_exchange)
+@operation(counted=_exchange, reads=("src", "mask"))
 class AtomicXchgOp(StructuredOp):
     """Exchange what is there with new values, where a mask is set."""
 
@@ -178,7 +182,7 @@ class AtomicXchgOp(StructuredOp):
     assembly_format = f"attr-dict {INS_OUTS} (`mask` `(` $mask^ `:` type($mask) `)`)?{RESULT}"
 
 
-@operation()
+@operation(reads=("offset", "strides"))
 class ArangeOp(StructuredOp):
     """The offset, and a stride for each step along an axis."""
 
@@ -187,7 +191,6 @@ class ArangeOp(StructuredOp):
     strides = var_operand_def(IndexType())
     dst = var_operand_def()
     result = var_result_def()
-    INS: ClassVar[tuple[str, ...]] = ("offset", "strides")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = ("(`offset` `[` $offset^ `]`)? `strides` `[` $strides `]` attr-dict `outs` `(` $dst `:` type($dst) `)`"
                        + RESULT)

@@ -23,6 +23,7 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.declaration import OneOf, element_type, operation
+from tilelang_npu.dialects.effects import surely_true
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
@@ -32,7 +33,6 @@ from tilelang_npu.dialects.hivm.structured import (
     destination_style,
     dtypes,
     fail,
-    flat,
     mlir_type,
     results_for,
 )
@@ -50,8 +50,8 @@ def _unit(*, present: bool) -> UnitAttr | None:
 class _MmadOp(StructuredOp):
     """What mmadL1 and batchMmadL1 share."""
 
-    INS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
-    OUTS: ClassVar[tuple[str, ...]] = ("c",)
+    READS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
+    WRITES: ClassVar[tuple[str, ...]] = ("c",)
 
     def __init__(self, a: Operand, b: Operand, c: Operand, init: Operand, m: Operand, k: Operand, n: Operand, *,
                  bias: Operand | None = None, a_transpose: bool = False, b_transpose: bool = False,
@@ -87,6 +87,11 @@ class _MmadOp(StructuredOp):
                 "unit_flag_mode": ArrayAttr([UnitFlagAttr(mode) for mode in unit_flags]) if unit_flags else None,
                 "unit_flag_group_id": None if unit_flag_group is None else IntegerAttr(unit_flag_group, i64),
             })
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """Products are added to what is there, unless it is surely cleared."""
+        (init,) = self._held(("init_condition",))
+        return not surely_true(init)
 
     def verify_(self) -> None:
         given = self._held(("sync_related_args",))
@@ -162,7 +167,10 @@ MX_SCALE = frozenset(mlir_type(element) for element in dtypes("ui8", "i8"))
 MX_FORMAT = OneOf(frozenset(IntegerAttr(number, i32) for number in (1, 2, 3)), "the format of a matrix: 1, 2 or 3 of type i32")
 
 
-@operation(pipes=("MTE1", "M"), core="AIC", rules=(destination_style,))
+@operation(pipes=("MTE1", "M"), core="AIC", rules=(destination_style,),
+           reads=("a", "b", "scaleA", "scaleB", "init_condition", "real_m", "real_k", "real_n",
+                  "per_channel_bias"),
+           writes=("c",))
 class MmadMxL1Op(StructuredOp):
     """Multiply two matrices of scaled 8-bit (or 4-bit) floats in L1 and add the product to an accumulator (950)."""
 
@@ -205,14 +213,10 @@ class MmadMxL1Op(StructuredOp):
                 "rhsFormat": None if rhs_format is None else IntegerAttr(rhs_format, i32),
                 "a_transpose": _unit(present=a_transpose), "b_transpose": _unit(present=b_transpose)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Both matrices, their scales, the scalars and the bias."""
-        return (self.a, self.b, self.scaleA, self.scaleB, self.init_condition, self.real_m, self.real_k, self.real_n,
-                *flat(self.per_channel_bias))
-
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The accumulator."""
-        return (self.c,)
+    def reads_back(self, target: SSAValue) -> bool:
+        """Products are added to what is there, unless it is surely cleared."""
+        (init,) = self._held(("init_condition",))
+        return not surely_true(init)
 
     def verify_(self) -> None:
         for index, allowed in enumerate((MX_MATRIX, MX_MATRIX, MX_SCALE, MX_SCALE)):
@@ -230,8 +234,8 @@ class MmadMxL1Op(StructuredOp):
 class _ConvOp(StructuredOp):
     """What the convolutions share: input and weight in L1, accumulator in L0C."""
 
-    INS: ClassVar[tuple[str, ...]] = ("input", "weight", "init_condition", "bias")
-    OUTS: ClassVar[tuple[str, ...]] = ("init",)
+    READS: ClassVar[tuple[str, ...]] = ("input", "weight", "init_condition", "bias")
+    WRITES: ClassVar[tuple[str, ...]] = ("init",)
 
     def __init__(self, data: Operand, weight: Operand, out: Operand, init: Operand, *, padding: int | Sequence[int] = 0,
                  groups: int = 1, bias: Operand | None = None, sync_related_args: Sequence[Operand] = ()) -> None:
@@ -252,6 +256,11 @@ class _ConvOp(StructuredOp):
         IRDLOperation.__init__(self, operands=[data, weight, bias, out, init, list(sync_related_args)],
                                result_types=[results_for(out)],
                                properties={"padding": pads, "groups": IntegerAttr(groups, i32)})
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """Products are added to what is there, unless it is surely cleared."""
+        (init,) = self._held(("init_condition",))
+        return not surely_true(init)
 
 
 

@@ -25,15 +25,19 @@ from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.declaration import operation
+from tilelang_npu.dialects.effects import surely_true
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for
 from tilelang_npu.dialects.text_writer import TextPrinter
+from tilelang_npu.ops import Structured, operations
 
 Operand = SSAValue | Operation
 
 BUILTINS = frozenset({"__builtin_gather_load", "__builtin_index_select", "__builtin_indirect_atomic", "__builtin_histogram"})
 """Functions of the toolchain's own device library. All run on PIPE_V of the Vector core in SIMT mode."""
+MMA = "mma"
+"""The function that multiplies what is in L0."""
 _UNASSIGNED = PipeAttr("UNASSIGNED")
 _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hivm.vf_mode": (VFModeAttr("SIMT"), "vf mode"),
                   "hivm.pipe": (PipeAttr("V"), "pipe")}
@@ -42,8 +46,8 @@ _BUILTIN_FACTS = {"hivm.tcore_type": (CoreTypeAttr("VECTOR"), "core type"), "hiv
 class _CustomOp(StructuredOp):
     """What both custom ops share."""
 
-    INS: ClassVar[tuple[str, ...]] = ("inputs",)
-    OUTS: ClassVar[tuple[str, ...]] = ("outputs",)
+    READS: ClassVar[tuple[str, ...]] = ("inputs",)
+    WRITES: ClassVar[tuple[str, ...]] = ("outputs",)
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
 
@@ -73,6 +77,19 @@ class _CustomOp(StructuredOp):
         """The core that the attributes name."""
         core = self.attributes.get("hivm.tcore_type")
         return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either") if isinstance(core, CoreTypeAttr) else "either"
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """What is among the inputs, too, is read; a product is added to what is there, unless it is surely cleared."""
+        return target in self.ins() or (self.symbol == MMA and not surely_true(self.ins()[2]))
+
+    def keeps(self) -> bool:
+        """As the op table says of what it calls."""
+        entry = operations().get(self.symbol)
+        return isinstance(entry, Structured) and entry.partial
+
+    def is_seen(self) -> bool:
+        """Whether the function may do more than write its outputs."""
+        return "no_side_effect" not in self.properties and not isinstance(operations().get(self.symbol), Structured)
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -254,7 +271,7 @@ def _attributes(core: str | None, pipes: Mapping[str, str | None], symbol: str |
     return made | dict(extra)
 
 
-@operation(rules=(destination_style,))
+@operation(rules=(destination_style,), scratch=("temp_buffers",))
 class CustomOp(_CustomOp):
     """A device function of the user's that one pipe executes."""
 
@@ -315,7 +332,7 @@ def _sync_slots(op: Any) -> None:
         reserved.add(key)
 
 
-@operation(rules=(destination_style, _sync_slots))
+@operation(rules=(destination_style, _sync_slots), scratch=("temp_buffers",))
 class CustomMacroOp(_CustomOp):
     """A device function of the user's that takes data in on one pipe and hands it on from another."""
 

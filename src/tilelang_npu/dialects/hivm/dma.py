@@ -102,7 +102,8 @@ class _MoveOp(StructuredOp):
             fail("if pad_mode is not set, res and dst shape should be the same!")
 
 
-@operation(pipes=("MTE2",), rules=(destination_style, element_types((0,), MOVABLE)))
+@operation(pipes=("MTE2",), rules=(destination_style, element_types((0,), MOVABLE)),
+           aside=("pad_value", "right_padding_num", "init_condition"))
 class LoadOp(_MoveOp):
     """Load from GM into a local memory, padding the last axis if asked to."""
 
@@ -243,8 +244,12 @@ class StoreOp(_MoveOp):
         elif self.on_tensors():
             self._verify_result(target, padded=True)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """An atomic store combines with what is there."""
+        return self.atomic_kind is not None
 
-@operation(rules=(destination_style, element_types((0,), MOVABLE)))
+
+@operation(rules=(destination_style, element_types((0,), MOVABLE)), aside=("pad_value",))
 class CopyOp(_MoveOp):
     """Copy between local memories, or between GM and one of them."""
 
@@ -305,7 +310,7 @@ class CopyOp(_MoveOp):
                 fail(f"Unsupported copy to {space}!")
 
 
-@operation(pipes=("MTE2",), core="AIC", rules=(destination_style,))
+@operation(pipes=("MTE2",), core="AIC", rules=(destination_style,), aside=("pad_value", "init_condition"))
 class Nd2NzOp(StructuredOp):
     """Load a matrix from GM into L1 and lay it out in fractal blocks (zN)."""
 
@@ -396,7 +401,7 @@ class LoadScaleOp(StructuredOp):
 _ATOMIC = ("i8", "i16", "i32", "f16", "f32", "i64", "bf16")
 
 
-@operation(rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),))
+@operation(rules=(element_types((0,), dtypes(*_ATOMIC, "f8E4M3FN", "f8E5M2")),), reads=("src",), writes=("dst",))
 class AtomicCasOp(DialectOp):
     """Compare memory in GM with an expected value and replace it where they are equal; yields what was there."""
 
@@ -409,8 +414,12 @@ class AtomicCasOp(DialectOp):
     def __init__(self, expected: Operand, new: Operand, dst: Operand) -> None:
         IRDLOperation.__init__(self, operands=[[expected, new], dst], result_types=[results_for(dst)])
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """What is there is compared, and yielded."""
+        return True
 
-@operation(rules=(element_types((0,), dtypes(*_ATOMIC)),))
+
+@operation(rules=(element_types((0,), dtypes(*_ATOMIC)),), reads=("src", "mask"), writes=("dst",))
 class AtomicXchgOp(DialectOp):
     """Exchange memory in GM with new values, where the mask is set; yields what was there."""
 
@@ -423,6 +432,10 @@ class AtomicXchgOp(DialectOp):
 
     def __init__(self, src: Operand, dst: Operand, mask: Operand | None = None) -> None:
         IRDLOperation.__init__(self, operands=[src, dst, mask], result_types=[results_for(dst)])
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """What is there is yielded."""
+        return True
 
 
 @operation(rules=(destination_style, element_types((0,), dtypes(*_ATOMIC, "i1"))))
@@ -439,6 +452,10 @@ class AtomicRMWOp(StructuredOp):
     def __init__(self, src: Operand, dst: Operand, kind: str) -> None:
         IRDLOperation.__init__(self, operands=[src, dst], result_types=[results_for(dst)],
                                properties={"atomic_kind": AtomicKindAttr(kind)})
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """What is there is combined with."""
+        return True
 
 
 OPERATIONS = (LoadOp, StoreOp, CopyOp, Nd2NzOp, Nz2NdOp, L12UBOp, LoadScaleOp, AtomicCasOp, AtomicXchgOp, AtomicRMWOp)

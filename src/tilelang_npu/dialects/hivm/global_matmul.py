@@ -33,15 +33,17 @@ Operand = SSAValue | Operation
 _TILE_SIZES = 3
 
 
+_SIZES = ("blockSizes", "processSizes", "swizzleOffset", "swizzleDirection", "epiloguePTiles")
+
+
 class _GlobalMatmulOp(StructuredOp):
     """What the three products share."""
 
-    OUTS: ClassVar[tuple[str, ...]] = ("c",)
+    WRITES: ClassVar[tuple[str, ...]] = ("c",)
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Every operand but the product."""
-        (product,) = self.outs()
-        return tuple(operand for operand in self.operands if operand is not product)
+    def outs(self) -> tuple[SSAValue, ...]:
+        """The product."""
+        return self._held(("c",))
 
 
 def _verify_common(op: Any) -> None:
@@ -103,7 +105,7 @@ def _facts(*, a_transpose: bool, b_transpose: bool, descale_mode: str | None) ->
             "descaleMode": None if descale_mode is None else DescaleModeAttr(descale_mode)}
 
 
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,))
+@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,), reads=("a", "b", "tilingParams", "bias", "descale", *_SIZES))
 class MatmulOp(_GlobalMatmulOp):
     """Product of two matrices in GM."""
 
@@ -144,7 +146,9 @@ class MatmulOp(_GlobalMatmulOp):
         _verify_common(self)
 
 
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,))
+@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,),
+           reads=("a", "b", "postVecFuncIns", "tilingParams", "commParams", "bias", "descale", *_SIZES),
+           scratch=("workspaceIns",))
 class MixMatmulOp(_GlobalMatmulOp):
     """Product of two matrices in GM, with a vector function applied to its tiles."""
 
@@ -192,7 +196,9 @@ class MixMatmulOp(_GlobalMatmulOp):
         _verify_common(self)
 
 
-@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,))
+@operation(pipes=("MTE2", "MTE3"), rules=(destination_style,),
+           reads=("a", "b", "tokens_per_expert", "postVecFuncIns", "tilingParams", "commParams", "bias", "descale", *_SIZES),
+           writes=("c", "postVecFuncOuts"), scratch=("workspaceIns",))
 class MixGroupMatmulOp(_GlobalMatmulOp):
     """Products of groups of rows with one matrix per group (mixture of experts), with a vector function on the tiles."""
 

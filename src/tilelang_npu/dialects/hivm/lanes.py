@@ -109,7 +109,7 @@ class VMulextendedOp(StructuredOp):
 @operation(pipes=("V",), core="AIV", rules=(
     destination_style, same_rank,
     element_types((0,), dtypes("i1", "i8", "i16", "ui16", "i32", "ui32", "f16", "bf16", "f32", *FP8)),
-    element_types((1,), dtypes("i16", "i32"))))
+    element_types((1,), dtypes("i16", "i32"))), reads=("src", "indices"))
 class VGatherOp(StructuredOp):
     """Take the elements at given indices of an axis."""
 
@@ -131,14 +131,10 @@ class VGatherOp(StructuredOp):
         IRDLOperation.__init__(self, operands=[src, indices, dst, temp_buffer], result_types=[results_for(dst)],
                                properties={"gather_axis": None if axis is None else IntegerAttr(axis, i64)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """The data and the indices."""
-        return (self.src, self.indices)
-
 
 @operation(pipes=("V",), core="AIV", rules=(
     destination_style, same_rank, element_types((0,), dtypes("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")),
-    element_types((1,), dtypes("i1"))))
+    element_types((1,), dtypes("i1"))), reads=("src", "mask"))
 class VGatherMaskOp(StructuredOp):
     """Pack the elements whose mask is set; a second destination takes their number."""
 
@@ -155,10 +151,6 @@ class VGatherMaskOp(StructuredOp):
     def __init__(self, src: Operand, mask: Operand, dst: Sequence[Operand]) -> None:
         """Make the op; ``dst`` is the packed elements and their number."""
         IRDLOperation.__init__(self, operands=[src, mask, list(dst)], result_types=[results_for(*dst)])
-
-    def ins(self) -> tuple[SSAValue, ...]:
-        """The data and the mask."""
-        return (self.src, self.mask)
 
 
 OPERATIONS = (VInterleaveOp, VDeinterleaveOp, VMulextendedOp, VGatherOp, VGatherMaskOp)

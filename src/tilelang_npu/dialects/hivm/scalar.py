@@ -44,6 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
+from tilelang_npu.dialects.effects import Allocates
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
@@ -109,17 +110,16 @@ class GetSubBlockNumOp(_QueryOp):
     assembly_format = _QUERY
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class GetSysCntOp(_QueryOp):
-    """The system counter."""
+    """The system counter: read twice, it is two numbers."""
 
     name = "hivm.hir.get_sys_cnt"
     result = result_def(i64)
-    traits = traits_def(Pure())
     assembly_format = _QUERY
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class MultiBufferCounterOp(DialectOp):
     """Number of the iteration of the loop around, for choosing among several buffers."""
 
@@ -138,7 +138,7 @@ class _BareOp(DialectOp):
         IRDLOperation.__init__(self)
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class SetMaskNormOp(_BareOp):
     """Let masks of vector instructions be bit masks; stands at the entry of a kernel on 910B."""
 
@@ -146,7 +146,7 @@ class SetMaskNormOp(_BareOp):
     assembly_format = "attr-dict"
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class InitDebugOp(_BareOp):
     """Prepare debug output."""
 
@@ -154,7 +154,7 @@ class InitDebugOp(_BareOp):
     assembly_format = "attr-dict"
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class FinishDebugOp(_BareOp):
     """Flush debug output."""
 
@@ -162,7 +162,7 @@ class FinishDebugOp(_BareOp):
     assembly_format = "attr-dict"
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class SetCtrlOp(DialectOp):
     """Set or clear a bit of the control register."""
 
@@ -176,7 +176,7 @@ class SetCtrlOp(DialectOp):
         IRDLOperation.__init__(self, properties={"enable": boolean(enable), "idx": IntegerAttr(bit, i64)})
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class SetAtomicOp(DialectOp):
     """Let the following stores add to what is there (or take the maximum ...); ``none`` ends it."""
 
@@ -190,7 +190,7 @@ class SetAtomicOp(DialectOp):
         IRDLOperation.__init__(self, properties={"kind": AtomicKindAttr(kind), "type": type_})
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), reads=("addr",), seen=True)
 class LoadScalarOp(DialectOp):
     """Read a number from GM."""
 
@@ -213,7 +213,7 @@ class LoadScalarOp(DialectOp):
             fail("expecting GM address")
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), aside=("ptr",), seen=True)
 class DCCIOp(DialectOp):
     """Clean and invalidate lines of the data cache."""
 
@@ -229,7 +229,7 @@ class DCCIOp(DialectOp):
             "mode": DCCIModeAttr(mode), "dataCacheKind": DataCacheKindAttr(kind)})
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), seen=True)
 class SetFftsBaseAddrOp(DialectOp):
     """Tell the core where the flags between cores are."""
 
@@ -249,6 +249,7 @@ class PointerCastOp(DialectOp):
     addrs = var_operand_def(i64)
     dynamicSizes = var_operand_def(IndexType())
     result = result_def(MEMREF)
+    traits = traits_def(Allocates())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "`(` $addrs `)` (`[` $dynamicSizes^ `]`)? attr-dict `:` type($result)"
 
@@ -366,7 +367,7 @@ class ConvertLayoutOp(DialectOp):
             fail(f"expected {dynamic} dynamic dimensions but got {len(self.output_shape)}")
 
 
-@operation(pipes=("S",))
+@operation(pipes=("S",), reads=("arg",), seen=True)
 class DebugOp(DialectOp):
     """Print a value, or assert that it holds."""
 

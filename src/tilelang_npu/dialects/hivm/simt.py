@@ -31,7 +31,6 @@ from tilelang_npu.dialects.hivm.structured import (
     StructuredOp,
     destination_style,
     fail,
-    flat,
     results_for,
     shape_of,
 )
@@ -59,7 +58,8 @@ def _indices_are_integers(op: Any) -> None:
         fail(f"operand 'mask' must be ranked tensor of 1-bit signless integer values, but got '{op.mask.type}'")
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+@operation(pipes=("V",), core="AIV", rules=(destination_style,),
+           reads=("base", "indices", "burst_len", "mask", "other"))
 class GatherLoadOp(StructuredOp):
     """Load the elements of GM that a tensor of indices names."""
 
@@ -91,10 +91,6 @@ class GatherLoadOp(StructuredOp):
                         "evict": None if evict is None else EvictionPolicyAttr(evict),
                         "isVolatile": None if volatile is None else boolean(volatile)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Memory, indices, burst length, mask and the other value."""
-        return (self.base, self.indices, self.burst_len, *flat(self.mask), *flat(self.other))
-
     def verify_(self) -> None:
         _indices_are_integers(self)
         _same(self, "base", "dst")
@@ -108,7 +104,8 @@ class GatherLoadOp(StructuredOp):
                 fail("other of hivm::GatherLoadOp must have the same element type as base")
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+@operation(pipes=("V",), core="AIV", rules=(destination_style,),
+           reads=("indices", "data", "burst_len", "mask"), writes=("base",))
 class ScatterStoreOp(StructuredOp):
     """Store elements to the places of GM that a tensor of indices names."""
 
@@ -133,14 +130,6 @@ class ScatterStoreOp(StructuredOp):
             properties={"cache": None if cache is None else CacheModifierAttr(cache),
                         "evict": None if evict is None else EvictionPolicyAttr(evict)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Indices, data, burst length and mask."""
-        return (self.indices, self.data, self.burst_len, *flat(self.mask))
-
-    def outs(self) -> tuple[SSAValue, ...]:
-        """The memory."""
-        return (self.base,)
-
     def verify_(self) -> None:
         _indices_are_integers(self)
         _same(self, "base", "data")
@@ -148,8 +137,12 @@ class ScatterStoreOp(StructuredOp):
         if self.mask is not None and shape_of(self.mask) != shape_of(self.data):
             fail("mask of hivm::ScatterStoreOp must have the same shape and rank as data")
 
+    def keeps(self) -> bool:
+        """Only what the places name is written."""
+        return True
 
-@operation(pipes=("V",), core="AIV")
+
+@operation(pipes=("V",), core="AIV", reads=("addr",))
 class LocalLoadOp(DialectOp):
     """Read a buffer of UB into a tensor."""
 
@@ -168,7 +161,7 @@ class LocalLoadOp(DialectOp):
             fail("input address of hivm::LocalLoadOp must have the same shape as output tensor")
 
 
-@operation(pipes=("V",), core="AIV")
+@operation(pipes=("V",), core="AIV", reads=("data",), writes=("addr",))
 class LocalStoreOp(DialectOp):
     """Write a tensor into a buffer of UB."""
 
@@ -200,7 +193,7 @@ def _verify_strided(op: Any, local: SSAValue, role: str) -> None:
         fail("offset, stride and numel operands must have the same type")
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+@operation(pipes=("V",), core="AIV", rules=(destination_style,), aside=("other",))
 class StrideLoadOp(StructuredOp):
     """Load a block of GM with a stride per axis."""
 
@@ -261,8 +254,12 @@ class StrideStoreOp(StructuredOp):
         if element_type(self.src.type) != element_type(self.dst.type):
             fail("src of hivm::StrideStoreOp must have the same element type as dst")
 
+    def keeps(self) -> bool:
+        """Only what the places name is written."""
+        return True
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style,), reads=("src", "offsets", "mask", "other"))
 class IndirectLoadOp(StructuredOp):
     """Load the elements of GM at the offsets that a buffer holds."""
 
@@ -285,10 +282,6 @@ class IndirectLoadOp(StructuredOp):
         IRDLOperation.__init__(self, operands=[src, offsets, dst, mask, other], result_types=[results_for(dst)],
                                properties={"isVolatile": boolean(volatile)})
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Memory, offsets, mask and the other value."""
-        return (self.src, self.offsets, *flat(self.mask), *flat(self.other))
-
     def verify_(self) -> None:
         source, shape = element_type(self.src.type), shape_of(self.offsets)
         if element_type(self.dst.type) != source:
@@ -304,7 +297,7 @@ class IndirectLoadOp(StructuredOp):
                 fail("other of hfusion::IndirectLoadOp must have the same element type as src")
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+@operation(pipes=("V",), core="AIV", rules=(destination_style,), reads=("src", "offsets", "mask"))
 class IndirectStoreOp(StructuredOp):
     """Store elements to the offsets of GM that a buffer holds."""
 
@@ -321,10 +314,6 @@ class IndirectStoreOp(StructuredOp):
     def __init__(self, src: Operand, offsets: Operand, dst: Operand, *, mask: Operand | None = None) -> None:
         IRDLOperation.__init__(self, operands=[dst, offsets, src, mask])
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Data, offsets and mask."""
-        return (self.src, self.offsets, *flat(self.mask))
-
     def verify_(self) -> None:
         if element_type(self.src.type) != element_type(self.dst.type):
             fail("src of hivm::IndirectStoreOp must have the same element type as dst")
@@ -333,8 +322,13 @@ class IndirectStoreOp(StructuredOp):
         if self.mask is not None and shape_of(self.mask) != shape_of(self.offsets):
             fail("mask of hivm::IndirectStoreOp must have the same shape and rank as offsets")
 
+    def keeps(self) -> bool:
+        """Only what the places name is written."""
+        return True
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+
+@operation(pipes=("V",), core="AIV", rules=(destination_style,),
+           reads=("src", "index", "bound", "offsets", "numels"))
 class EmbeddingGatherOp(StructuredOp):
     """Load the rows of a table in GM that a buffer of indices names."""
 
@@ -359,10 +353,6 @@ class EmbeddingGatherOp(StructuredOp):
         IRDLOperation.__init__(self, operands=[src, index, dst, bound, list(offsets), list(numels)],
                                result_types=[results_for(dst)])
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Table, indices, bound, offsets and sizes."""
-        return (self.src, self.index, self.bound, *self.offsets, *self.numels)
-
     def verify_(self) -> None:
         index_rank, rank = len(shape_of(self.index)), len(shape_of(self.dst))
         if index_rank not in (1, 2):
@@ -382,7 +372,8 @@ def _values(*names: str) -> str:
     return " `,` ".join(f"${name} `:` type(${name})" for name in names)
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style,))
+@operation(pipes=("V",), core="AIV", rules=(destination_style,),
+           reads=("src", "index", "bound", "dim", "src_stride", "index_shape", "offsets"))
 class GatherTOp(StructuredOp):
     """Load, for each element of the destination, the element of GM whose coordinate on one axis an index replaces."""
 
@@ -409,12 +400,9 @@ class GatherTOp(StructuredOp):
             self, operands=[src, index, dst, bound, dim, list(src_stride), list(index_shape), list(offsets)],
             result_types=[results_for(dst)])
 
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Every operand but the destination."""
-        return tuple(operand for operand in self.operands if operand is not self.dst)
 
-
-@operation(pipes=("V",), core="AIV")
+@operation(pipes=("V",), core="AIV",
+           reads=("index", "value"), writes=("dst",))
 class IndexPutOp(DialectOp):
     """Store rows to the rows of GM that a buffer of indices names."""
 
@@ -438,8 +426,13 @@ class IndexPutOp(DialectOp):
         IRDLOperation.__init__(
             self, operands=[dst, index, value, dim, bound, list(end_offset), list(start_offset), list(dst_stride)])
 
+    def keeps(self) -> bool:
+        """Only what the places name is written."""
+        return True
 
-@operation(pipes=("V",), core="AIV")
+
+@operation(pipes=("V",), core="AIV",
+           reads=("value", "index_tile"), writes=("dst",))
 class ScatterTOp(DialectOp):
     """Store each element to the place of GM whose coordinate on one axis an index replaces."""
 
@@ -466,6 +459,10 @@ class ScatterTOp(DialectOp):
     def verify_(self) -> None:
         if shape_of(self.value) != shape_of(self.index_tile):
             fail("tensor of value and index_tile of hivm::ScatterTOp must have the same shape")
+
+    def keeps(self) -> bool:
+        """Only what the places name is written."""
+        return True
 
 
 OPERATIONS = (GatherLoadOp, ScatterStoreOp, LocalLoadOp, LocalStoreOp, StrideLoadOp, StrideStoreOp, IndirectLoadOp,

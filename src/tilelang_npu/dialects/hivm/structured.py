@@ -75,17 +75,16 @@ def _summary(element: DType) -> str:
 class StructuredOp(DialectOp):
     """Base of the ops with ``ins`` and ``outs``."""
 
-    INS: ClassVar[tuple[str, ...]] = ("src",)
-    OUTS: ClassVar[tuple[str, ...]] = ("dst",)
-    """The fields of the subclass that hold what it reads and writes."""
+    READS: ClassVar[tuple[str, ...]] = ("src",)
+    WRITES: ClassVar[tuple[str, ...]] = ("dst",)
 
     def ins(self) -> tuple[SSAValue, ...]:
         """What the op reads: buffers, tensors and scalars; not its temporary buffer."""
-        return self._held(self.INS)
+        return self._held(self.READS)
 
     def outs(self) -> tuple[SSAValue, ...]:
         """What the op writes."""
-        return self._held(self.OUTS)
+        return self._held(self.WRITES)
 
     def _held(self, fields: Sequence[str]) -> tuple[SSAValue, ...]:
         return tuple(value for field in fields for value in flat(getattr(self, field)))

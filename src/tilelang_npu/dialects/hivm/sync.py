@@ -152,7 +152,7 @@ def _exactly_one(op: Operation, static: str, dynamic: int, both: str, none: str)
         raise VerifyException(none)
 
 
-@operation()
+@operation(seen=True)
 class SetFlagOp(_EventOp):
     """Raise an event from one pipe to another of the same core, once the first has done its earlier work."""
 
@@ -165,7 +165,7 @@ class SetFlagOp(_EventOp):
     assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
 
-@operation()
+@operation(seen=True)
 class WaitFlagOp(_EventOp):
     """Stall a pipe until the event from another pipe of the same core."""
 
@@ -178,7 +178,7 @@ class WaitFlagOp(_EventOp):
     assembly_format = "`[` $set_pipe `,` $wait_pipe `,` custom<EventID>($static_event_id, $dynamic_event_id) `]` attr-dict"
 
 
-@operation()
+@operation(seen=True)
 class PipeBarrierOp(DialectOp):
     """Hold a pipe (or, with ALL, every pipe of the core) until its earlier work is done."""
 
@@ -198,7 +198,7 @@ class PipeBarrierOp(DialectOp):
         return core_of_pipes(self.pipes())
 
 
-@operation()
+@operation(seen=True)
 class SyncBlockOp(DialectOp):
     """A barrier of all Cube cores, all Vector cores, or all of both."""
 
@@ -304,7 +304,7 @@ def _block_flag(core: str | CoreTypeAttr, producer: str | PipeAttr, consumer: st
     return (None if isinstance(flag, int) else flag), properties
 
 
-@operation()
+@operation(seen=True)
 class SyncBlockSetOp(_BlockFlagOp):
     """Raise a flag to the other cores of the block, once a pipe has done its earlier work."""
 
@@ -344,7 +344,7 @@ class SyncBlockSetOp(_BlockFlagOp):
                      "Flag ID is needed!")
 
 
-@operation()
+@operation(seen=True)
 class SyncBlockWaitOp(_BlockFlagOp):
     """Stall a pipe of this core until the flag from the other cores of the block."""
 
@@ -372,7 +372,7 @@ class SyncBlockWaitOp(_BlockFlagOp):
                      "Flag ID is needed!")
 
 
-@operation()
+@operation(aside=("lockArg",), seen=True)
 class CreateSyncBlockLockOp(DialectOp):
     """Memory of a lock that lets blocks through a region in order."""
 
@@ -409,7 +409,7 @@ class _LockOp(DialectOp):
 _LOCK_FORMAT = "attr-dict `lock_var` `(` $lock_var `:` type($lock_var) `)`"
 
 
-@operation(core="AIV")
+@operation(core="AIV", aside=("lock_var",), seen=True)
 class SyncBlockLockOp(_LockOp):
     """Wait until it is this block's turn."""
 
@@ -418,7 +418,7 @@ class SyncBlockLockOp(_LockOp):
     assembly_format = _LOCK_FORMAT
 
 
-@operation(core="AIV")
+@operation(core="AIV", aside=("lock_var",), seen=True)
 class SyncBlockUnlockOp(_LockOp):
     """Pass the turn to the next block."""
 
@@ -427,7 +427,7 @@ class SyncBlockUnlockOp(_LockOp):
     assembly_format = _LOCK_FORMAT
 
 
-@operation(core="AIV")
+@operation(core="AIV", aside=("lock_var",), seen=True)
 class FreeLockVarOp(_LockOp):
     """Pass the turn on where control flow may have left out the unlock."""
 
@@ -436,7 +436,7 @@ class FreeLockVarOp(_LockOp):
     assembly_format = _LOCK_FORMAT
 
 
-@operation()
+@operation(seen=True)
 class AnchorOp(DialectOp):
     """A numbered place in the program that later passes can find again."""
 

@@ -39,7 +39,6 @@ from tilelang_npu.dialects.hivm.structured import (
     dtypes,
     element_types,
     fail,
-    flat,
     reject_fp8_before_950,
     results_for,
     same_element_type,
@@ -112,7 +111,7 @@ WITH_INDEX = ("max_with_index_left", "max_with_index_right", "min_with_index_lef
 
 
 @operation(pipes=("V",), core="AIV",
-           rules=(destination_style, element_types((0, 1), dtypes("i1", *INTEGERS, "f16", "f32"))))
+           rules=(destination_style, element_types((0, 1), dtypes("i1", *INTEGERS, "f16", "f32"))), reads=("src", "indices"))
 class VReduceOp(StructuredOp):
     """Fold axes of a buffer to size 1 with a sum, a maximum ...; the rank stays."""
 
@@ -163,10 +162,6 @@ class VReduceOp(StructuredOp):
     def dims(self) -> tuple[int, ...]:
         """The axes it folds."""
         return axes(self, "reduce_dims")
-
-    def ins(self) -> tuple[SSAValue, ...]:
-        """The source and, where given, the indices."""
-        return (self.src, *flat(self.indices))
 
     def verify_(self) -> None:
         temp_buffer_rank_one(self)
@@ -273,7 +268,8 @@ def _swaps(permutation: tuple[int, ...]) -> int:
 
 
 @operation(pipes=("V",), core="AIV",
-           rules=(destination_style, element_types((0,), dtypes("i16", "i32", "f16", "f32", "i64"))))
+           rules=(destination_style, element_types((0,), dtypes("i16", "i32", "f16", "f32", "i64"))),
+           reads=("offset", "strides"))
 class VArangeOp(StructuredOp):
     """Fill a buffer with ``offset + sum(stride[i] * index[i])``."""
 
@@ -289,10 +285,6 @@ class VArangeOp(StructuredOp):
     def __init__(self, dst: Operand, strides: Sequence[Operand], *, offset: Operand | None = None) -> None:
         """Make the op; ``offset`` and the strides (one per axis) are index values."""
         IRDLOperation.__init__(self, operands=[dst, offset, list(strides)], result_types=[results_for(dst)])
-
-    def ins(self) -> tuple[SSAValue, ...]:
-        """Offset and strides."""
-        return (*flat(self.offset), *self.strides)
 
     def verify_(self) -> None:
         if not self.strides:
@@ -318,7 +310,7 @@ class VFlipOp(StructuredOp):
                                properties={"flip_axis": IntegerAttr(axis, i64)})
 
 
-@operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank))
+@operation(pipes=("V",), core="AIV", rules=(destination_style, same_rank), reads=("src", "pad_value", "low", "high"))
 class VPadOp(StructuredOp):
     """Surround data with a value."""
 
@@ -346,10 +338,6 @@ class VPadOp(StructuredOp):
         IRDLOperation.__init__(
             self, operands=[src, dst, pad_value, dynamic_low, dynamic_high], result_types=[results_for(dst)],
             properties={"static_low": integers(static_low), "static_high": integers(static_high)})
-
-    def ins(self) -> tuple[SSAValue, ...]:
-        """The data, the value and the sizes that are values."""
-        return (self.src, self.pad_value, *self.low, *self.high)
 
 
 @operation(pipes=("V",), core="AIV", rules=(destination_style, same_element_type))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from tilelang_npu.dialects.effects import ATOMIC
 from tilelang_npu.dialects.tile.buffers import (
     AllocOp,
     RegionOp,
@@ -22,13 +23,13 @@ from tilelang_npu.dialects.tile.buffers import (
     TensorOp,
     ViewOp,
     region_type,
+    root_of,
     shape_of,
     shape_text,
 )
 from tilelang_npu.dialects.tile.calls import CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
-    ATOMIC,
     DIALECT,
     NUM_STAGES,
     SCRATCH,
@@ -96,6 +97,7 @@ __all__ = [
     "ViewOp",
     "YieldOp",
     "region_type",
+    "root_of",
     "shape_of",
     "shape_text",
     "stages_of",

@@ -19,9 +19,7 @@ from xdsl.dialects.utils import DynamicIndexList, EnumAttribute, split_dynamic_i
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -35,6 +33,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from tilelang_npu.dialects.effects import Allocates, EffectsOp, stating
 from tilelang_npu.dialects.names import written
 from tilelang_npu.dialects.rules import offset_of_slice
 
@@ -75,8 +74,8 @@ def shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join("?" if dim < 0 else str(dim) for dim in shape) + "]"
 
 
-@irdl_op_definition
-class AllocOp(IRDLOperation):
+@stating()
+class AllocOp(EffectsOp):
     """An on-chip buffer of static shape.
 
     ``label`` is the user's name for it; ``address`` a byte address that the user fixed; ``slots`` the number of
@@ -88,6 +87,7 @@ class AllocOp(IRDLOperation):
     address = opt_prop_def(IntegerAttr)
     slots = opt_prop_def(IntegerAttr)
     result = result_def(MemRefType)
+    traits = traits_def(Allocates())
     assembly_format = "$label (`at` $address^)? (`slots` $slots^)? attr-dict `:` type($result)"
 
     def __init__(self, label: str, result_type: MemRefType[Attribute], address: int | None = None):
@@ -104,8 +104,8 @@ class AllocOp(IRDLOperation):
             raise VerifyException(msg)
 
 
-@irdl_op_definition
-class TensorOp(IRDLOperation):
+@stating()
+class TensorOp(EffectsOp):
     """A kernel argument whose shape is known only at run time, in its shape: rows without gaps behind a flat argument."""
 
     name = "tile.tensor"
@@ -141,8 +141,8 @@ class TensorOp(IRDLOperation):
         verify_dynamic_index_list(self.static_sizes.get_values(), self.sizes, DYNAMIC_INDEX, " in the sizes")
 
 
-@irdl_op_definition
-class RegionOp(IRDLOperation):
+@stating()
+class RegionOp(EffectsOp):
     """A rectangle of a buffer: offsets and sizes per axis; unit axes may be missing from the result type.
 
     Unlike ``memref.subview`` it may reach beyond a global tensor (see the module's text).
@@ -226,8 +226,8 @@ def region_type(
     return MemRefType(kind.element_type, [shape[axis] for axis in kept], layout, kind.memory_space)
 
 
-@irdl_op_definition
-class ViewOp(IRDLOperation):
+@stating()
+class ViewOp(EffectsOp):
     """The same elements in the same order under another shape, with no data moved; both sides are dense or differ in
     unit axes.
     """
@@ -240,3 +240,10 @@ class ViewOp(IRDLOperation):
 
     def __init__(self, source: SSAValue, result_type: MemRefType[Attribute]):
         super().__init__(operands=[source], result_types=[result_type])
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The allocation or argument that a view chain starts from."""
+    while isinstance(value.owner, (RegionOp, ViewOp, TensorOp)):
+        value = value.owner.source
+    return value

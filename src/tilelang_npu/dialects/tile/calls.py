@@ -9,8 +9,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -19,6 +17,8 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
+from tilelang_npu.dialects.effects import EffectsOp, stating
+from tilelang_npu.dialects.tile.buffers import root_of
 
 Fact = int | str | bool | list[int]
 
@@ -45,8 +45,8 @@ def facts_of(attributes: Mapping[str, Attribute]) -> dict[str, Fact]:
     return found
 
 
-@irdl_op_definition
-class CallOp(IRDLOperation):
+@stating(reads={"inputs": "vector"}, writes={"outputs": "vector"})
+class CallOp(EffectsOp):
     """A structured entry of the op tables: ``outputs = fn(inputs)``. Attributes are the entry's facts (an axis, a mode)."""
 
     name = "tile.call"
@@ -78,9 +78,17 @@ class CallOp(IRDLOperation):
     def verify_(self) -> None:
         self.entry()
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """What is among the inputs, too, is read."""
+        return root_of(target) in {root_of(value) for value in self.inputs}
 
-@irdl_op_definition
-class PrintfOp(IRDLOperation):
+    def keeps(self) -> bool:
+        """As the op table says."""
+        return self.entry().partial
+
+
+@stating(aside=("values",), seen=True)
+class PrintfOp(EffectsOp):
     """Print a text with numbers in it; ``format`` has a conversion of C for each, and is printed as it stands otherwise."""
 
     name = "tile.printf"
@@ -92,8 +100,8 @@ class PrintfOp(IRDLOperation):
         super().__init__(operands=[list(values)], properties={"format": StringAttr(text)})
 
 
-@irdl_op_definition
-class DumpOp(IRDLOperation):
+@stating(reads={"value": "dump"}, seen=True)
+class DumpOp(EffectsOp):
     """Print the first ``count`` elements of a buffer in row-major order, as ``shape`` where that is not empty."""
 
     name = "tile.dump"
@@ -108,8 +116,8 @@ class DumpOp(IRDLOperation):
             "desc": IntegerAttr(desc, i64), "count": IntegerAttr(count, i64), "shape": DenseArrayBase.from_list(i64, shape)})
 
 
-@irdl_op_definition
-class PrintOp(IRDLOperation):
+@stating(reads={"value": "scalar"}, seen=True)
+class PrintOp(EffectsOp):
     """Print a scalar or the elements of a buffer, with a text in front."""
 
     name = "tile.print"

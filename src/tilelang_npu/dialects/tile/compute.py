@@ -16,8 +16,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -27,6 +25,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import ops
+from tilelang_npu.dialects.effects import EffectsOp, stating, surely_true
 from tilelang_npu.dialects.hivm.attributes import address_space
 from tilelang_npu.dialects.tile.buffers import shape_of, shape_text
 
@@ -37,8 +36,8 @@ def _broadcasts(source: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-@irdl_op_definition
-class CopyOp(IRDLOperation):
+@stating(reads={"source": "copy-source"}, writes={"target": "copy-target"}, aside=("pad",))
+class CopyOp(EffectsOp):
     """Move a tile; another element type at the destination is a cast (``round_mode``), ``transpose`` swaps the last
     two axes.
 
@@ -93,9 +92,13 @@ class CopyOp(IRDLOperation):
             msg = f"source has shape {shape_text(shape_of(self.source))}, destination {shape_text(target)}"
             raise VerifyException(msg)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """An atomic copy adds to what is there."""
+        return self.atomic is not None
 
-@irdl_op_definition
-class GemmOp(IRDLOperation):
+
+@stating(reads={"a": "left", "b": "right"}, writes={"c": "accumulator"})
+class GemmOp(EffectsOp):
     """``C (+)= A @ B`` on the Cube core; ``init`` true overwrites C. A is M x K (K x M if transposed), B is K x N (N
     x K).
     """
@@ -142,9 +145,13 @@ class GemmOp(IRDLOperation):
                 msg = f"{what} differ: {left} and {right} (A {shape_text(a)}, B {shape_text(b)}, C {shape_text(c)})"
                 raise VerifyException(msg)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """The product is added to what is there, unless it surely overwrites it."""
+        return not surely_true(self.init)
 
-@irdl_op_definition
-class ElementwiseOp(IRDLOperation):
+
+@stating(reads={"inputs": "vector"}, writes={"target": "vector"})
+class ElementwiseOp(EffectsOp):
     """An elementwise entry of the op tables: ``target = fn(inputs)``. An input is a memref of the target's rank,
     whose axes are the target's or 1, or a scalar where the entry allows one. ``clauses`` are the entry's attributes
     that differ from default.
@@ -193,9 +200,14 @@ class ElementwiseOp(IRDLOperation):
                 msg = f"{entry.name} has no clause {name!r}"
                 raise VerifyException(msg)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """As the op table says."""
+        entry = self.entry()
+        return isinstance(entry, ops.Composite) and entry.accumulates
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
+
+@stating(reads={"source": "vector"}, writes={"target": "vector"})
+class ReduceOp(EffectsOp):
     """A reduction entry of the op tables along ``dims``; the target has the source's rank with size 1 there. Without
     ``clear`` the result is combined with what the target holds.
     """
@@ -238,9 +250,13 @@ class ReduceOp(IRDLOperation):
                    f"destination is {shape_text(target)}")
             raise VerifyException(msg)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """An accumulating one combines with what is there."""
+        return self.accumulate is not None
 
-@irdl_op_definition
-class FillOp(IRDLOperation):
+
+@stating(writes={"target": "fill"}, aside=("value",))
+class FillOp(EffectsOp):
     """Write one scalar to every element of a buffer."""
 
     name = "tile.fill"
@@ -252,8 +268,8 @@ class FillOp(IRDLOperation):
         super().__init__(operands=[value, target])
 
 
-@irdl_op_definition
-class BroadcastOp(IRDLOperation):
+@stating(reads={"source": "vector"}, writes={"target": "vector"})
+class BroadcastOp(EffectsOp):
     """Repeat the source along its unit axes until it has the target's shape; the ranks are equal."""
 
     name = "tile.broadcast"

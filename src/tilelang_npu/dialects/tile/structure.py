@@ -18,9 +18,7 @@ from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list, veri
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -29,14 +27,15 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import IsTerminator, NoTerminator, Pure
+from xdsl.traits import IsTerminator, NoTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tilelang_npu.dialects.effects import EffectsOp, stating
 from tilelang_npu.dialects.tile.buffers import mixed_values
 
 
-@irdl_op_definition
-class LaunchOp(IRDLOperation):
+@stating()
+class LaunchOp(EffectsOp):
     """The kernel body, run once per block of the grid: one ``index`` argument per grid axis, then the sub-block if
     asked for.
 
@@ -57,7 +56,7 @@ class LaunchOp(IRDLOperation):
     panel = opt_prop_def(IntegerAttr)
     upright = opt_prop_def(UnitAttr)
     body = region_def("single_block")
-    traits = traits_def(NoTerminator())
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
     assembly_format = (
         "`(` $grid `)` `sub_blocks` $sub_blocks (`explicit` $explicit_sub_block^)? (`spread` $spread^)? (`panel` $panel^)?"
         " (`upright` $upright^)?"
@@ -93,14 +92,14 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(msg)
 
 
-@irdl_op_definition
-class OnCoreOp(IRDLOperation):
+@stating()
+class OnCoreOp(EffectsOp):
     """``T.Scope``: the body belongs to one core, whatever its operations are. ``core`` is ``cube`` or ``vector``."""
 
     name = "tile.on_core"
     core = prop_def(StringAttr)
     body = region_def("single_block")
-    traits = traits_def(NoTerminator())
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
     assembly_format = "$core attr-dict-with-keyword $body"
 
     def __init__(self, core: str, body: Region | None = None):
@@ -112,8 +111,8 @@ class OnCoreOp(IRDLOperation):
             raise VerifyException(msg)
 
 
-@irdl_op_definition
-class ByCoreOp(IRDLOperation):
+@stating()
+class ByCoreOp(EffectsOp):
     """A number that the cores have from different places: on the Cube core the first operand, on the Vector core the second."""
 
     name = "tile.by_core"
@@ -128,8 +127,8 @@ class ByCoreOp(IRDLOperation):
         super().__init__(operands=[cube, vector], result_types=[cube.type])
 
 
-@irdl_op_definition
-class ParallelOp(IRDLOperation):
+@stating()
+class ParallelOp(EffectsOp):
     """``T.Parallel``: the body once for each point of a box, statement by statement over all points; one index per
     axis.
 
@@ -140,7 +139,7 @@ class ParallelOp(IRDLOperation):
     extents = var_operand_def(IndexType)
     static_extents = prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
-    traits = traits_def(NoTerminator())
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
     assembly_format = "custom<DynamicIndexList>($extents, $static_extents) attr-dict-with-keyword $body"
     custom_directives = (DynamicIndexList,)
 
@@ -163,8 +162,8 @@ class ParallelOp(IRDLOperation):
         verify_dynamic_index_list(self.static_extents.get_values(), self.extents, DYNAMIC_INDEX, " in the extents")
 
 
-@irdl_op_definition
-class YieldOp(IRDLOperation):
+@stating()
+class YieldOp(EffectsOp):
     """Optional end of a tile region."""
 
     name = "tile.yield"
@@ -174,7 +173,6 @@ class YieldOp(IRDLOperation):
 
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
 SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
-ATOMIC = "tile.atomic"  # attribute of memref.store: it adds to the element, indivisibly
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
 DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
 

@@ -188,7 +188,7 @@ class _Bufferiser:
         for name, _ in names:
             held = getattr(op, name)
             values = [] if held is None else [held] if isinstance(held, SSAValue) else list(held)
-            is_out = bool(values) and all(any(value is out for out in outs) for value in values) and name in type(op).OUTS
+            is_out = bool(values) and all(any(value is out for out in outs) for value in values) and name in type(op).WRITES
             operands.append([targets[value] if is_out and value in targets else
                              self._of(value, op) if isinstance(value.type, TensorType) else value for value in values])
         segments = ("operandSegmentSizes", "resultSegmentSizes")

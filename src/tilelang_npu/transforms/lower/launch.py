@@ -32,9 +32,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilelang_npu.dialects import hacc, hivm, tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.target import core_of
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, uses_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Range, Ranges
@@ -151,7 +152,7 @@ def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
     for op in walk(kernel.body.block):
         if isinstance(op, tile.LaunchOp):
             launch = op
-        spaces = [space_of(use.value) for use in uses_of(op)]
+        spaces = [space_of(use.value) for use in effects_of(op)]
         cube = cube or any(core_of(space) == "AIC" for space in spaces)
         vector = vector or "ub" in spaces
         if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
@@ -168,9 +169,9 @@ def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
         TileError: T247 work of the other core; T248 work in no ``T.Scope``.
     """
     for op in walk(kernel.body.block):
-        spaces = {space_of(use.value) for use in uses_of(op)}
+        spaces = {space_of(use.value) for use in effects_of(op)}
         side = "cube" if any(core_of(space) == "AIC" for space in spaces) else "vector" if "ub" in spaces else None
-        made = any(isinstance(root_of(use.value).owner, tile.AllocOp) and space_of(use.value) == "gm" for use in uses_of(op))
+        made = any(isinstance(root_of(use.value).owner, tile.AllocOp) and space_of(use.value) == "gm" for use in effects_of(op))
         if side is None or made:
             continue
         scope = op.parent_op()

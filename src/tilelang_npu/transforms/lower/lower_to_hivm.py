@@ -35,10 +35,11 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import written
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.ir.blocks import is_paddable, places_of, units_differ
-from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of, uses_of
+from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of
 from tilelang_npu.transforms.ir.cores import assign
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import refuse
@@ -439,12 +440,12 @@ def _row_wise_buffers(kernel: func.FuncOp) -> set[SSAValue]:
             reshaped.add(root_of(op.source))
     for op in kernel.walk():
         if isinstance(op, tile.CopyOp):
-            ends = [root_of(use.value) for use in uses_of(op)]
+            ends = [root_of(use.value) for use in effects_of(op)]
             spaces = [space_of(end) for end in ends]
             if "ub" in spaces and spaces != ["ub", "ub"]:
                 found.update(end for end, space in zip(ends, spaces, strict=True)
                              if space == "ub" and end not in reshaped and not _is_pinned(end))
-        for use in uses_of(op):
+        for use in effects_of(op):
             root = root_of(use.value)
             if (use.role != "scalar" and space_of(root) == "ub" and root not in found
                     and not places_of(use.value, padded=False).whole and is_paddable(root)):

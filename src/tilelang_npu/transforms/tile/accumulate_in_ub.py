@@ -22,7 +22,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of, uses_of
+from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import folds, restarted
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
@@ -56,7 +57,7 @@ class _Writers:
         return vector
 
     def _operation(self, op: Operation, vector: frozenset[SSAValue]) -> frozenset[SSAValue]:
-        for use in uses_of(op):
+        for use in effects_of(op):
             buffer = root_of(use.value)
             if not use.writes or buffer not in self.accumulators:
                 continue

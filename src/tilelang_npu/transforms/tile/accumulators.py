@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.ir.buffers import covers_root, root_of, uses_of
+from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.transforms.ir.buffers import covers_root, root_of
 from tilelang_npu.transforms.ir.ranges import Range, Ranges
 
 
@@ -29,7 +30,7 @@ def is_zero(value: SSAValue) -> bool:
 
 def touches(op: Operation, buffer: SSAValue) -> bool:
     """Whether an operation, or one inside it, reads or writes a buffer."""
-    return any(root_of(use.value) is buffer for inner in op.walk() for use in uses_of(inner))
+    return any(root_of(use.value) is buffer for inner in op.walk() for use in effects_of(inner))
 
 
 def next_touching(op: Operation | None, buffer: SSAValue) -> Operation | None:
@@ -75,7 +76,7 @@ def comes_round(fill: tile.FillOp) -> bool:
     buffer, op = root_of(fill.target), fill.parent_op()
     while op is not None:
         if isinstance(op, (scf.ForOp, scf.WhileOp)) and any(
-                use.op is not fill and root_of(use.value) is buffer for inner in op.walk() for use in uses_of(inner)):
+                use.op is not fill and root_of(use.value) is buffer for inner in op.walk() for use in effects_of(inner)):
             return True
         op = op.parent_op()
     return False
@@ -89,7 +90,7 @@ def restarted(loop: scf.ForOp, ranges: Ranges) -> frozenset[SSAValue]:
     seen: set[SSAValue] = set()
     found: set[SSAValue] = set()
     for op in loop.body.block.ops:
-        buffers = {root_of(use.value) for inner in op.walk() for use in uses_of(inner)}
+        buffers = {root_of(use.value) for inner in op.walk() for use in effects_of(inner)}
         if isinstance(op, tile.GemmOp) and root_of(op.c) not in seen and holds_first(op.init, [loop], ranges):
             found.add(root_of(op.c))
         seen |= buffers

@@ -25,9 +25,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import BLOCK, core_of
-from tilelang_npu.transforms.ir.buffers import Use, root_of, space_of, users_of, uses_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -150,12 +151,12 @@ class _Division:
 
     def halves(self, op: Operation) -> Iterator[tuple[SSAValue, _Rows | None]]:
         """The divided buffers that an operation uses, with their rows."""
-        for use in uses_of(op):
+        for use in effects_of(op):
             root = root_of(use.value)
             if root in self.divided:
                 yield root, self.rows(use)
 
-    def rows(self, use: Use) -> _Rows | None:
+    def rows(self, use: Effect) -> _Rows | None:
         """The rows of an operand; those of an element access by its first index."""
         if not isinstance(use.op, (memref.LoadOp, memref.StoreOp)):
             return _rows_of(use.value, self.ranges)
@@ -169,7 +170,7 @@ class _Division:
 
     def _check(self, op: Operation) -> None:
         """Take back the operands of an operation that it cannot compute by halves."""
-        uses = [use for use in uses_of(op) if space_of(root_of(use.value)) == "ub"]
+        uses = [use for use in effects_of(op) if space_of(root_of(use.value)) == "ub"]
         halves = {root_of(use.value): self.rows(use) for use in uses if root_of(use.value) in self.divided}
         if not halves:
             return
@@ -188,7 +189,7 @@ class _Division:
         else:
             self._whole(*halves)
 
-    def _check_rows(self, op: Operation, uses: list[Use], target: Use | None, halves: dict[SSAValue, _Rows | None],
+    def _check_rows(self, op: Operation, uses: list[Effect], target: Effect | None, halves: dict[SSAValue, _Rows | None],
                     axes: set[int | None]) -> None:
         """An operation over all rows: what it writes must be divided, and along the same axis as what it reads."""
         if isinstance(op, tile.CopyOp) and (op.transpose is not None or tile.shape_of(op.source) != tile.shape_of(op.target)):
@@ -221,7 +222,7 @@ class _Division:
         for op in walk(loop.body.block):
             if op.name.startswith("hivm."):
                 return False
-            for use in uses_of(op):
+            for use in effects_of(op):
                 root = root_of(use.value)
                 space = space_of(root)
                 if core_of(space) == "AIC":
@@ -238,13 +239,13 @@ class _Division:
     def aligned(self) -> bool:
         """Whether the second half of every whole buffer that stands beside halves begins at a block of UB."""
         for op in walk(self.launch.body.block):
-            halved = [(use, rows.axis) for use in uses_of(op) if root_of(use.value) in self.divided
+            halved = [(use, rows.axis) for use in effects_of(op) if root_of(use.value) in self.divided
                       and (rows := self.rows(use)) is not None and rows.axis is not None]
             if not halved or self.loop_around(op) is not None:
                 continue
             (first, axis), divided = halved[0], {root_of(use.value) for use, _ in halved}
             rows_there = tile.shape_of(first.value)[axis]
-            for use in uses_of(op):
+            for use in effects_of(op):
                 shape = tile.shape_of(use.value)
                 beside = space_of(root_of(use.value)) == "ub" and root_of(use.value) not in divided
                 if beside and axis < len(shape) and shape[axis] == rows_there and not _whole_blocks(use.value, axis):
@@ -256,7 +257,7 @@ class _Division:
         stored: set[SSAValue] = set()
         loaded: set[SSAValue] = set()
         for op in walk(self.launch.body.block):
-            uses = list(uses_of(op))
+            uses = list(effects_of(op))
             vector = all(core_of(space_of(root_of(use.value))) != "AIC" for use in uses)
             for use in uses if vector else ():
                 root = root_of(use.value)
@@ -269,7 +270,7 @@ def _within(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether a buffer is used in one loop alone, each iteration of which writes it before it reads it."""
     first = True
     for op in walk(loop.body.block):
-        uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
+        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
         if uses and first:
             if not all(use.writes and not use.reads for use in uses) or op.parent_block() is not loop.body.block:
                 return False
@@ -298,7 +299,7 @@ class _Binding:
     def run(self) -> None:
         division, block = self.division, self.launch.body.block
         ops = list(walk(block))
-        places = {(op, use.index): division.rows(use) for op in ops for use in uses_of(op)
+        places = {(op, use.index): division.rows(use) for op in ops for use in effects_of(op)
                   if root_of(use.value) in division.divided}
         self.views = {op: _rows_of(op.result, division.ranges) for op in ops if isinstance(op, tile.ViewOp)
                       and root_of(op.result) in division.divided}
@@ -373,7 +374,7 @@ class _Binding:
 
     def _slice_others(self, op: Operation, places: dict[tuple[Operation, int], _Rows | None]) -> None:
         """Beside halves, take this core's rows of whatever has all of them: a tensor in GM, a buffer that is whole."""
-        uses = list(uses_of(op))
+        uses = list(effects_of(op))
         mine = next(place for (found, _), place in places.items() if found is op and place is not None)
         axis = mine.axis
         halved = next(use for use in uses if (op, use.index) in places)
@@ -492,7 +493,7 @@ def _first_core_alone(launch: tile.LaunchOp) -> None:
 
 
 def _has_cube_work(launch: tile.LaunchOp) -> bool:
-    return any(core_of(space_of(root_of(use.value))) == "AIC" for op in launch.walk() for use in uses_of(op))
+    return any(core_of(space_of(root_of(use.value))) == "AIC" for op in launch.walk() for use in effects_of(op))
 
 
 def _left_open(launch: tile.LaunchOp) -> bool:

@@ -17,8 +17,9 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.target import core_of
-from tilelang_npu.transforms.ir.buffers import Use, root_of, space_of, uses_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of
 
 Core = Literal["cube", "vector"]
 _CORES: dict[str, frozenset[Core]] = {"AIC": frozenset({"cube"}), "AIV": frozenset({"vector"})}
@@ -28,9 +29,9 @@ PURE = (arith.ConstantOp, arith.SignlessIntegerBinaryOperation, arith.IndexCastO
 _BY_HAND = (hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 
 
-def uses_below(op: Operation) -> list[Use]:
+def uses_below(op: Operation) -> list[Effect]:
     """The buffer operands of an operation and of those inside it, in program order."""
-    return [use for inner in op.walk() for use in uses_of(inner)]
+    return [use for inner in op.walk() for use in effects_of(inner)]
 
 
 class Channels:
@@ -42,7 +43,7 @@ class Channels:
     """
 
     def __init__(self, kernel: func.FuncOp, *, tensors: bool):
-        self._uses: dict[SSAValue, list[Use]] = {}
+        self._uses: dict[SSAValue, list[Effect]] = {}
         for use in uses_below(kernel):
             self._uses.setdefault(root_of(use.value), []).append(use)
         self._cores: dict[SSAValue, frozenset[Core]] = {root: self._cores_of(root) for root in self._uses}
@@ -54,7 +55,7 @@ class Channels:
         """The cores that an operation, with those inside it, surely runs on."""
         found: set[Core] = set()
         for inner in op.walk():
-            held = [self._cores[root] for use in uses_of(inner) if space_of(root := root_of(use.value)) != "gm"]
+            held = [self._cores[root] for use in effects_of(inner) if space_of(root := root_of(use.value)) != "gm"]
             if held and len(held[0]) == 1 and all(own == held[0] for own in held):  # else it may be a hand-over itself
                 found |= held[0]
         return frozenset(found)
@@ -69,7 +70,7 @@ class Channels:
                 for region in op.regions:
                     for inner in region.blocks:
                         scan(inner)
-                uses = list(uses_of(op))
+                uses = list(effects_of(op))
                 early.update(root for use in uses if use.reads and (root := root_of(use.value)) not in written)
                 written.update(root_of(use.value) for use in uses if use.writes)
 

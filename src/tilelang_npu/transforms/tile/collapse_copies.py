@@ -25,9 +25,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, uses_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
 
@@ -44,7 +45,7 @@ def _is_passed_on(copy: tile.CopyOp, accumulators: set[SSAValue]) -> bool:
         return False
     if writer.parent_block() is not block or not writer.is_before_in_block(copy) or not overwrites(writer, source):
         return False
-    loads = any(space_of(root_of(use.value)) == "gm" for use in uses_of(writer))
+    loads = any(space_of(root_of(use.value)) == "gm" for use in effects_of(writer))
     if loads and isinstance(writer, tile.CopyOp) and _tile(writer.source)[0] != _tile(source)[0]:
         return False  # on the way to L1 nothing is converted
     if copy.transpose is not None or is_on_a_core(copy) or (loads and _is_in_a_serial_loop(copy)):

@@ -20,9 +20,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
-from tilelang_npu.transforms.ir.buffers import root_of, uses_of
+from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
@@ -43,7 +44,7 @@ def _written(op: Operation) -> SSAValue | None:
     """The one buffer that an operation writes, of which it reads nothing that it leaves as it is."""
     if not isinstance(op, (tile.CopyOp, tile.FillOp, tile.ElementwiseOp, tile.BroadcastOp, tile.ReduceOp)):
         return None
-    found = [root_of(use.value) for use in uses_of(op) if use.writes]
+    found = [root_of(use.value) for use in effects_of(op) if use.writes]
     return found[0] if len(found) == 1 and is_managed(found[0]) else None
 
 

@@ -27,10 +27,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, uses_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.tile.accumulators import is_zero
@@ -73,7 +74,7 @@ def _products(module: Operation) -> set[SSAValue]:
     """The buffers that gemms and clears alone write."""
     found = {root_of(op.c) for op in module.walk() if isinstance(op, tile.GemmOp)}
     for op in module.walk():
-        for use in uses_of(op):
+        for use in effects_of(op):
             if use.writes and not isinstance(op, tile.GemmOp) and not (isinstance(op, tile.FillOp) and is_zero(op.value)):
                 found.discard(root_of(use.value))
     return {buffer for buffer in found if isinstance(buffer.owner, tile.AllocOp) and space_of(buffer) in (*OPEN, "cc")}
@@ -159,7 +160,7 @@ def _is_undisturbed(way: _Way) -> bool:
     op = way.steps[-1].next_op
     while op is not None and op is not way.store:
         for inner in op.walk():
-            written = {root_of(use.value) for use in uses_of(inner) if use.writes}
+            written = {root_of(use.value) for use in effects_of(inner) if use.writes}
             if inner.name.startswith("hivm.") or way.product in written:
                 return False
         op = op.next_op

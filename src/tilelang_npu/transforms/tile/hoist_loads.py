@@ -27,11 +27,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, uses_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -83,7 +84,7 @@ def _stays_the_same(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> bool:
                 continue
             if inner.name.startswith("hivm.") or isinstance(inner, tile.OnCoreOp):
                 return False
-            for use in uses_of(inner):
+            for use in effects_of(inner):
                 root = root_of(use.value)
                 if (root is buffer and (use.writes or not behind)) or (root is tensor and use.writes):
                     return False

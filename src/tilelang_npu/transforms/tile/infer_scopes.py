@@ -24,10 +24,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip, name_of
-from tilelang_npu.transforms.ir.buffers import Use, body_of, covers_root, root_of, space_of, uses_of, walk, with_space
+from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import folds, restarted
@@ -56,7 +57,7 @@ class _Homes:
     by_space: dict[str, SSAValue]
 
 
-def _needed(uses: Iterable[Use], bound: set[tile.CopyOp]) -> list[str]:
+def _needed(uses: Iterable[Effect], bound: set[tile.CopyOp]) -> list[str]:
     """The memories that the uses of a buffer call for; ``bound`` are the copies of the Vector core."""
     found: list[str] = []
     for use in uses:
@@ -108,7 +109,7 @@ def _described(buffer: SSAValue) -> str:
     return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype(str(kind.element_type))}"
 
 
-def _purpose(use: Use) -> str:
+def _purpose(use: Effect) -> str:
     """What a use wants the buffer for: ``an operand of exp``."""
     op = use.op
     if isinstance(op, (tile.ElementwiseOp, tile.ReduceOp, tile.CallOp)):
@@ -116,7 +117,7 @@ def _purpose(use: Use) -> str:
     return _WHAT[use.role]
 
 
-def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Use]) -> None:
+def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Effect]) -> None:
     label = _described(buffer)
     for use in uses:
         wanted = _NEEDS.get(use.role)
@@ -202,7 +203,7 @@ class _Coherence:
         return self._join([entry, after])
 
     def _operation(self, op: Operation, state: Valid, *, place: bool) -> None:
-        uses = [use for use in uses_of(op) if root_of(use.value) in self.homes]
+        uses = [use for use in effects_of(op) if root_of(use.value) in self.homes]
         chosen = self._route(op, state) if isinstance(op, tile.CopyOp) else {}
         for use in sorted(uses, key=lambda use: use.writes):
             buffer = root_of(use.value)
@@ -300,7 +301,7 @@ def _next_reader(op: Operation, buffer: SSAValue) -> str:
         if other is op:
             seen = True
         elif seen:
-            for use in uses_of(other):
+            for use in effects_of(other):
                 if use.reads and root_of(use.value) is buffer and use.role in _NEEDS:
                     return _NEEDS[use.role]
     return "ub"
@@ -355,12 +356,12 @@ class InferScopes(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
-        uses: dict[SSAValue, list[Use]] = {}
+        uses: dict[SSAValue, list[Effect]] = {}
         allocations: list[tile.AllocOp] = []
         for inner in op.walk():
             if isinstance(inner, tile.AllocOp):
                 allocations.append(inner)
-            for use in uses_of(inner):
+            for use in effects_of(inner):
                 uses.setdefault(root_of(use.value), []).append(use)
         bound = vector_bound(op)
         spaces: dict[SSAValue, list[str]] = {}

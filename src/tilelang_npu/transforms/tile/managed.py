@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.ir.buffers import covers_root, root_of, space_of, uses_of
+from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.transforms.ir.buffers import covers_root, root_of, space_of
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 
 OPEN = ("shared", "fragment")
@@ -33,7 +34,7 @@ def touches(op: Operation, buffer: SSAValue) -> bool:
 
 def overwrites(op: Operation, buffer: SSAValue) -> bool:
     """Whether an operation writes all of a buffer and reads nothing of it."""
-    uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
+    uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
     return (bool(uses) and not op.regions and all(use.writes and not use.reads and use.role != "scalar" for use in uses)
             and any(covers_root(use.value) for use in uses))
 

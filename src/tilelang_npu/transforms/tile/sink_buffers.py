@@ -24,9 +24,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, filled_from
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, uses_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -70,7 +71,7 @@ def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges, inside: tuple
             if isinstance(op, scf.IfOp) and holds_first(op.cond, inside, ranges):
                 branches = [op.true_region.block]
             return bool(branches) and all(_defines_first(branch, buffer, ranges, inside) for branch in branches)
-        uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
+        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
         if uses:
             anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
             if not all(use.writes and (not use.reads or (anew and use.role == "accumulator")) and use.role != "scalar"
@@ -99,7 +100,7 @@ def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
 def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
     """Whether the first thing that a block does with a buffer is to write the slice of the loop's iteration."""
     for op in block.ops:
-        uses = [use for use in uses_of(op) if root_of(use.value) is buffer]
+        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
         if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
             branches = _branches(op)
             return bool(branches) and all(_writes_its_slice(branch, loop, buffer, ranges) for branch in branches)
@@ -111,7 +112,7 @@ def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: R
 def _reads_what_it_wrote(block: Block, buffer: SSAValue) -> bool:
     """Whether everything that is read of a buffer was written, at the same place, further up in the innermost block around."""
     for op in walk(block):
-        for use in uses_of(op):
+        for use in effects_of(op):
             if use.reads and root_of(use.value) is buffer:
                 inner = op.parent_block()
                 if inner is None or use.writes or not _written_above(op, inner, use.value, buffer):
@@ -139,7 +140,7 @@ def _writes_place(block: Block, value: SSAValue, buffer: SSAValue) -> bool:
 def _writes_at(op: Operation, value: SSAValue, buffer: SSAValue) -> bool:
     """Whether an operation writes all of the place that a view of the buffer shows."""
     return any(use.writes and not use.reads and use.role != "scalar" and root_of(use.value) is buffer
-               and _same(use.value, value) for use in uses_of(op))
+               and _same(use.value, value) for use in effects_of(op))
 
 
 def _same(a: SSAValue, b: SSAValue) -> bool:
@@ -172,13 +173,13 @@ def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
 
 
 def _touches(op: Operation, buffer: SSAValue) -> bool:
-    return any(root_of(use.value) is buffer for use in uses_of(op))
+    return any(root_of(use.value) is buffer for use in effects_of(op))
 
 
 def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether iterations of a pipelined loop take slots of the buffer in turn: some copy moves it to or from another memory."""
     space = space_of(buffer)
-    ends = (use.value for user in users_of(buffer) if isinstance(user, tile.CopyOp) for use in uses_of(user))
+    ends = (use.value for user in users_of(buffer) if isinstance(user, tile.CopyOp) for use in effects_of(user))
     return tile.stages_of(loop) > 1 and space in filled_from(GM) and any(space_of(end) != space for end in ends)
 
 

@@ -23,8 +23,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import spoken
-from tilelang_npu.transforms.ir.buffers import root_of, uses_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, walk
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 
 
@@ -40,7 +41,7 @@ def names_of(name: str, count: int) -> list[str]:
 
 def written_by(launch: tile.LaunchOp) -> set[int]:
     """The positions of the arguments that a launch writes."""
-    roots = (root_of(use.value) for op in walk(launch.body.block) for use in uses_of(op) if use.writes)
+    roots = (root_of(use.value) for op in walk(launch.body.block) for use in effects_of(op) if use.writes)
     return {root.index for root in roots if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp)}
 
 
