@@ -28,7 +28,15 @@ from xdsl.irdl import (
     irdl_op_definition,
     traits_def,
 )
-from xdsl.traits import EffectInstance, IsTerminator, MemoryEffect, MemoryEffectKind, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.traits import (
+    EffectInstance,
+    IsTerminator,
+    MemoryEffect,
+    MemoryEffectKind,
+    NoMemoryEffect,
+    Pure,
+    RecursiveMemoryEffect,
+)
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,10 @@ _OF_XDSL: dict[str, tuple[tuple[int, bool, bool], ...]] = {
     "memref.store": ((1, False, True),),
 }
 """Ops of xDSL that touch memory: position of the operand, whether it is read, whether it is written."""
+_PURE = (arith.RemUIOp, arith.ExtSIOp)
+"""Ops of which xDSL does not say that they are pure."""
+for _op in _PURE:
+    _op.traits = traits_def(*_op.traits, Pure())
 ATOMIC = "tile.atomic"
 """Attribute of ``memref.store``: it adds to the element, indivisibly."""
 

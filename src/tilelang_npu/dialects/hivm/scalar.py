@@ -44,7 +44,6 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
-from tilelang_npu.dialects.effects import Allocates
 from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
@@ -249,7 +248,7 @@ class PointerCastOp(DialectOp):
     addrs = var_operand_def(i64)
     dynamicSizes = var_operand_def(IndexType())
     result = result_def(MEMREF)
-    traits = traits_def(Allocates())
+    traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "`(` $addrs `)` (`[` $dynamicSizes^ `]`)? attr-dict `:` type($result)"
 

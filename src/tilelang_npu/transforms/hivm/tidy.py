@@ -2,7 +2,7 @@
 
 Pure operations with equal operands and attributes in one block (or one around it) become one; pure operations without
 a use, empty branches, loops without an effect and those that never run go. Nothing that touches memory or synchronises is
-moved, or removed from where it runs.
+moved, or removed from where it runs. What an operation does, its traits say (``dialects/effects.py``).
 """
 
 from __future__ import annotations
@@ -10,63 +10,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, math, memref, scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.traits import MemoryEffectKind, is_side_effect_free, only_has_effect
+from xdsl.transforms.common_subexpression_elimination import OperationInfo
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
-from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects import hivm
 from tilelang_npu.transforms.ir.ranges import Ranges
 
-_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.DimOp, memref.ExpandShapeOp,
-          memref.CollapseShapeOp)
-_QUERIES = (hivm.GetBlockIdxOp, hivm.GetSubBlockIdxOp, hivm.GetBlockNumOp, hivm.PointerCastOp, hivm.BitcastOp)
-_UNUSED = (memref.AllocOp, memref.AllocaOp, memref.LoadOp, memref_ext.AllocWorkspaceOp)
+Known = dict[tuple[OperationInfo, str | None], Operation]
 
 
-def _pure(op: Operation) -> bool:
-    return isinstance(op, (*_VIEWS, *_QUERIES)) or op.dialect_name() in (arith.Arith.name, math.Math.name)
+def _merge(block: Block, known: Known) -> None:
+    """Give equal pure operations one definition, where the earlier one dominates.
 
-
-def _key(op: Operation) -> tuple[object, ...]:
-    """Equal for operations that have equal results. Two buffers of one address stay two: reports tell them by their names."""
-    name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
-    return (op.name, name, tuple(id(operand) for operand in op.operands), tuple(sorted(op.properties.items())),
-            tuple(sorted(op.attributes.items())), tuple(result.type for result in op.results))
-
-
-def _merge(block: Block, known: dict[tuple[object, ...], Operation]) -> None:
-    """Give equal pure operations one definition, where the earlier one dominates."""
+    xDSL's own driver would merge reads, too, and would drop a value that nothing uses yet although one in a loop behind it is
+    equal. Two buffers of one address stay two where their names differ: reports tell them by these.
+    """
     here = dict(known)
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
                 _merge(inner, here)
-        if not _pure(op):
+        if op.regions or not op.results or not is_side_effect_free(op):
             continue
-        key = _key(op)
-        first = here.get(key)
-        if first is None:
-            here[key] = op
-            continue
-        for old, new in zip(op.results, first.results, strict=True):
-            old.replace_all_uses_with(new)
-        Rewriter.erase_op(op)
+        name = op.results[0].name_hint if isinstance(op, hivm.PointerCastOp) else None
+        first = here.setdefault((OperationInfo(op), name), op)
+        if first is not op:
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+            Rewriter.erase_op(op)
 
 
-def _removable(op: Operation) -> bool:
-    if any(result.has_one_use() or len(list(result.uses)) for result in op.results):
+def _unused(op: Operation) -> bool:
+    """Whether an operation only makes results, and nobody uses them; a loop of open length may be a wait."""
+    if any(result.first_use is not None for result in op.results) or isinstance(op, scf.WhileOp):
         return False
-    if isinstance(op, scf.IfOp):
-        return all(_empty(region.block) for region in op.regions if region.blocks)
-    if isinstance(op, scf.ForOp):
-        return _empty(op.body.block)
-    return _pure(op) or isinstance(op, _UNUSED)
-
-
-def _empty(block: Block) -> bool:
-    return all(isinstance(op, scf.YieldOp) for op in block.ops)
+    return would_be_trivially_dead(op) or (bool(op.results) and only_has_effect(op, MemoryEffectKind.ALLOC))
 
 
 def _never_runs(op: Operation) -> bool:
@@ -88,7 +72,7 @@ def _sweep(block: Block) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _sweep(inner)
-        if _removable(op):
+        if _unused(op):
             Rewriter.erase_op(op)
 
 
