@@ -126,7 +126,7 @@ class Loops(Calls, ABC):
     def _persistent(self, node: ast.For, loop: launch.Loop) -> None:
         """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
-        *domain, wave, group = loop.extents
+        *domain, wave, group = (size for size in loop.extents if isinstance(size, int))  # T.Persistent takes no others
         if len(names) != len(domain) or not all(isinstance(name, ast.Name) for name in names):
             raise TileError(f"T.Persistent over {len(domain)} axes has {len(domain)} loop variables, not {len(names)}",
                             code="T141",

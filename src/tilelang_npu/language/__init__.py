@@ -183,7 +183,7 @@ _TILE: dict[str, str] = {
     "fill": "tile_fill", "clear": "tile_clear", "cast": "tile_cast", "broadcast": "tile_broadcast"}
 
 
-def _find(name: str) -> Any:
+def _find(name: str) -> Any:  # whatever has the name
     """The value of a name that is not loaded yet; ``tile.add`` for one of ``T.tile``. None where there is none."""
     if name in _HOMES:
         home, attribute = _HOMES[name]
@@ -257,7 +257,7 @@ def _unknown(name: str, known: list[str]) -> UnknownName:
 class _TileNamespace:
     """``T.tile``: vector operations with the destination first."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # as _find
         if name.startswith("__"):
             raise AttributeError(name)
         found = _find(f"tile.{name}")
@@ -274,7 +274,7 @@ tile = _TileNamespace()
 
 
 @_door
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # as _find
     if name.startswith("__"):
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import SupportsIndex
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation
@@ -15,6 +14,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language.eager import Empty, empty, is_declaring
 from tilelang_npu.language.elements import TOKENS, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
+from tilelang_npu.language.operands import element_count
 from tilelang_npu.target import BLOCK
 from tilelang_npu.traced.buffers import Buffer, Memory, Variable
 from tilelang_npu.traced.builder import Builder
@@ -28,47 +28,47 @@ _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
 _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
 
 
-def alloc_shared(shape: Any, dtype: object, scope: str = "shared.dyn") -> Buffer:
+def alloc_shared(shape: object, dtype: object, scope: str = "shared.dyn") -> Buffer:
     """A buffer in L1 or UB, as its use decides."""
     return _allocate("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
 
 
-def alloc_fragment(shape: Any, dtype: object, scope: str = "local.fragment") -> Buffer:
+def alloc_fragment(shape: object, dtype: object, scope: str = "local.fragment") -> Buffer:
     """A buffer in L0C (the result of a gemm) or UB, as its use decides."""
     return _allocate("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
 
 
-def alloc_ub(shape: Any, dtype: object) -> Buffer:
+def alloc_ub(shape: object, dtype: object) -> Buffer:
     """A buffer in UB."""
     return _allocate("T.alloc_ub", shape, dtype, "ub")
 
 
-def alloc_L1(shape: Any, dtype: object) -> Buffer:
+def alloc_L1(shape: object, dtype: object) -> Buffer:
     """A buffer in L1."""
     return _allocate("T.alloc_L1", shape, dtype, "cbuf")
 
 
-def alloc_L0A(shape: Any, dtype: object) -> Buffer:
+def alloc_L0A(shape: object, dtype: object) -> Buffer:
     """A buffer in L0A."""
     return _allocate("T.alloc_L0A", shape, dtype, "ca")
 
 
-def alloc_L0B(shape: Any, dtype: object) -> Buffer:
+def alloc_L0B(shape: object, dtype: object) -> Buffer:
     """A buffer in L0B."""
     return _allocate("T.alloc_L0B", shape, dtype, "cb")
 
 
-def alloc_L0C(shape: Any, dtype: object) -> Buffer:
+def alloc_L0C(shape: object, dtype: object) -> Buffer:
     """A buffer in L0C."""
     return _allocate("T.alloc_L0C", shape, dtype, "cc")
 
 
-def alloc_local(shape: Any, dtype: object, scope: str = "local") -> Buffer:
+def alloc_local(shape: object, dtype: object, scope: str = "local") -> Buffer:
     """Scalar storage with several elements."""
     return _allocate("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
 
 
-def alloc_var(dtype: object, *arguments: Any, scope: str = "local.var", init: Any = None) -> Variable:
+def alloc_var(dtype: object, *arguments: object, scope: str = "local.var", init: object = None) -> Variable:
     """A scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
 
     A second positional argument is the initial value, unless it is the scope ``"local.var"``.
@@ -86,7 +86,7 @@ def alloc_var(dtype: object, *arguments: Any, scope: str = "local.var", init: An
     return made
 
 
-def alloc_global(shape: Any, dtype: object, scope: str = "global") -> Buffer | Empty:
+def alloc_global(shape: object, dtype: object, scope: str = "global") -> Buffer | Empty:
     """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
 
     Args:
@@ -117,7 +117,7 @@ def alloc_global(shape: Any, dtype: object, scope: str = "global") -> Buffer | E
     return builder.own_tensor(sizes, element_type(dtype, what))
 
 
-def annotate_address(address_map: Mapping[Any, int]) -> None:
+def annotate_address(address_map: Mapping[Buffer, int]) -> None:
     """Fix byte addresses of buffers in their memories; buffers may overlap on purpose.
 
     Raises:
@@ -140,7 +140,7 @@ def annotate_address(address_map: Mapping[Any, int]) -> None:
         owner.properties["address"] = IntegerAttr(address, i64)
 
 
-def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
+def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
     """Say how the fractals of tiles in L1 and L0 lie: ``T.annotate_layout({a: make_zn_layout(a)})``.
 
     A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
@@ -150,7 +150,8 @@ def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
         TileError: T163, not an allocated buffer, or not a layout of that buffer.
     """
     Builder.running("T.annotate_layout").require_kernel("T.annotate_layout")
-    for buffer, layout in layout_map.items():
+    given: Iterable[tuple[object, object]] = layout_map.items()
+    for buffer, layout in given:
         shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
         if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
             raise TileError(f"T.annotate_layout: {shown} is not a buffer that the kernel allocates", code="T163",
@@ -160,7 +161,7 @@ def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
                             help=f"write make_zn_layout({buffer.label}), make_nz_layout or make_col_major_layout")
 
 
-def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
+def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type.
 
     Args:
@@ -175,20 +176,21 @@ def reinterpretcast(dst: Any, src: Any, casttype: str) -> None:
     what = "T.reinterpretcast"
     builder = Builder.running(what)
     builder.require_kernel(what)
-    for buffer in (dst, src):
+    given: tuple[object, object] = (dst, src)
+    for buffer in given:
         if not (isinstance(buffer, Buffer) and buffer.space not in ("gm", "local")):
             shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
             raise TileError(f"{what}: {shown} is not a buffer that the kernel allocates", code="T164",
                             help="name whole buffers that T.alloc_* made in this kernel")
     named = element_type(_C_TYPES.get(casttype, casttype), what)
-    if named != dst.dtype or dst.dtype.nbytes != src.dtype.nbytes or math.prod(dst.shape) != math.prod(src.shape):
+    if named != dst.dtype or dst.dtype.nbytes != src.dtype.nbytes or element_count(dst) != element_count(src):
         raise TileError(f"{what}: {src.describe()} is no {dst.describe()} of type {casttype}", code="T110",
                         help="the elements are equally many and equally wide, and the type is the destination's")
     old = dst.value.owner
     if not isinstance(old, tile.AllocOp) or old.result.uses.get_length() or dst.space != src.space:
         raise TileError(f"{what}: {dst.name} is in use already", code="T164",
                         help="reinterpret before anything reads or writes it, and only once")
-    made = tile.ViewOp(src.value, buffer_type(dst.dtype, tuple(int(size) for size in dst.shape), src.space))
+    made = tile.ViewOp(src.value, buffer_type(dst.dtype, tuple(size for size in dst.shape if isinstance(size, int)), src.space))
     made.location = location_attribute(builder.location)
     origin = src.value.owner
     assert isinstance(origin, Operation)
@@ -211,7 +213,7 @@ def _space(what: str, scope: str, known: Mapping[str, str]) -> str:
     return known[scope]
 
 
-def _allocate(what: str, shape: Any, dtype: object, space: str, kind: type[Buffer] = Buffer) -> Buffer:
+def _allocate(what: str, shape: object, dtype: object, space: str, kind: type[Buffer] = Buffer) -> Buffer:
     builder = Builder.running(what)
     builder.require_kernel(what)
     if builder.in_parallel:
@@ -227,17 +229,18 @@ def _allocate(what: str, shape: Any, dtype: object, space: str, kind: type[Buffe
     return made
 
 
-def _size(what: str, axis: int, size: Any) -> int:
+def _size(what: str, axis: int, size: object) -> int:
     if isinstance(size, Expr) and size.constant is not None and not size.kind.is_float:
         size = int(size.constant)
     if isinstance(size, (Sym, TracedValue)):
         shown = "" if str(size) == "index" else f" {size}"
         raise TileError(f"{what}: size{shown} of axis {axis} is not a constant; on-chip shapes are", code="T111",
                         help="allocate the largest size and work on a slice")
-    if isinstance(size, (bool, float, str)) or not hasattr(size, "__index__"):
+    if isinstance(size, (bool, float)) or not isinstance(size, SupportsIndex):
         raise TileError(f"{what}: size {size!r} of axis {axis} is not an integer", code="T111",
                         help="use // instead of / where both sides are integers")
-    if int(size) <= 0:
-        raise TileError(f"{what}: size {int(size)} of axis {axis} is not positive", code="T150",
+    number = int(size)
+    if number <= 0:
+        raise TileError(f"{what}: size {number} of axis {axis} is not positive", code="T150",
                         help="a size is a positive integer; check the block sizes it is computed from")
-    return int(size)
+    return number

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside, place_of
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.buffers import Memory, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 
 _ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
 
 
-def add_to_global(what: str, dst: Any, src: Any, size: Any = None) -> None:
+def add_to_global(what: str, dst: Tile, src: Tile, size: Sizes | None = None) -> None:
     """Add a tile in UB or L0C to a tile of a global tensor, indivisibly per element; extents as of ``T.copy``. Between an
     element and a number, as at each point of a ``T.Parallel``, one element is added to.
 

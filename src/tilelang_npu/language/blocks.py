@@ -11,10 +11,14 @@ from tilelang_npu.language.scalar import Select
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.arithmetic import binary as compute
 from tilelang_npu.traced.builder import Builder
+from tilelang_npu.traced.scalars import Expr
+from tilelang_npu.traced.symbols import Number
 
 
-def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: Any = None, block_m: Any = None, block_n: Any = None,
-                off: int = 1, dir: int = 0, in_loop: bool = False, **panels: Any) -> Any:  # noqa: A002  (the language's name)
+def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = None, k: object = None,
+                block_m: int | None = None, block_n: int | None = None, off: int = 1,
+                dir: int = 0, in_loop: bool = False,  # noqa: A002  (the language's name)
+                **panels: Any) -> Any:  # arguments of _panels, which gives none; else the tile's number
     """The tile that block ``cid`` takes, as row times columns plus column: bands of ``off`` rows (columns with ``dir`` 1),
     every other one backwards, so that neighbours share what they load. Numbers past the last tile stay what they are. ``k`` and
     ``in_loop`` have no effect.
@@ -30,28 +34,35 @@ def use_swizzle(cid: Any = None, m: Any = None, n: Any = None, k: Any = None, bl
     what = "T.use_swizzle"
     builder = Builder.running(what)
     if m is None or isinstance(m, str) or panels:
-        given = {name: value for name, value in (("panel_size", cid), ("order", m), ("enable", n)) if value is not None}
+        words = (("panel_size", cid), ("order", m), ("enable", n))
+        given: dict[str, Any] = {name: value for name, value in words if value is not None}  # _panels takes them or raises
         try:
             _panels(builder, what, **given, **panels)
         except TypeError:
             raise TileError(f"{what} takes a panel size, an order and whether it holds", code="T145",
                             help="write T.use_swizzle(panel_size, order=\"row\", enable=True)") from None
         return None
-    for name, size in (("m", m), ("n", n), ("block_m", block_m), ("block_n", block_n), ("off", off)):
-        if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
-            raise TileError(f"{what}: {name}={size!r} is not a positive constant", code="T150",
-                            help="take tiles apart with // and % where sizes are known only at run time")
-    if m % block_m or n % block_n or dir not in (0, 1):
+    height, width = _positive(what, "m", m), _positive(what, "n", n)
+    block_height, block_width = _positive(what, "block_m", block_m), _positive(what, "block_n", block_n)
+    _positive(what, "off", off)
+    if height % block_height or width % block_width or dir not in (0, 1):
         raise TileError(f"{what}: {m} x {n} is not a whole number of blocks of {block_m} x {block_n}, or dir={dir!r} is not 0"
                         " or 1",
                         code="T150", help="pad the sizes, or leave the swizzle out")
-    rows, columns = m // block_m, n // block_n
+    rows, columns = height // block_height, width // block_width
     row, column = _place(builder, cid, rows, columns, off) if dir == 0 else _place(builder, cid, columns, rows, off)[::-1]
     linear = compute(builder, "add", compute(builder, "mul", row, columns), column)
     return Select(arithmetic.compare(builder, "lt", cid, rows * columns), linear, cid)
 
 
-def _panels(builder: Builder, what: str, panel_size: Any, order: str = "row", enable: bool = True) -> None:
+def _positive(what: str, name: str, size: object) -> int:
+    if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
+        raise TileError(f"{what}: {name}={size!r} is not a positive constant", code="T150",
+                        help="take tiles apart with // and % where sizes are known only at run time")
+    return size
+
+
+def _panels(builder: Builder, what: str, panel_size: object, order: str = "row", enable: bool = True) -> None:
     """The form for a GPU."""
     builder.require_kernel(what)
     if isinstance(panel_size, bool) or not isinstance(panel_size, int) or panel_size <= 0:
@@ -68,7 +79,7 @@ def _panels(builder: Builder, what: str, panel_size: Any, order: str = "row", en
     launch.upright = UnitAttr() if order == "column" else None
 
 
-def _place(builder: Builder, number: Any, along: int, across: int, off: int) -> tuple[Any, Any]:
+def _place(builder: Builder, number: object, along: int, across: int, off: int) -> tuple[Expr, Number]:
     """Position along the bands' axis and across it."""
     band, inside = compute(builder, "floordiv", number, off * across), compute(builder, "mod", number, off * across)
     rest = along % off or off

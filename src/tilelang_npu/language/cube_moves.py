@@ -6,13 +6,12 @@ They are copies whose memories are named: rows of a global tensor become fractal
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside
-from tilelang_npu.traced.buffers import Element, Memory
+from tilelang_npu.traced.buffers import Element, Memory, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 
 _OPEN = {"cbuf": "shared", "cc": "fragment"}
@@ -21,7 +20,8 @@ _PLACES = {"gm": "a global tensor", "cbuf": "L1 (T.alloc_L1, T.alloc_shared)", "
 _RELU = {"": False, "relu": True}
 
 
-def _move(what: str, src: Any, dst: Any, size: Any, spaces: tuple[tuple[str, ...], str], *, relu: bool = False) -> None:
+def _move(what: str, src: Tile, dst: Tile, size: object, spaces: tuple[tuple[str, ...], str], *,
+          relu: bool = False) -> None:
     builder = Builder.running(what)
     ends = movement.operand(what, "source", src), movement.operand(what, "destination", dst)
     for role, end, allowed in (("source", ends[0], spaces[0]), ("destination", ends[1], (spaces[1],))):
@@ -41,7 +41,7 @@ def _check_memory(what: str, role: str, end: Memory | Element, allowed: tuple[st
 
 
 def _load_nd2nz(what: str) -> Callable[..., None]:
-    def load_nd2nz(src: Any, dst: Any, size: Any = None) -> None:
+    def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
         """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
 
         Raises:
@@ -53,7 +53,7 @@ def _load_nd2nz(what: str) -> Callable[..., None]:
 
 
 def _store_fixpipe(what: str) -> Callable[..., None]:
-    def store_fixpipe(src: Any, dst: Any, size: Any = None, enable_nz2nd: bool = False, channel_split: bool = False,
+    def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: bool = False, channel_split: bool = False,
                       pre_relu_mode: str = "") -> None:
         """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
         int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
@@ -78,7 +78,7 @@ def _store_fixpipe(what: str) -> Callable[..., None]:
 
 
 def _store_nz2nd(what: str) -> Callable[..., None]:
-    def store_nz2nd(src: Any, dst: Any, size: Any = None) -> None:
+    def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
         """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
 
         Raises:

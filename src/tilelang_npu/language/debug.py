@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, element_count
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.buffers import Memory, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import number
 
@@ -24,7 +23,7 @@ _FLOATS = "eEfFgG"
 _LARGEST = 0xFFFFFFFF
 
 
-def printf(format_str: str, *args: Any) -> None:
+def printf(format_str: str, *args: object) -> None:
     """Print text with numbers in it, as C's ``printf`` does: ``T.printf("%d: %f\\n", i, x)``.
 
     Every core that comes by prints, in the order of the simulation; nothing is added, not even the end of the line. Integers
@@ -43,7 +42,7 @@ def printf(format_str: str, *args: Any) -> None:
     _emit(builder, what, lambda: tile.PrintfOp(text, [_scalar(builder, value) for value in given]))
 
 
-def _spelled(what: str, text: str, args: Sequence[Any]) -> tuple[str, list[Any]]:
+def _spelled(what: str, text: str, args: Sequence[object]) -> tuple[str, list[object]]:
     """The format with its texts filled in, and the numbers that are left."""
     found, rest, parts, end = [], list(args), [], 0
     for match in _CONVERSION.finditer(text):
@@ -83,7 +82,7 @@ def _plain(what: str, text: str) -> None:
                         help="conversions are d i u x X o c, e f g, s; %% is a percent sign")
 
 
-def _check_kind(what: str, conversion: str, kind: str, value: Any) -> None:
+def _check_kind(what: str, conversion: str, kind: str, value: object) -> None:
     given = number(Builder.running(what), value)
     floats = isinstance(given, float) or (not isinstance(given, (bool, int)) and given.kind.is_float)
     if floats != (kind in _FLOATS):
@@ -92,14 +91,14 @@ def _check_kind(what: str, conversion: str, kind: str, value: Any) -> None:
                         code="T110", help=f"use {'%f' if floats else '%d'}, or convert the value")
 
 
-def _scalar(builder: Builder, value: Any) -> SSAValue:
+def _scalar(builder: Builder, value: object) -> SSAValue:
     given = number(builder, value)
     if isinstance(given, (bool, int, float)):
         given = builder.literal(given, DType("float32" if isinstance(given, float) else "int64"))
     return given.ssa(builder)
 
 
-def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
+def dump_tensor(tensor: Tile, desc: int, dump_size: int, shape_info: Sequence[int] = ()) -> None:
     """Print the first ``dump_size`` elements of a buffer or a global tensor in row-major order, as ``shape_info`` where it is
     given; ``desc`` is a number by which the output is found again. All pipes of the core come to a stop in front of it and
     behind it.
@@ -124,5 +123,5 @@ def dump_tensor(tensor: Any, desc: int, dump_size: int, shape_info: Sequence[int
     _emit(builder, what, lambda: tile.DumpOp(memory.ssa(builder), desc, dump_size, shape))
 
 
-def _emit(builder: Builder, what: str, make: Callable[[], Any]) -> None:
+def _emit(builder: Builder, what: str, make: Callable[[], Operation]) -> None:
     builder.in_every_core(lambda: builder.tile_op(make(), what))

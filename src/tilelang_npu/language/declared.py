@@ -7,7 +7,7 @@ says which operation it is and on what.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
@@ -46,7 +46,7 @@ class Call:
         args: its operands and settings, in the order of the call.
     """
 
-    def __init__(self, op: Op, args: Sequence[Any]) -> None:
+    def __init__(self, op: Op, args: Sequence[object]) -> None:
         self.op = op
         self.args = tuple(args)
 
@@ -71,7 +71,7 @@ def decl_buffer(shape: int | Sequence[int], dtype: str = "float32", name: str = 
     return Declared([shape] if isinstance(shape, int) else shape, dtype, name)
 
 
-def describe(op: str, buffers: Sequence[Declared], settings: Sequence[Any], check: Callable[..., None]) -> Call:
+def describe(op: str, buffers: Sequence[Declared], settings: Sequence[object], check: Callable[..., None]) -> Call:
     """The call of an operation on declared buffers, after ``check`` has applied it to buffers in UB of a kernel of their own.
 
     Raises:

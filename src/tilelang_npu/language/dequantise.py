@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tilelang_npu import ops
@@ -20,7 +18,7 @@ from tilelang_npu.traced.scalars import Expr
 __all__ = ["is_dequantised", "scaled", "set_deq_scale"]
 
 
-def set_deq_scale(scale: Any) -> None:
+def set_deq_scale(scale: object) -> None:
     """Multiply what later conversions from int32 to float16 convert: ``T.tile.cast``, and ``T.copy`` within UB.
 
     The factor is kept in float16, as in the register of the core.

@@ -48,7 +48,7 @@ class Empty:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: tuple[Any, ...], dtype: Any) -> None:
+    def __init__(self, shape: tuple[object, ...], dtype: object) -> None:
         self.shape, self.dtype = shape, dtype
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ def is_declaring() -> bool:
     return _KNOWN.get() is not None
 
 
-def const(name: str, dtype: str = "int32") -> Any:
+def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
     """Sizes of the arguments, as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
 
     Args:
@@ -100,7 +100,7 @@ def const(name: str, dtype: str = "int32") -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def empty(*shape: Any, dtype: Any = "float32") -> Empty:
+def empty(*shape: object, dtype: object = "float32") -> Empty:
     """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -38,7 +37,7 @@ def _role(entry: Elementwise, position: int) -> str:
     return "the input" if entry.inputs == 1 else f"input {position}"
 
 
-def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
+def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: object,
           clauses: Mapping[str, str | bool] | None = None) -> None:
     """Check an elementwise operation against its entry and emit it.
 
@@ -65,14 +64,14 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[Any], target: Any,
     builder.tile_op(tile.ElementwiseOp(entry.name, values, destination.ssa(builder), facts), what)
 
 
-def _operand(what: str, entry: Elementwise, position: int, value: Any) -> Any:
+def _operand(what: str, entry: Elementwise, position: int, value: object) -> object:
     """A buffer, or a scalar where the entry takes one."""
     if is_scalar(value) and position in entry.scalar:
         return value
     return as_memory(what, _role(entry, position), value)
 
 
-def _check_types(what: str, entry: Elementwise, operands: Sequence[Any], destination: Memory) -> DType:
+def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Memory) -> DType:
     """The element type of the inputs."""
     buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Memory)]
     typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
@@ -110,14 +109,14 @@ def _type_advice(entry: Elementwise, element: DType) -> str:
     return "cast one side first (T.tile.cast or T.vcast)"
 
 
-def _described(entry: Elementwise, operands: Sequence[Any], destination: Memory) -> list[str]:
+def _described(entry: Elementwise, operands: Sequence[object], destination: Memory) -> list[str]:
     lines = [f"{_role(entry, position)} is {operand.describe() if isinstance(operand, Memory) else repr(operand)}"
              for position, operand in enumerate(operands)]
     return [*lines, f"the destination is {destination.describe()}"]
 
 
-def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[Any],
-                  destination: Memory) -> tuple[Memory, list[Any]]:
+def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[object],
+                  destination: Memory) -> tuple[Memory, list[object]]:
     """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
     sources = list(operands)
     for position, operand in enumerate(sources):
@@ -150,7 +149,7 @@ def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Me
     return builder.dialect == "ascendc" and same_count and is_dense(operand) and is_dense(destination)
 
 
-def _without_units(memory: Memory) -> list[Any]:
+def _without_units(memory: Memory) -> list[object]:
     shape = with_axes(memory, squeezed_axes(memory)).extents
     return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
 
@@ -160,7 +159,7 @@ def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
     return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
 
 
-def _check_aliases(what: str, entry: Elementwise, sources: Sequence[Any], destination: Memory) -> None:
+def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], destination: Memory) -> None:
     for position, operand in enumerate(sources):
         if not isinstance(operand, Memory):
             continue

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import element_count, is_dense, require_vector_memory, view
@@ -39,7 +38,7 @@ def flattened(builder: Builder, what: str, memory: Memory, count: Extent) -> Mem
     return Region(seen, (start,), (count,), (0,))
 
 
-def leading(builder: Builder, what: str, operands: Sequence[Memory], count: Any) -> list[Memory]:
+def leading(builder: Builder, what: str, operands: Sequence[Memory], count: object) -> list[Memory]:
     """The first ``count`` elements of each operand.
 
     Where the count reaches over the end of a buffer, the elements behind the end are left out, with a remark: the hardware

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 from tilelang_npu.errors import Location, TileError, caller, door
 from tilelang_npu.traced.author import user_location
@@ -25,9 +25,9 @@ class PrimFunc:
         definition: where the kernel is a part of its function: that part, and what the part above it has bound.
     """
 
-    definition: tuple[Source, Mapping[str, Any]] | None = None
+    definition: tuple[Source, Mapping[str, object]] | None = None
 
-    def __init__(self, function: FunctionType, annotations: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: FunctionType, annotations: dict[str, object], options: Mapping[str, object]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.annotations = annotations
@@ -46,13 +46,13 @@ class PrimFunc:
         except (OSError, TypeError):
             return None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return AbsentFunc, (self.__name__, self.location, self.lines)
 
     def __deepcopy__(self, _copied: object) -> PrimFunc:
         return self
 
-    def __call__(self, *_arguments: Any, **_keywords: Any) -> Any:
+    def __call__(self, *_arguments: object, **_keywords: object) -> NoReturn:
         raise TileError(f"{self.__name__!r} is a @T.prim_func and cannot be called itself", code="T146",
                         location=user_location(),
                         help="return it from a factory under @tilelang.jit, or give it to tilelang.compile")
@@ -104,7 +104,7 @@ class Macro:
         self.function = function
         self.hygienic = hygienic
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: object, **keywords: object) -> Any:  # what its author returns
         return Trace.running(f"the macro {self.function.__name__!r}").inline(self, arguments, keywords)
 
     def __repr__(self) -> str:
@@ -113,11 +113,12 @@ class Macro:
 
 
 @overload
-def prim_func(function: Callable[..., Any]) -> PrimFunc: ...
+def prim_func(function: Callable[..., object]) -> PrimFunc: ...
 @overload
 def prim_func(function: None = None, *, private: bool = ..., check_well_formed: bool = ...
-              ) -> Callable[[Callable[..., Any]], PrimFunc]: ...
-def prim_func(function: Callable[..., Any] | None = None, *, private: bool = False, check_well_formed: bool = True) -> Any:
+              ) -> Callable[[Callable[..., object]], PrimFunc]: ...
+def prim_func(function: Callable[..., object] | None = None, *, private: bool = False, check_well_formed: bool = True
+              ) -> PrimFunc | Callable[[Callable[..., object]], PrimFunc]:
     """Mark a function as a kernel. ``private`` and ``check_well_formed`` are accepted and have no effect here.
 
     Raises:
@@ -130,17 +131,18 @@ def prim_func(function: Callable[..., Any] | None = None, *, private: bool = Fal
 
 
 @overload
-def macro(function: Callable[..., Any]) -> Macro: ...
+def macro(function: Callable[..., object]) -> Macro: ...
 @overload
-def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[..., Any]], Macro]: ...
-def macro(function: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[..., object]], Macro]: ...
+def macro(function: Callable[..., object] | None = None, *, hygienic: bool = True
+          ) -> Macro | Callable[[Callable[..., object]], Macro]:
     """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments."""
     if function is None:
         return door(lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic))
     return Macro(_plain(function, "T.macro"), hygienic)
 
 
-def _plain(function: Any, decorator: str) -> FunctionType:
+def _plain(function: object, decorator: str) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise TileError(f"{decorator} decorates a Python function, not {type(function).__name__}", code="T143",
                         location=user_location(), help="put the decorator on a `def`")
@@ -154,7 +156,7 @@ class Unresolved:
     name: str
 
 
-def _annotations(function: Any, frame: FrameType | None) -> dict[str, Any]:
+def _annotations(function: object, frame: FrameType | None) -> dict[str, object]:
     """The annotations as objects. Under ``from __future__ import annotations`` they are text, and the names in it may be
     locals of the factory that only its frame has; so they are evaluated here, at the decoration."""
     assert frame is not None

@@ -5,9 +5,10 @@ These are descriptions; the front end reads them and opens the region. They do n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeGuard
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
@@ -20,7 +21,7 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
 class Frame:
     """A ``with`` frame of the language. Outside the front end it cannot be entered."""
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Any:  # what `as` names in a kernel: block ids
         self._refuse()
 
     def __exit__(self, *_: object) -> None:
@@ -46,7 +47,7 @@ class Kernel(Frame):
         TileError: T150, a block count or a thread count is not positive or not an integer.
     """
 
-    def __init__(self, *blocks: Any, threads: Any = None, is_cpu: bool = False, prelude: str | None = None,
+    def __init__(self, *blocks: object, threads: object = None, is_cpu: bool = False, prelude: str | None = None,
                  is_npu: bool = False, pipeline: bool = False) -> None:
         for name, value in (("is_cpu", is_cpu), ("prelude", prelude), ("pipeline", pipeline)):
             if value:
@@ -64,17 +65,15 @@ class Kernel(Frame):
         self.is_npu = bool(is_npu)
 
 
-def _threads(threads: Any) -> int | None:
+def _threads(threads: object) -> int | None:
     if threads is None:
         return None
-    counts = list(threads) if isinstance(threads, (list, tuple)) else [threads]
-    if not counts or any(isinstance(count, bool) or not isinstance(count, int) or count <= 0 for count in counts):
+    counts: list[object] = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0]
+    if not known or len(known) < len(counts):
         raise TileError(f"T.Kernel: threads={threads!r} is not a positive integer", code="T150",
                         help="give 1 or 2, the number of vector cores per block, or leave it out")
-    total = 1
-    for count in counts:
-        total *= count
-    return total
+    return math.prod(known)
 
 
 class Scope(Frame):
@@ -96,7 +95,7 @@ class Scope(Frame):
 class If(Frame):
     """``with T.If(condition):`` holds ``with T.Then():`` and, where there is one, ``with T.Else():``; the same as ``if``."""
 
-    def __init__(self, condition: Any) -> None:
+    def __init__(self, condition: object) -> None:
         self.condition = condition
 
 
@@ -123,7 +122,7 @@ class rs(Frame):
         self.pipe = pipe
 
 
-def pipe_name(spelling: Any, what: str) -> str:
+def pipe_name(spelling: object, what: str) -> str:
     """``"mte2"``, ``"MTE2"`` and ``"PIPE_MTE2"`` as ``"MTE2"``.
 
     Raises:
@@ -147,17 +146,17 @@ class Loop:
     """
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
-    extents: tuple[Any, ...]
+    extents: tuple[object, ...]
     num_stages: int = 0
-    index: Any = None
+    index: object = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # loop variables in a kernel: integers, or tuples of them
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
                         location=user_location(),
                         help="a plain Python helper runs natively: make it a @T.macro")
 
 
-def _bounds(kind: Any, start: Any, stop: Any, step: Any = 1) -> tuple[Any, Any, Any]:
+def _bounds(kind: str, start: object, stop: object, step: object = 1) -> tuple[object, object, object]:
     if stop is None:
         start, stop = 0, start
     for bound in (start, stop, step):
@@ -170,41 +169,41 @@ def _bounds(kind: Any, start: Any, stop: Any, step: Any = 1) -> tuple[Any, Any, 
     return start, stop, step
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> TypeGuard[int]:
     return hasattr(value, "__index__") and not isinstance(value, (bool, float, Sym, TracedValue))
 
 
-def _nothing_of(kind: str, **arguments: Any) -> None:
+def _nothing_of(kind: str, **arguments: object) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise TileError(f"T.{kind}: argument {name!r} is not supported yet", code="T190", help="leave it out")
 
 
-def serial(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> Loop:
+def serial(start: object, stop: object = None, step: object = 1, *, annotations: object = None) -> Loop:
     """``for i in T.serial(stop)`` or ``T.serial(start, stop)``: iterations one after another."""
     _nothing_of("serial", annotations=annotations or None)
     return Loop("serial", _bounds("serial", start, stop, step))
 
 
-def unroll(start: Any, stop: Any = None, step: Any = 1, *, annotations: Any = None) -> Loop:
+def unroll(start: object, stop: object = None, step: object = 1, *, annotations: object = None) -> Loop:
     """Like ``serial``, and the compiler repeats the body instead of looping."""
     _nothing_of("unroll", annotations=annotations or None)
     return Loop("unroll", _bounds("unroll", start, stop, step))
 
 
-def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
+def parallel(start: object, stop: object = None, *, annotations: object = None) -> Loop:
     """Like ``serial``: the author says that the order does not matter."""
     _nothing_of("parallel", annotations=annotations or None)
     return Loop("parallel", _bounds("parallel", start, stop))
 
 
-def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
+def vectorized(start: object, stop: object = None, *, annotations: object = None) -> Loop:
     """Like ``serial``: the author says that the order does not matter. Vector operations come of ``T.Parallel``."""
     _nothing_of("vectorized", annotations=annotations or None)
     return Loop("vectorized", _bounds("vectorized", start, stop))
 
 
-def grid(*extents: Any) -> Loop:
+def grid(*extents: object) -> Loop:
     """``for i, j in T.grid(m, n)``: one ``serial`` loop inside another, the last axis runs fastest.
 
     Raises:
@@ -226,8 +225,8 @@ def loop_break() -> None:
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
-def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = None, stage: Any = None,
-              sync: Any = None, group: Any = None, cross_interval: int | None = None) -> Loop:
+def Pipelined(start: object, stop: object = None, num_stages: int = 0, order: object = None, stage: object = None,
+              sync: object = None, group: object = None, cross_interval: int | None = None) -> Loop:
     """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
 
     Raises:
@@ -244,7 +243,7 @@ def Pipelined(start: Any, stop: Any = None, num_stages: int = 0, order: Any = No
     return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages)
 
 
-def Parallel(*extents: Any, coalesced_width: int | None = None) -> Loop:
+def Parallel(*extents: object, coalesced_width: int | None = None) -> Loop:
     """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order. ``coalesced_width`` has no effect.
 
     Raises:
@@ -259,7 +258,7 @@ def Parallel(*extents: Any, coalesced_width: int | None = None) -> Loop:
     return Loop("Parallel", extents)
 
 
-def Persistent(domain: Any, wave_size: int, index: Any, group_size: int = 8) -> Loop:
+def Persistent(domain: object, wave_size: int, index: object, group_size: int = 8) -> Loop:
     """``for x, y in T.Persistent([m, n], blocks, cid)``: the tiles of a domain that block ``cid`` of ``blocks`` takes, wave by
     wave; tiles follow each other in bands of ``group_size`` of the last axis, where that divides it.
 
@@ -274,7 +273,7 @@ def Persistent(domain: Any, wave_size: int, index: Any, group_size: int = 8) -> 
     return Loop("Persistent", tuple(int(size) for size in sizes), index=index)
 
 
-def range_loop(*bounds: Any) -> Loop:
+def range_loop(*bounds: object) -> Loop:
     """Python's ``range`` where a bound is traced or symbolic."""
     if not 1 <= len(bounds) <= 3:
         raise TileError(f"range takes 1 to 3 bounds, not {len(bounds)}", code="T145",
@@ -283,6 +282,6 @@ def range_loop(*bounds: Any) -> Loop:
     return Loop("range", _bounds("range", start, stop, bounds[2] if len(bounds) == 3 else 1))
 
 
-def func_attr(attributes: dict[str, Any]) -> None:
+def func_attr(attributes: dict[str, object]) -> None:
     """Accepted: nothing here depends on attributes that a kernel's author gives the function."""
     del attributes

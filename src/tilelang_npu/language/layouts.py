@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 __all__ = ["Layout", "make_col_major_layout", "make_nz_layout", "make_zn_layout"]
 
@@ -18,19 +17,19 @@ class Layout:
     """
 
     name: str
-    buffer: Any
+    buffer: object
 
 
-def make_zn_layout(buf: Any) -> Layout:
+def make_zn_layout(buf: object) -> Layout:
     """Fractals of 16 rows by 32 bytes, one column of fractals after the other: what a load into L1 makes."""
     return Layout("zN", buf)
 
 
-def make_nz_layout(buf: Any) -> Layout:
+def make_nz_layout(buf: object) -> Layout:
     """The transpose of :func:`make_zn_layout`, for operands that the Cube reads transposed."""
     return Layout("nZ", buf)
 
 
-def make_col_major_layout(buf: Any) -> Layout:
+def make_col_major_layout(buf: object) -> Layout:
     """Columns one behind the other, without fractals."""
     return Layout("column", buf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IndexType
@@ -13,7 +12,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory
 from tilelang_npu.traced.arithmetic import binary, truth
-from tilelang_npu.traced.buffers import Memory, Variable
+from tilelang_npu.traced.buffers import Memory, Tile, Variable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, bounds_of_index
 from tilelang_npu.traced.emitter import region_of
@@ -22,7 +21,7 @@ from tilelang_npu.traced.kinds import BOOL, INDEX
 from tilelang_npu.traced.scalars import Expr
 
 
-def any_of(buffer: Any) -> Expr:
+def any_of(buffer: Tile) -> Expr:
     """Whether any element of a buffer or slice, in UB or GM, differs from zero. Elements are read one by one.
 
     Raises:
@@ -31,7 +30,7 @@ def any_of(buffer: Any) -> Expr:
     return _folded("T.any_of", "or", buffer)
 
 
-def all_of(buffer: Any) -> Expr:
+def all_of(buffer: Tile) -> Expr:
     """Whether all elements of a buffer or slice, in UB or GM, differ from zero. Elements are read one by one.
 
     Raises:
@@ -40,7 +39,7 @@ def all_of(buffer: Any) -> Expr:
     return _folded("T.all_of", "and", buffer)
 
 
-def _folded(what: str, combine: str, buffer: Any) -> Expr:
+def _folded(what: str, combine: str, buffer: Tile) -> Expr:
     builder = Builder.running(what)
     memory = as_memory(what, "the buffer", buffer)
     builder.require_kernel(what)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.traced import arithmetic
-from tilelang_npu.traced.buffers import Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.buffers import Memory, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.context import TracedValue
 from tilelang_npu.traced.conversions import Extent, convert
@@ -32,9 +30,9 @@ _FORBIDDEN = {
 }
 
 
-def gemm(A: Any, B: Any, C: Any, *options: Any, size: Any = None, initC: Any = False,
+def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None, initC: object = False,
          a_transpose: bool = False, b_transpose: bool = False, transpose_A: bool = False,
-         transpose_B: bool = False, policy: Any = None, clear_accum: Any = False, init: Any = False,
+         transpose_B: bool = False, policy: object = None, clear_accum: object = False, init: object = False,
          k_pack: int = 1, wg_wait: int = 0) -> None:
     """``C += A @ B``, or ``C = A @ B`` where ``initC`` (``init``, ``clear_accum``) holds.
 
@@ -58,13 +56,13 @@ def gemm(A: Any, B: Any, C: Any, *options: Any, size: Any = None, initC: Any = F
              bool(given.get("b_transpose", b_transpose)) or bool(given.get("transpose_B", transpose_B)))
 
 
-def npuir_dot(A: Any, B: Any, C: Any, size: Any = None, initC: Any = False, a_transpose: bool = False,
+def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: object = False, a_transpose: bool = False,
               b_transpose: bool = False) -> None:
     """``T.gemm`` under its npuir name."""
     _product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
 
 
-def gemm_v0(A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False, init: Any = False) -> None:
+def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False) -> None:
     """``C += A @ B``, or ``C = A @ B`` where ``init`` holds; leading axes of size 1 do not count.
 
     Raises:
@@ -73,7 +71,7 @@ def gemm_v0(A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool
     _product("T.gemm_v0", A, B, C, None, init, bool(transpose_A), bool(transpose_B))
 
 
-def mma(A: Any, B: Any, C: Any, init: Any = False) -> None:
+def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
     """``C += A @ B``, or ``C = A @ B`` where ``init`` holds, from operands that the kernel has loaded into L0A and L0B.
 
     Raises:
@@ -96,13 +94,13 @@ class GemmWarpPolicy:
     FullCol = 2
 
 
-def _chosen(starts: list[Any]) -> Any:
+def _chosen(starts: list[object]) -> object:
     """The one of several spellings of ``init`` that was given."""
     odd = [start for start in starts if not isinstance(start, _TRUTH)]
     return odd[0] if odd else any(starts)
 
 
-def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_a: bool, transpose_b: bool) -> None:
+def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, transpose_a: bool, transpose_b: bool) -> None:
     builder = Builder.running(what)
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
@@ -124,7 +122,7 @@ def _product(what: str, a: Any, b: Any, c: Any, size: Any, init: Any, transpose_
                                 transpose_a=transpose_a, transpose_b=transpose_b), what)
 
 
-def _matrix(what: str, role: str, value: Any) -> Memory:
+def _matrix(what: str, role: str, value: object) -> Memory:
     memory = as_memory(what, role, value)
     kept = list(memory.kept)
     while len(kept) > 2 and isinstance(memory.sizes[kept[0]], int) and memory.sizes[kept[0]] == 1:
@@ -145,7 +143,7 @@ def _check_memories(what: str, matrices: dict[str, Memory]) -> None:
             raise TileError(f"{what}: {role} {memory.describe()} is in {place}", code="T122", help=f"the Cube core {wanted}")
 
 
-def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: Any, transpose_a: bool,
+def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: object, transpose_a: bool,
                 transpose_b: bool, starts: set[str]) -> dict[str, Memory]:
     """The matrices with their real sizes; ``starts`` are those of which the author gave the first element only."""
     sizes = sizes_argument(builder, what, size)
@@ -186,7 +184,7 @@ def _check_shapes(what: str, a: Memory, b: Memory, c: Memory, transpose_a: bool,
                             help="A is M x K, B is K x N, C is M x N; a transposed operand is stored the other way round")
 
 
-def _differ(left: Any, right: Any) -> bool:
+def _differ(left: Extent, right: Extent) -> bool:
     return same_extent(left, right) is False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.traced.author import user_location
@@ -58,7 +58,7 @@ class Unsupported:
         raise TileError(f"T.{self._name} is not supported", code="T190", location=location or user_location(),
                         help=_INSTEAD.get(self._name, _TWO_RESULTS))
 
-    def __call__(self, *_arguments: Any, **_keywords: Any) -> NoReturn:
+    def __call__(self, *_arguments: object, **_keywords: object) -> NoReturn:
         self.refuse()
 
     def __enter__(self) -> NoReturn:
@@ -67,7 +67,7 @@ class Unsupported:
     def __exit__(self, *_: object) -> None:
         """Never reached."""
 
-    def __getitem__(self, _item: Any) -> NoReturn:
+    def __getitem__(self, _item: object) -> NoReturn:
         self.refuse()
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,15 +28,15 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.traced import ir_types
-from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
 WHAT = "T.copy"
 
 
-def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: Any = None, pad_value: Any = None,
-         enable_relu: bool = False, transpose: bool = False, disable_tma: Any = None) -> None:
+def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None, size: Sizes | None = None,
+         pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
     """Move a tile; another element type at the destination is a cast that rounds to nearest even.
 
     A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents. A
@@ -57,19 +58,19 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
         raise TileError(f"{WHAT} takes at most {2 + len(names)} positional arguments here, not {2 + len(options)}", code="T145",
                         help="name the further arguments")
     given = dict(zip(names, options, strict=False))
-    size, pad_value = given.get("size", size), given.get("pad_value", pad_value)
-    enable_relu, transpose = given.get("enable_relu", enable_relu), given.get("transpose", transpose)
-    width = given.get("width")
+    region, width, pad_value = given.get("size", size), given.get("width"), given.get("pad_value", pad_value)
+    flags = {"enable_relu": given.get("enable_relu", enable_relu), "transpose": given.get("transpose", transpose)}
     if width is not None and (builder.dialect == "ascendc" or isinstance(width, bool) or not isinstance(width, int)):
         raise TileError(f"{WHAT}: the third argument is {width!r}", code="T145",
                         help="it is enable_relu (True or False), a coalesced_width or a list of sizes; name the others, as in"
                              " pad_value=0.0")
-    for name, flag in (("enable_relu", enable_relu), ("transpose", transpose)):
+    for name, flag in flags.items():
         if not isinstance(flag, (bool, int)):
             raise TileError(f"{WHAT}: {name} is {flag!r}", code="T145", help="it is True or False")
+    relu, transposed = bool(flags["enable_relu"]), bool(flags["transpose"])
 
     source, target = operand(WHAT, "source", src), operand(WHAT, "destination", dst)
-    a, b = extents(builder, WHAT, source, target, size, transpose=bool(transpose), corner=builder.dialect == "ascendc")
+    a, b = extents(builder, WHAT, source, target, region, transpose=transposed, corner=builder.dialect == "ascendc")
     if a.buffer.space == b.buffer.space == "gm":
         raise TileError(f"{WHAT} from global {a.name} to global {b.name} has no path", code="T132",
                         help="stage the tile through a buffer: T.alloc_ub or T.alloc_shared")
@@ -77,7 +78,7 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     check_inside(WHAT, b)
     if builder.dialect == "ascendc" and a.buffer.space == "gm" and _is_front(b) and a.ndim == b.ndim:
         b = b.buffer  # the front of a tile in L1: the rest arrives as padding
-    if not transpose and overlap(a, b) in ("same", "partial"):
+    if not transposed and overlap(a, b) in ("same", "partial"):
         raise TileError(f"{WHAT}: source {a.describe()} and destination {b.describe()} share elements", code="T112",
                         help="copy to another buffer")
     if pad_value is not None and a.buffer.space != "gm":
@@ -90,7 +91,7 @@ def copy(src: Any, dst: Any, *options: Any, coalesced_width: Any = None, size: A
     loaded = a.ssa(builder)
     if a.ndim < b.ndim:
         loaded = view(builder, loaded, [*(1,) * (b.ndim - a.ndim), *a.extents])
-    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=bool(transpose), relu=bool(enable_relu)), WHAT,
+    builder.tile_op(tile.CopyOp(loaded, b.ssa(builder), pad, transpose=transposed, relu=relu), WHAT,
                     by_point=builder.dialect == "npuir")
 
 
@@ -101,7 +102,7 @@ def _is_front(memory: Memory) -> bool:
     return buffer.space == "cbuf" and isinstance(memory, Region) and at_front and memory.ndim == len(memory.offsets) == 2
 
 
-def operand(what: str, role: str, value: Any) -> Memory | Element:
+def operand(what: str, role: str, value: object) -> Memory | Element:
     """One side of a copy: a buffer, a slice, or the element where a tile starts.
 
     Raises:
@@ -116,7 +117,7 @@ def operand(what: str, role: str, value: Any) -> Memory | Element:
     return place
 
 
-def extents(builder: Builder, what: str, source: Memory | Element, target: Memory | Element, size: Any, *,
+def extents(builder: Builder, what: str, source: Memory | Element, target: Memory | Element, size: object, *,
             transpose: bool = False, corner: bool = False) -> tuple[Memory, Memory]:
     """Both sides as rectangles of one shape; with ``corner`` a global source may be smaller, or have fewer axes.
 
@@ -253,7 +254,7 @@ def _squeezed(what: str, a: Memory, b: Memory, transpose: bool) -> tuple[Memory,
                     help="slice the larger side, or give the start of the tile, as in A[i, j]")
 
 
-def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
+def reshape(src: Tile, shape: object = None, dst: Tile | None = None) -> Any:  # a buffer, or with a destination none
     """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
 
     Raises:
@@ -279,18 +280,19 @@ def reshape(src: Any, shape: Any = None, dst: Any = None) -> Any:
     return None
 
 
-def view_of(src: Any, shape: Any = None, dtype: Any = None) -> Any:
+def view_of(src: object, shape: object = None, dtype: object = None) -> Buffer:
     """``T.view``: the buffer under another shape, its bits read as another element type of the same width.
 
     Raises:
         TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
     """
     builder = Builder.running("T.view")
-    seen = _reshaped(builder, "T.view", src, src.extents if shape is None else sizes_of(shape), None)
+    sizes = src.extents if shape is None and isinstance(src, Memory) else sizes_of(shape)
+    seen = _reshaped(builder, "T.view", src, sizes, None)
     return seen if dtype is None else bits_as("T.view", seen, dtype)
 
 
-def vbitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+def vbitcast(src: Tile, dtype: object, size: Sizes | None = None) -> Buffer:
     """The same bits as another element type of the same width: a buffer that shares its memory with ``src``.
 
     Raises:
@@ -299,12 +301,12 @@ def vbitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
     return _bitcast("T.vbitcast", src, dtype, size)
 
 
-def npuir_bitcast(src: Any, dtype: Any, size: Any = None) -> Buffer:
+def npuir_bitcast(src: Tile, dtype: object, size: Sizes | None = None) -> Buffer:
     """``T.vbitcast`` under its npuir name."""
     return _bitcast("T.npuir_bitcast", src, dtype, size)
 
 
-def _bitcast(what: str, src: Any, dtype: Any, size: Any) -> Buffer:
+def _bitcast(what: str, src: Tile, dtype: object, size: object) -> Buffer:
     builder = Builder.running(what)
     builder.require_kernel(what)
     memory = as_memory(what, "the source", src)
@@ -313,7 +315,7 @@ def _bitcast(what: str, src: Any, dtype: Any, size: Any) -> Buffer:
     return bits_as(what, memory, dtype)
 
 
-def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
+def bits_as(what: str, memory: Memory, dtype: object) -> Buffer:
     """A buffer that has the bits of a rectangle as another element type.
 
     Raises:
@@ -336,23 +338,24 @@ def bits_as(what: str, memory: Memory, dtype: Any) -> Buffer:
     return seen
 
 
-def _reshaped(builder: Builder, what: str, src: Any, shape: Any, label: str | None) -> Buffer:
+def _reshaped(builder: Builder, what: str, src: object, shape: Sequence[object], label: str | None) -> Buffer:
     if not isinstance(src, Memory):
         raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
                         help="give a buffer or a slice of one")
     builder.require_kernel(what)
-    count = 1
+    sizes: list[int] = []
     for size in shape:
         if not isinstance(size, int) or size <= 0:
             raise TileError(f"{what}: size {size} is not a positive constant", code="T111",
                             help="on-chip shapes are constants")
-        count *= size
+        sizes.append(size)
+    count = math.prod(sizes)
     have = element_count(src)
     if have != count or not is_dense(src):
         why = "has gaps between its rows" if have == count else f"has {have if have is not None else '?'} elements"
         raise TileError(f"{what}: {src.describe()} {why}; {shape_text(shape)} has {count}", code="T111",
                         help="copy it into a buffer of that shape")
-    value = view(builder, src.ssa(builder), shape)
-    made = Buffer(label or src.name, src.dtype, shape, src.buffer.space, value, src.buffer.location)
+    value = view(builder, src.ssa(builder), sizes)
+    made = Buffer(label or src.name, src.dtype, sizes, src.buffer.space, value, src.buffer.location)
     made.unnamed = label is None
     return made

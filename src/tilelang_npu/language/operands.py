@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, SSAValue
@@ -20,14 +19,14 @@ from tilelang_npu.traced.conversions import Extent, convert, extent, number
 from tilelang_npu.traced.scalars import Expr
 
 
-def place_of(value: Any) -> Element | None:
+def place_of(value: object) -> Element | None:
     """The element that a value names: written as ``buf[i]``, or loaded from it by an assignment."""
     if isinstance(value, Element):
         return None if isinstance(value.buffer, Variable) else value
     return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
-def as_memory(what: str, role: str, value: Any) -> Memory:
+def as_memory(what: str, role: str, value: object) -> Memory:
     """A buffer or a rectangle; an element is the rectangle of that element.
 
     Raises:
@@ -61,7 +60,7 @@ def require_vector_memory(what: str, role: str, memory: Memory) -> None:
                         help=advice)
 
 
-def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: DType) -> SSAValue:
+def scalar_operand(builder: Builder, what: str, role: str, value: object, element: DType) -> SSAValue:
     """A scalar operand in the element type of the buffers beside it.
 
     Raises:
@@ -81,7 +80,7 @@ def scalar_operand(builder: Builder, what: str, role: str, value: Any, element: 
     return found
 
 
-def is_scalar(value: Any) -> bool:
+def is_scalar(value: object) -> bool:
     """Whether an operand is a scalar (an element too, where the operation takes scalars)."""
     return not isinstance(value, Memory)
 
@@ -199,7 +198,7 @@ def overlap(left: Memory, right: Memory) -> str:
     return verdict
 
 
-def sizes_argument(builder: Builder, what: str, size: Any) -> list[Extent]:
+def sizes_argument(builder: Builder, what: str, size: object) -> list[Extent]:
     """A ``size`` list as extents.
 
     Raises:

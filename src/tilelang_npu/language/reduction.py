@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.declared import Declared, describe
+from tilelang_npu.language.declared import Call, Declared, describe
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import (
@@ -26,7 +25,7 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.language.structured import call
 from tilelang_npu.ops import Elementwise, Reduce
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.buffers import Memory, Region, same_extent, shape_text
+from tilelang_npu.traced.buffers import Memory, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.context import active
 from tilelang_npu.traced.conversions import Extent
@@ -36,11 +35,11 @@ _SUM = {"float16": "float32"}  # a wider destination that a half-precision sourc
 _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 
 
-def _along(name: str, doc: str) -> Callable[..., Any]:
+def _along(name: str, doc: str) -> Callable[..., Call | None]:
     """The function that reduces along one axis by an entry's name; ``doc`` says what comes of it."""
 
-    def reduce(buffer: Any, out: Any, dim: Any = -1, *options: Any, clear: bool = True, real_shape: Any = None,
-               size: Any = None) -> Any:
+    def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: object = -1, *options: object, clear: bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
         return _named(name, buffer, out, dim, options, clear, real_shape, size)
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -69,17 +68,18 @@ reduce_bitor = _along("reduce_bitor", "Bitwise or")
 reduce_bitxor = _along("reduce_bitxor", "Bitwise exclusive or")
 
 
-def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+def reduce_abssum(buffer: Tile, out: Tile, dim: object = -1, clear: bool = True) -> None:
     """Sum of absolute values along ``dim``. The source is overwritten with them."""
     _reduce("T.reduce_abssum", "abssum", buffer, out, dim, None, clear)
 
 
-def reduce_absmax(buffer: Any, out: Any, dim: Any = -1, clear: bool = True) -> None:
+def reduce_absmax(buffer: Tile, out: Tile, dim: object = -1, clear: bool = True) -> None:
     """Largest absolute value along ``dim``. The source is overwritten with absolute values."""
     _reduce("T.reduce_absmax", "absmax", buffer, out, dim, None, clear)
 
 
-def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, clear: bool = True) -> None:
+def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: object, reduce_mode: str, size: Sizes | None = None,
+           clear: bool = True) -> None:
     """Reduce along ``dims`` by ``reduce_mode``.
 
     Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (these two overwrite the source with absolute values),
@@ -102,8 +102,8 @@ def reduce(src: Any, dst: Any, dims: Any, reduce_mode: str, size: Any = None, cl
     reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
 
 
-def reduce_with_index(src: Any, values: Any, indices: Any, dim: int = -1, reduce_mode: str = "max_with_index_left",
-                      size: Any = None) -> None:
+def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: object = -1, reduce_mode: str = "max_with_index_left",
+                      size: Sizes | None = None) -> None:
     """The extremes along ``dim`` and, as int32, where they stand: ``T.reduce`` with a ``..._with_index_...`` mode.
 
     Raises:
@@ -127,8 +127,8 @@ class AxisError(TileError, ValueError):
     """A reduction along an axis that the buffer has not; also a :class:`ValueError`."""
 
 
-def _named(reduce_type: str, source: Any, target: Any, dim: Any, options: tuple[Any, ...], clear: bool, real_shape: Any,
-           size: Any) -> Any:
+def _named(reduce_type: str, source: Tile | Declared, target: Tile | Declared, dim: object, options: tuple[object, ...],
+           clear: bool, real_shape: object, size: object) -> Call | None:
     real = real_shape if real_shape is not None else size
     flags = [option for option in options if isinstance(option, bool)]
     sizes = [option for option in options if option is not None and not isinstance(option, bool)]
@@ -139,7 +139,7 @@ def _named(reduce_type: str, source: Any, target: Any, dim: Any, options: tuple[
     return _reduce_with_clear(source, target, reduce_type, _tile_axis(f"T.{reduce_type}", source, dim), clear, real)
 
 
-def _tile_axis(what: str, source: Any, dim: Any) -> Any:
+def _tile_axis(what: str, source: object, dim: object) -> object:
     """The axis of a vector or of a matrix: 0 for the rows of a matrix, else -1. Others are returned as they are.
 
     In the ascendc dialect a buffer with three axes holds matrices, whose axes are meant: 0 and -2 are the rows.
@@ -162,6 +162,7 @@ def _tile_axis(what: str, source: Any, dim: Any) -> Any:
                         help="axes count from 0, negative ones from the last")
     if not stacked:
         return 0 if rank == 2 and dim % 2 == 0 else -1
+    assert isinstance(source, Memory)
     if source.extents[0] != 1:
         raise TileError(f"{what}: {source.describe()} holds {source.shape[0]} matrices", code="T111",
                         help="reduce them one by one: slice the first axis")
@@ -172,18 +173,20 @@ _BITS = {"bitand": "andi", "bitor": "ori", "bitxor": "xori"}
 """Reductions whose names in the table are HIVM's."""
 
 
-def _reduce_with_clear(buffer: Any, out: Any, reduce_type: str, dim: Any, clear: bool, real_shape: Any) -> Any:
+def _reduce_with_clear(buffer: Tile | Declared, out: Tile | Declared, reduce_type: str, dim: object, clear: bool,
+                       real_shape: object) -> Call | None:
     """Reduce along one axis; a :class:`Call` for buffers that are declared outside of a kernel."""
     mode = reduce_type.removeprefix("reduce_")
     mode = _BITS.get(mode, mode)
     if isinstance(buffer, Declared):
+        assert isinstance(out, Declared)
         return describe("tl.ascend_reduce", (buffer, out), (reduce_type, dim, clear, real_shape),
                         lambda source, target: _reduce(f"T.{reduce_type}", mode, source, target, dim, real_shape, clear))
     _reduce(f"T.{reduce_type}", mode, buffer, out, dim, real_shape, clear)
     return None
 
 
-def reduce_flat(what: str, mode: str, src: Any, dst: Any, count: Any) -> None:
+def reduce_flat(what: str, mode: str, src: Tile, dst: Tile, count: object) -> None:
     """The first ``count`` elements of flat memory to the first element of ``dst``."""
     builder = Builder.running(what)
     source, = leading(builder, what, [as_memory(what, "the input", src)], count)
@@ -191,7 +194,7 @@ def reduce_flat(what: str, mode: str, src: Any, dst: Any, count: Any) -> None:
     _reduce(what, mode, source, target, list(range(source.ndim)), None, True)
 
 
-def _reduce(what: str, mode: str, src: Any, dst: Any, dims: Any, size: Any, clear: bool) -> None:
+def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: object, clear: bool) -> None:
     builder = Builder.running(what)
     if not isinstance(clear, (bool, int)):
         raise TileError(f"{what}: clear is {clear!r}", code="T145", help="it is True or False")
@@ -237,7 +240,7 @@ def _entry(what: str, mode: str) -> Reduce:
     return found
 
 
-def _axes(what: str, source: Memory, dims: Any) -> list[int]:
+def _axes(what: str, source: Memory, dims: object) -> list[int]:
     given = list(dims) if isinstance(dims, (list, tuple)) else [dims]
     found: list[int] = []
     for axis in given:
@@ -268,7 +271,7 @@ def _matches(target: Memory, expected: Sequence[Extent], axes: Sequence[int]) ->
 
 
 def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Sequence[int],
-          size: Any) -> tuple[Memory, Memory]:
+          size: object) -> tuple[Memory, Memory]:
     """Source and destination cut to the real sizes."""
     given = sizes_argument(builder, what, size)
     if len(given) != source.ndim:

@@ -5,10 +5,11 @@ Each checks what its constants reach; what run-time values reach is checked in t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
+from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
@@ -18,9 +19,9 @@ from tilelang_npu.language.structured import call, checked
 from tilelang_npu.ops import Elementwise, operation
 from tilelang_npu.ops.repeats import BLOCKS, ORDERS
 from tilelang_npu.target import BLOCK
-from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.buffers import Memory, Operand, Tile
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.conversions import extent
+from tilelang_npu.traced.conversions import Extent, extent
 
 __all__ = ["function"]
 
@@ -28,14 +29,14 @@ _MOST_REPEATS = 255
 """What an instruction can count to."""
 
 
-def _numbers(what: str, **given: Any) -> dict[str, Any]:
+def _numbers(what: str, **given: object) -> dict[str, Extent]:
     """The scalars of a call by role: numbers where they are constant, else traced.
 
     Raises:
         TileError: T110, one is no integer; T145, a negative one, or more repeats than an instruction counts.
     """
     builder = Builder.running(what)
-    found: dict[str, Any] = {}
+    found: dict[str, Extent] = {}
     for role, value in given.items():
         found[role] = extent(builder, value)
         known = found[role]
@@ -46,27 +47,27 @@ def _numbers(what: str, **given: Any) -> dict[str, Any]:
     return found
 
 
-def _reach(element_bytes: int, repeats: Any, repeat_stride: Any, block_stride: Any, active: Any = None) -> int | None:
+def _reach(element_bytes: int, repeats: Extent, repeat_stride: Extent, block_stride: Extent,
+           active: Extent | None = None) -> int | None:
     """How many elements from the first one a call touches; None where only run time knows."""
     per_block = BLOCK // element_bytes
     last = BLOCKS * per_block if active is None else active
-    if not all(isinstance(value, int) for value in (repeats, repeat_stride, block_stride, last)) or repeats < 1 or last < 1:
+    if not (isinstance(repeats, int) and isinstance(repeat_stride, int) and isinstance(block_stride, int)
+            and isinstance(last, int)) or repeats < 1 or last < 1:
         return None
     block, lane = divmod(last - 1, per_block)
-    return int(((repeats - 1) * repeat_stride + block * block_stride) * per_block + lane + 1)
+    return ((repeats - 1) * repeat_stride + block * block_stride) * per_block + lane + 1
 
 
-def _times(count: Any, *strides: Any) -> int | None:
+def _times(count: Extent, *strides: Extent) -> int | None:
     """Elements up to the last of ``count`` that lie ``strides`` apart."""
-    if not all(isinstance(value, int) for value in (count, *strides)) or count < 1:
+    known = [stride for stride in strides if isinstance(stride, int)]
+    if len(known) < len(strides) or not isinstance(count, int) or count < 1:
         return None
-    apart = 1
-    for stride in strides:
-        apart *= stride
-    return int((count - 1) * apart + 1)
+    return (count - 1) * math.prod(known) + 1
 
 
-def _operand(builder: Builder, what: str, role: str, value: Any, count: int | None) -> Memory:
+def _operand(builder: Builder, what: str, role: str, value: object, count: int | None) -> Memory:
     """The flat memory that a call touches: as many elements, or the whole operand where only run time knows."""
     memory = as_memory(what, role, value)
     if count is not None and not (isinstance(value, Memory) and memory.ndim == 1 and element_count(memory) == count):
@@ -77,8 +78,8 @@ def _operand(builder: Builder, what: str, role: str, value: Any, count: int | No
     return memory
 
 
-def _emit(what: str, name: str, dst: Any, sources: Sequence[tuple[Any, int | None]], reached: int | None,
-          scalars: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> None:
+def _emit(what: str, name: str, dst: Tile, sources: Sequence[tuple[object, int | None]], reached: int | None,
+          scalars: Mapping[str, object], facts: Mapping[str, Fact] | None = None) -> None:
     builder = Builder.running(what)
     checked(what, name, [dst], [value for value, _ in sources], facts)
     target = _operand(builder, what, "the destination", dst, reached)
@@ -86,12 +87,12 @@ def _emit(what: str, name: str, dst: Any, sources: Sequence[tuple[Any, int | Non
     call(what, name, [target], [*inputs, *(builder.index(value) for value in scalars.values())], facts)
 
 
-def _bytes(what: str, value: Any) -> int:
+def _bytes(what: str, value: object) -> int:
     return max(1, as_memory(what, "an operand", value).dtype.nbytes)
 
 
-def _spread(what: str) -> Callable[..., Any]:
-    def brcb(dst: Any, src: Any, repeat_times: Any, dst_blk_stride: Any, dst_repeat_stride: Any) -> None:
+def _spread(what: str) -> Callable[..., None]:
+    def brcb(dst: Tile, src: Tile, repeat_times: object, dst_blk_stride: object, dst_repeat_stride: object) -> None:
         given = _numbers(what, repeats=repeat_times, block_stride=dst_blk_stride, repeat_stride=dst_repeat_stride)
         repeats, blocks, strides = given.values()
         read = repeats * BLOCKS if isinstance(repeats, int) else None
@@ -100,8 +101,9 @@ def _spread(what: str) -> Callable[..., Any]:
     return brcb
 
 
-def _gather_blocks(what: str) -> Callable[..., Any]:
-    def gatherb(dst: Any, src0: Any, offset: Any, repeat_time: Any, dst_blk_stride: Any, dst_rep_stride: Any) -> None:
+def _gather_blocks(what: str) -> Callable[..., None]:
+    def gatherb(dst: Tile, src0: Operand, offset: object, repeat_time: object, dst_blk_stride: object,
+                dst_rep_stride: object) -> None:
         given = _numbers(what, repeats=repeat_time, block_stride=dst_blk_stride, repeat_stride=dst_rep_stride)
         repeats, blocks, strides = given.values()
         read = repeats * BLOCKS if isinstance(repeats, int) else None
@@ -110,11 +112,11 @@ def _gather_blocks(what: str) -> Callable[..., Any]:
     return gatherb
 
 
-def _whole(what: str) -> Callable[..., Any]:
+def _whole(what: str) -> Callable[..., None]:
     kind = what[-3:]
 
-    def wholereduce(dst: Any, src: Any, mask: Any, repeattimes: Any, dstrepstride: Any, srcblkstride: Any,
-                    srcrepstride: Any, ReduceOrder: str = ORDERS[0]) -> None:
+    def wholereduce(dst: Tile, src: Tile, mask: object, repeattimes: object, dstrepstride: object, srcblkstride: object,
+                    srcrepstride: object, ReduceOrder: str = ORDERS[0]) -> None:
         given = _numbers(what, mask=mask, repeats=repeattimes, result_stride=dstrepstride, block_stride=srcblkstride,
                          repeat_stride=srcrepstride)
         active, repeats, apart, blocks, strides = given.values()
@@ -126,18 +128,18 @@ def _whole(what: str) -> Callable[..., Any]:
         _emit(what, f"whole_reduce_{kind}", dst, [(src, _reach(_bytes(what, src), repeats, strides, blocks, active))], reached,
               given, facts)
 
-    def wholereducesum(dst: Any, src: Any, mask: Any, repeattimes: Any, dstrepstride: Any, srcblkstride: Any,
-                       srcrepstride: Any) -> None:
+    def wholereducesum(dst: Tile, src: Tile, mask: object, repeattimes: object, dstrepstride: object, srcblkstride: object,
+                       srcrepstride: object) -> None:
         wholereduce(dst, src, mask, repeattimes, dstrepstride, srcblkstride, srcrepstride)
 
     return wholereducesum if kind == "sum" else wholereduce
 
 
-def _blocks(what: str) -> Callable[..., Any]:
+def _blocks(what: str) -> Callable[..., None]:
     kind = what[-3:]
 
-    def block_reduce(dst: Any, src: Any, repeat: Any, mask: Any, dstPepStride: Any, srcBlkStride: Any,
-                     srcRepStride: Any) -> None:
+    def block_reduce(dst: Tile, src: Tile, repeat: object, mask: object, dstPepStride: object, srcBlkStride: object,
+                     srcRepStride: object) -> None:
         given = _numbers(what, repeats=repeat, mask=mask, result_stride=dstPepStride, block_stride=srcBlkStride,
                          repeat_stride=srcRepStride)
         repeats, active, apart, blocks, strides = given.values()
@@ -152,9 +154,9 @@ def _blocks(what: str) -> Callable[..., Any]:
     return block_reduce
 
 
-def _bilinear(what: str) -> Callable[..., Any]:
-    def bilinear_interpolation(dst: Any, src0: Any, src0_offset: Any, src1: Any, mask: Any, h_repeat: Any, repeat_mode: bool,
-                               dst_blk_stride: Any, v_r_offset: Any, v_repeat: Any) -> None:
+def _bilinear(what: str) -> Callable[..., None]:
+    def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: object, src1: Operand, mask: object, h_repeat: object,
+                               repeat_mode: bool, dst_blk_stride: object, v_r_offset: object, v_repeat: object) -> None:
         given = _numbers(what, mask=mask, across=h_repeat, block_stride=dst_blk_stride, down_stride=v_r_offset, down=v_repeat)
         active, across, blocks, apart, down = given.values()
         rounds = across * down if isinstance(across, int) and isinstance(down, int) else None
@@ -168,8 +170,8 @@ def _bilinear(what: str) -> Callable[..., Any]:
     return bilinear_interpolation
 
 
-def _sort_buffer(what: str) -> Callable[..., Any]:
-    def init_sort_buf(buffer: Any, num: Any, rsv: Any) -> None:
+def _sort_buffer(what: str) -> Callable[..., None]:
+    def init_sort_buf(buffer: Tile, num: object, rsv: object) -> None:
         given = _numbers(what, num=num)
         count = given["num"]
         if not isinstance(rsv, int) or rsv != 0:
@@ -181,9 +183,9 @@ def _sort_buffer(what: str) -> Callable[..., Any]:
     return init_sort_buf
 
 
-def _fill(what: str) -> Callable[..., Any]:
-    def fill_experiment(dst: Any, value: Any, mask: Sequence[int], repeatTimes: Any, dstBlockStride: Any,
-                        dstRepeatStride: Any) -> None:
+def _fill(what: str) -> Callable[..., None]:
+    def fill_experiment(dst: Tile, value: object, mask: Sequence[int], repeatTimes: object, dstBlockStride: object,
+                        dstRepeatStride: object) -> None:
         builder = Builder.running(what)
         given = _numbers(what, mask=mask[0], repeats=repeatTimes, block_stride=dstBlockStride, repeat_stride=dstRepeatStride)
         lanes, repeats, blocks, strides = given.values()
@@ -197,9 +199,9 @@ def _fill(what: str) -> Callable[..., Any]:
     return fill_experiment
 
 
-def _gather_bits(what: str) -> Callable[..., Any]:
-    def gathermask_experiment(dst: Any, src0: Any, src1Pattern: Any, reduceMode: bool, mask: Any,
-                              GatherMaskParams: Sequence[Any], rsvdCnt: Any) -> None:
+def _gather_bits(what: str) -> Callable[..., None]:
+    def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: object, reduceMode: bool, mask: object,
+                              GatherMaskParams: Sequence[object], rsvdCnt: object) -> None:
         if not isinstance(rsvdCnt, int) or rsvdCnt != 0:
             raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="nothing uses it: pass 0")
         blocks, repeats, strides, pattern_stride = GatherMaskParams
@@ -210,8 +212,8 @@ def _gather_bits(what: str) -> Callable[..., Any]:
     return gathermask_experiment
 
 
-def _sum_repeats(what: str) -> Callable[..., Any]:
-    def reduce_sum_mask_experiment(dst: Any, src: Any, mask: Any, repeatTime: Any, srcRepStride: Any) -> None:
+def _sum_repeats(what: str) -> Callable[..., None]:
+    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: object, repeatTime: object, srcRepStride: object) -> None:
         given = _numbers(what, mask=mask, repeats=repeatTime, repeat_stride=srcRepStride)
         active, repeats, strides = given.values()
         _emit(what, "reduce_sum_repeats", dst, [(src, _reach(_bytes(what, src), repeats, strides, 1, active))], 1, given)
@@ -219,8 +221,8 @@ def _sum_repeats(what: str) -> Callable[..., Any]:
     return reduce_sum_mask_experiment
 
 
-def _sum_rows(what: str) -> Callable[..., Any]:
-    def sum_experiment(dst: Any, src: Any, sumParams: Sequence[Any]) -> None:
+def _sum_rows(what: str) -> Callable[..., None]:
+    def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[object]) -> None:
         rows, width, count = sumParams
         given = _numbers(what, rows=rows, width=width, count=count)
         rows, width, count = given.values()
@@ -232,20 +234,20 @@ def _sum_rows(what: str) -> Callable[..., Any]:
     return sum_experiment
 
 
-def _sum(what: str) -> Callable[..., Any]:
-    def reduce_sum_experiment(dst: Any, src: Any, count: Any) -> None:
+def _sum(what: str) -> Callable[..., None]:
+    def reduce_sum_experiment(dst: Tile, src: Tile, count: object) -> None:
         reduce_flat(what, "sum", src, dst, count)
 
     return reduce_sum_experiment
 
 
-def _counted(what: str) -> Callable[..., Any]:
+def _counted(what: str) -> Callable[..., None]:
     """``sub``, ``abs`` and ``min`` of the first elements."""
     name = what.rsplit(".", 1)[-1].removesuffix("_experiment")
     entry = operation({"mins": "min"}.get(name, name))
     assert isinstance(entry, Elementwise)
 
-    def run(dst: Any, operands: Sequence[Any], count: Any) -> None:
+    def run(dst: Tile, operands: Sequence[object], count: object) -> None:
         builder = Builder.running(what)
         memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Memory)]
         parts = iter(leading(builder, what, memories, count))
@@ -253,24 +255,24 @@ def _counted(what: str) -> Callable[..., Any]:
         apply(what, entry, [next(parts) if isinstance(value, Memory) else value for value in operands], target)
 
     if entry.inputs == 1:
-        def of_one(dst: Any, src: Any, count: Any) -> None:
+        def of_one(dst: Tile, src: Tile, count: object) -> None:
             run(dst, [src], count)
 
         return of_one
 
     if name == "mins":
-        def of_scalar(dst: Any, src: Any, scalarValue: Any, count: Any) -> None:
+        def of_scalar(dst: Tile, src: Tile, scalarValue: object, count: object) -> None:
             run(dst, [src, scalarValue], count)
 
         return of_scalar
 
-    def of_two(dst: Any, src0: Any, src1: Any, count: Any) -> None:
+    def of_two(dst: Tile, src0: Operand, src1: Operand, count: object) -> None:
         run(dst, [src0, src1], count)
 
     return of_two
 
 
-_FUNCTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
+_FUNCTIONS: dict[str, Callable[[str], Callable[..., None]]] = {
     "brcb": _spread, "brcb_experiment": _spread, "gatherb": _gather_blocks,
     "wholereducemax": _whole, "wholereducemin": _whole, "wholereducesum": _whole,
     "block_reduce_max": _blocks, "block_reduce_min": _blocks, "block_reduce_sum": _blocks,
@@ -281,7 +283,7 @@ _FUNCTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
 
 
 @cache
-def function(name: str) -> Callable[..., Any]:
+def function(name: str) -> Callable[..., None]:
     """The language function of a name with ``tile.`` in front.
 
     Raises:

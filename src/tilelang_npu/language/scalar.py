@@ -347,7 +347,7 @@ def _limit(dtype: object, what: str, end: str) -> float:
         return bounds_of(kind).high if end == "max" else bounds_of(kind).low
     import ml_dtypes
 
-    info: Any = ml_dtypes.finfo
+    info: Any = ml_dtypes.finfo  # which declares no type
     return float(getattr(info(kind.numpy), end))
 
 

@@ -30,16 +30,17 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
-from tilelang_npu.traced.buffers import Buffer, Memory
+from tilelang_npu.traced.buffers import Buffer, Memory, Operand, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import extent, number
+from tilelang_npu.traced.symbols import Number
 
 
 def _shape(memory: Memory) -> Shape:
     return Shape(memory.dtype, tuple(size if isinstance(size, int) else None for size in memory.extents))
 
 
-def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], facts: Mapping[str, Fact] | None = None,
+def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
          contract: Mapping[str, object] | None = None) -> None:
     """Check a call against its entry and emit it. Inputs are buffers, or values that are ready for the operation.
 
@@ -52,7 +53,7 @@ def call(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], fa
     builder.tile_op(tile.CallOp(name, values, [value.ssa(builder) for value in outs], facts), what)
 
 
-def checked(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any], facts: Mapping[str, Fact] | None = None,
+def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
             contract: Mapping[str, object] | None = None) -> tuple[list[Memory], list[Memory | SSAValue]]:
     """Outputs and inputs of a call that its entry takes.
 
@@ -91,7 +92,7 @@ def checked(what: str, name: str, outputs: Sequence[Any], inputs: Sequence[Any],
     return outs, ins
 
 
-def _index(builder: Builder, what: str, role: str, value: Any) -> SSAValue:
+def _index(builder: Builder, what: str, role: str, value: object) -> SSAValue:
     if isinstance(value, float):
         if not value.is_integer():
             raise TileError(f"{what}: {role} is {value}, which is no integer", code="T145", help="give a whole number")
@@ -106,11 +107,11 @@ def _alike(*memories: Memory) -> list[Memory]:
     return [with_axes(memory, squeezed_axes(memory)) for memory in memories]
 
 
-def _buffers(what: str, *values: Any) -> list[Memory]:
+def _buffers(what: str, *values: object) -> list[Memory]:
     return _alike(*(as_memory(what, "an operand", value) for value in values))
 
 
-def _cut(what: str, memories: list[Memory], size: Any) -> list[Memory]:
+def _cut(what: str, memories: list[Memory], size: object) -> list[Memory]:
     """The memories with the extents ``size``, as they are where it is None."""
     if size is None:
         return memories
@@ -118,7 +119,7 @@ def _cut(what: str, memories: list[Memory], size: Any) -> list[Memory]:
     return [right_aligned(what, memory, sizes) for memory in memories]
 
 
-def _with_axis(size: Any, axis: int, change: Callable[[Any], Any]) -> Any:
+def _with_axis(size: Sizes | None, axis: int, change: Callable[[Number], Number]) -> Sizes | None:
     """A ``size`` list with one of its extents changed; None stays None."""
     if not isinstance(size, (list, tuple)) or not size:
         return size
@@ -127,23 +128,23 @@ def _with_axis(size: Any, axis: int, change: Callable[[Any], Any]) -> Any:
     return sizes
 
 
-def _axis(value: Any, memory: Memory) -> int:
+def _axis(value: int, memory: Memory) -> int:
     return value % memory.ndim if isinstance(value, int) and -memory.ndim <= value < 0 else value
 
 
 # --- the npuir forms -----------------------------------------------------------------------------------------------------
 
 
-def _gather(what: str) -> Callable[..., Any]:
-    def gather(src: Any, dst: Any, indices: Any, size: Any = None) -> None:
+def _gather(what: str) -> Callable[..., None]:
+    def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
         source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
         call(what, "gather", [target], [source, places])
 
     return gather
 
 
-def _transpose(what: str) -> Callable[..., Any]:
-    def transpose(src: Any, dst: Any, permutation: Any, size: Any = None) -> None:
+def _transpose(what: str) -> Callable[..., None]:
+    def transpose(src: Tile, dst: Tile, permutation: object, size: Sizes | None = None) -> None:
         source, target = _cut(what, _buffers(what, src, dst), size)
         if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
             raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
@@ -153,8 +154,8 @@ def _transpose(what: str) -> Callable[..., Any]:
     return transpose
 
 
-def _cumsum(what: str) -> Callable[..., Any]:
-    def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+def _cumsum(what: str) -> Callable[..., None]:
+    def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
         source, target = _buffers(what, src, src if dst is None else dst)
         facts: dict[str, Fact] = {"dim": _axis(dim, source)}
         call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
@@ -162,8 +163,8 @@ def _cumsum(what: str) -> Callable[..., Any]:
     return cumsum
 
 
-def _arange(what: str) -> Callable[..., Any]:
-    def arange(dst: Any, strides: Any, offset: Any = 0) -> None:
+def _arange(what: str) -> Callable[..., None]:
+    def arange(dst: Tile, strides: object, offset: object = 0) -> None:
         builder = Builder.running(what)
         given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
         values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
@@ -172,8 +173,8 @@ def _arange(what: str) -> Callable[..., Any]:
     return arange
 
 
-def _interleave(what: str) -> Callable[..., Any]:
-    def interleave(*operands: Any, channel_nums: int = 2, size: Any = None) -> None:
+def _interleave(what: str) -> Callable[..., None]:
+    def interleave(*operands: object, channel_nums: int = 2, size: Sizes | None = None) -> None:
         _two(what, channel_nums)
         if len(operands) != 3:
             raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
@@ -184,8 +185,8 @@ def _interleave(what: str) -> Callable[..., Any]:
     return interleave
 
 
-def _deinterleave(what: str) -> Callable[..., Any]:
-    def deinterleave(src: Any, *targets: Any, channel_nums: int = 2, size: Any = None,
+def _deinterleave(what: str) -> Callable[..., None]:
+    def deinterleave(src: Tile, *targets: object, channel_nums: int = 2, size: Sizes | None = None,
                      index_mode: str = "ALL_CHANNELS") -> None:
         _two(what, channel_nums)
         source, *places = _buffers(what, src, *targets)
@@ -203,9 +204,9 @@ def _two(what: str, channels: int) -> None:
         raise TileError(f"{what}: {channels} channels", code="T145", help="the hardware interleaves two channels")
 
 
-def _concat(what: str) -> Callable[..., Any]:
-    def concat(*operands: Any, dim: Any = None, size: Any = None) -> None:
-        values = list(operands)
+def _concat(what: str) -> Callable[..., None]:
+    def concat(*operands: object, dim: Any = None, size: Sizes | None = None) -> None:  # the axis may come last
+        values: list[Any] = list(operands)
         if dim is None and values:
             dim = values.pop()
         if len(values) < 2:
@@ -221,8 +222,8 @@ def _concat(what: str) -> Callable[..., Any]:
     return concat
 
 
-def _pad(what: str) -> Callable[..., Any]:
-    def pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = None) -> None:
+def _pad(what: str) -> Callable[..., None]:
+    def pad(src: Tile, dst: Tile, pad_value: object, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
         builder = Builder.running(what)
         source, target = _buffers(what, src, dst)
         widths = [*low, *high]
@@ -240,8 +241,8 @@ def _pad(what: str) -> Callable[..., Any]:
     return pad
 
 
-def _flip(what: str) -> Callable[..., Any]:
-    def flip(src: Any, dst: Any, axis: int, size: Any = None) -> None:
+def _flip(what: str) -> Callable[..., None]:
+    def flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None) -> None:
         source, target = _cut(what, _buffers(what, src, dst), size)
         call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
 
@@ -251,16 +252,16 @@ def _flip(what: str) -> Callable[..., Any]:
 # --- the ascendc forms: destination first --------------------------------------------------------------------------------
 
 
-def _tile_transpose(what: str) -> Callable[..., Any]:
-    def transpose(dst: Any, src: Any) -> None:
+def _tile_transpose(what: str) -> Callable[..., None]:
+    def transpose(dst: Tile, src: Tile) -> None:
         source, target = _buffers(what, src, dst)
         call(what, "transpose", [target], [source], {"permutation": [1, 0] if source.ndim == 2 else [0]})
 
     return transpose
 
 
-def _progression(what: str) -> Callable[..., Any]:
-    def arith_progression(buffer: Any, first_value: Any, diff_value: Any, count: Any = None) -> None:
+def _progression(what: str) -> Callable[..., None]:
+    def arith_progression(buffer: Tile, first_value: object, diff_value: object, count: object = None) -> None:
         builder = Builder.running(what)
         target = as_memory(what, "the destination", buffer)
         if count is not None:
@@ -272,25 +273,25 @@ def _progression(what: str) -> Callable[..., Any]:
     return arith_progression
 
 
-def _vector_index(what: str) -> Callable[..., Any]:
+def _vector_index(what: str) -> Callable[..., None]:
     make = _progression(what)
 
-    def createvecindex(dst: Any, firstValue: Any) -> None:
+    def createvecindex(dst: Tile, firstValue: object) -> None:
         make(dst, firstValue, 1)
 
     return createvecindex
 
 
-def _gather_offsets(what: str) -> Callable[..., Any]:
-    def gather(dst: Any, src: Any, src_offset: Any, src_base_addr: Any = 0) -> None:
+def _gather_offsets(what: str) -> Callable[..., None]:
+    def gather(dst: Tile, src: Tile, src_offset: object, src_base_addr: object = 0) -> None:
         builder = Builder.running(what)
         call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
 
     return gather
 
 
-def _gather_mask(what: str) -> Callable[..., Any]:
-    def gather_mask(dst: Any, src: Any, src1Pattern: Any) -> None:
+def _gather_mask(what: str) -> Callable[..., None]:
+    def gather_mask(dst: Tile, src: Tile, src1Pattern: object) -> None:
         if isinstance(src1Pattern, str):
             call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
         else:
@@ -303,8 +304,8 @@ def _gather_mask(what: str) -> Callable[..., Any]:
     return gather_mask
 
 
-def _sort(what: str) -> Callable[..., Any]:
-    def sort(dst: Any, src: Any, actual_num: Any) -> None:
+def _sort(what: str) -> Callable[..., None]:
+    def sort(dst: Tile, src: Tile, actual_num: object) -> None:
         builder = Builder.running(what)
         call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
              contract={"actual_num": actual_num})
@@ -312,8 +313,8 @@ def _sort(what: str) -> Callable[..., Any]:
     return sort
 
 
-def _topk(what: str) -> Callable[..., Any]:
-    def topk(dst: Any, src: Any, K: int, actual_num: Any) -> None:
+def _topk(what: str) -> Callable[..., None]:
+    def topk(dst: Tile, src: Tile, K: int, actual_num: object) -> None:
         builder = Builder.running(what)
         if not isinstance(K, int) or K <= 0:
             raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
@@ -323,22 +324,22 @@ def _topk(what: str) -> Callable[..., Any]:
     return topk
 
 
-def _merge_sort(what: str) -> Callable[..., Any]:
-    def merge_sort(dst: Any, src0: Any, src1: Any, src2: Any = None, src3: Any = None) -> None:
+def _merge_sort(what: str) -> Callable[..., None]:
+    def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None) -> None:
         call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
 
     return merge_sort
 
 
-def _sort32(what: str) -> Callable[..., Any]:
-    def sort32(dst: Any, src0: Any, src1: Any) -> None:
+def _sort32(what: str) -> Callable[..., None]:
+    def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
         call(what, "sort32", [dst], [src0, src1])
 
     return sort32
 
 
-def _compare(what: str) -> Callable[..., Any]:
-    def compare(dst: Any, src0: Any, src1: Any, mode: str) -> None:
+def _compare(what: str) -> Callable[..., None]:
+    def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
         builder = Builder.running(what)
         word = str(mode).lower()
         if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -350,8 +351,8 @@ def _compare(what: str) -> Callable[..., Any]:
     return compare
 
 
-def _select(what: str) -> Callable[..., Any]:
-    def select(dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -> None:
+def _select(what: str) -> Callable[..., None]:
+    def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
         builder = Builder.running(what)
         modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
         if selMode not in modes:
@@ -366,10 +367,10 @@ def _select(what: str) -> Callable[..., Any]:
     return select
 
 
-def _row_expand(what: str) -> Callable[..., Any]:
+def _row_expand(what: str) -> Callable[..., None]:
     operation = next(part for part in ("mul", "sub", "div") if part in what)
 
-    def row_expand(dst: Any, src0: Any, src1: Any, tmp: Any = None) -> None:
+    def row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
         builder = Builder.running(what)
         entry = ops.operation(operation)
         assert isinstance(entry, Elementwise)
@@ -401,8 +402,8 @@ def _row_expand(what: str) -> Callable[..., Any]:
 # --- atomic additions and debug output -----------------------------------------------------------------------------------
 
 
-def _atomic_add(what: str) -> Callable[..., Any]:
-    def atomic_add(dst: Any, src: Any, size: Any = None, *, memory_order: str | None = None) -> None:
+def _atomic_add(what: str) -> Callable[..., None]:
+    def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
         if memory_order not in (None, "relaxed"):
             raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
                             help="an addition on its way to global memory orders nothing else: leave it out, or order blocks"
@@ -412,8 +413,8 @@ def _atomic_add(what: str) -> Callable[..., Any]:
     return atomic_add
 
 
-def _print(what: str) -> Callable[..., Any]:
-    def print_(obj: Any, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
+def _print(what: str) -> Callable[..., None]:
+    def print_(obj: Operand, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
         builder = Builder.running(what)
         if isinstance(obj, str):
             raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
@@ -426,7 +427,7 @@ def _print(what: str) -> Callable[..., Any]:
     return print_
 
 
-_FUNCTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
+_FUNCTIONS: dict[str, Callable[[str], Callable[..., None]]] = {
     "gather": _gather, "transpose": _transpose, "cumsum": _cumsum, "arange": _arange, "interleave": _interleave,
     "deinterleave": _deinterleave, "concat": _concat, "pad": _pad, "flip": _flip, "atomic_add": _atomic_add,
     "atomic_addx4": _atomic_add, "atomic_addx2": _atomic_add, "print": _print,
@@ -440,7 +441,7 @@ _FUNCTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
 
 
 @cache
-def function(name: str) -> Callable[..., Any]:
+def function(name: str) -> Callable[..., None]:
     """The language function of a name (``vgather``, ``npuir_gather``, ``tile.gather``).
 
     Raises:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+
+from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.launch import pipe_name
 from tilelang_npu.language.operands import as_memory
+from tilelang_npu.traced.buffers import Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import convert, extent
 from tilelang_npu.traced.kinds import INT64
@@ -32,7 +34,7 @@ _LINES = {"SINGLE_CACHE_LINE": "single_cache_line", "ENTIRE_DATA_CACHE": "all_ca
 _CACHES = {"CACHELINE_ALL": "all", "CACHELINE_UB": "ub", "CACHELINE_OUT": "out", "CACHELINE_ATOMIC": "atomic"}
 
 
-def datacachecleanandinvalid_experiment(dst: Any, CacheLine: str, DcciDst: str) -> None:
+def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str) -> None:
     """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
     machine go to GM itself, so it changes nothing there.
 
@@ -60,7 +62,7 @@ def pipe_barrier(pipe: str) -> None:
     builder.tile_op(hivm.PipeBarrierOp(f"PIPE_{pipe_name(pipe, 'T.pipe_barrier')}"), "T.pipe_barrier")
 
 
-def set_flag(*arguments: Any, **keywords: Any) -> None:
+def set_flag(*arguments: object, **keywords: object) -> None:
     """Raise an event once a pipe's earlier work is done.
 
     ``T.set_flag(src, dst, event)`` from pipe to pipe (ascendc), or ``T.set_flag(other, event)`` inside ``T.rs(pipe)`` from that
@@ -72,13 +74,13 @@ def set_flag(*arguments: Any, **keywords: Any) -> None:
     _flag("T.set_flag", hivm.SetFlagOp, arguments, keywords, own_pipe_first=True)
 
 
-def wait_flag(*arguments: Any, **keywords: Any) -> None:
+def wait_flag(*arguments: object, **keywords: object) -> None:
     """Hold a pipe until an event was raised: ``T.wait_flag(src, dst, event)``, or ``T.wait_flag(other, event)`` inside
     ``T.rs(pipe)``, which waits there for the other pipe."""
     _flag("T.wait_flag", hivm.WaitFlagOp, arguments, keywords, own_pipe_first=False)
 
 
-def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+def init_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
     """Raise the events of a table, as ``{"MTE1": {"MTE2": [0, 1]}}``: from pipe to pipe (ascendc).
 
     Raises:
@@ -87,7 +89,7 @@ def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
     _each(set_flag, fmap)
 
 
-def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
     """Wait for the events of a table, as ``T.init_flag`` takes it (ascendc).
 
     Raises:
@@ -96,7 +98,7 @@ def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
     _each(wait_flag, fmap)
 
 
-def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
     for source, targets in fmap.items():
         for target, events in targets.items():
             for event in events:
@@ -106,8 +108,8 @@ def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[An
 _PIPE_WORDS, _EVENT_WORDS = ("src", "dst", "other"), ("eventId", "event_id")
 
 
-def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments: tuple[Any, ...],
-          keywords: Mapping[str, Any], own_pipe_first: bool) -> None:
+def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments: tuple[object, ...],
+          keywords: Mapping[str, object], own_pipe_first: bool) -> None:
     builder = Builder.running(what)
     arguments = (*arguments, *(keywords[word] for word in (*_PIPE_WORDS, *_EVENT_WORDS) if word in keywords))
     names = [value for value in arguments if isinstance(value, str)]
@@ -129,7 +131,7 @@ def _flag(what: str, op: type[hivm.SetFlagOp] | type[hivm.WaitFlagOp], arguments
     builder.tile_op(op(f"PIPE_{pipes[0]}", f"PIPE_{pipes[1]}", _event(builder, what, numbers[0] if numbers else 0)), what)
 
 
-def _event(builder: Builder, what: str, value: Any) -> Any:
+def _event(builder: Builder, what: str, value: object) -> int | SSAValue:
     found = extent(builder, value)
     if isinstance(found, int):
         if not 0 <= found < EVENT_NUMBERS:
@@ -139,7 +141,7 @@ def _event(builder: Builder, what: str, value: Any) -> Any:
     return convert(builder, found, INT64).ssa(builder)
 
 
-def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
+def set_cross_flag(pipe: str, flag: object, mode: int = 2) -> None:
     """Raise a flag to other cores once a pipe's earlier work is done (ascendc).
 
     ``mode`` 2 is from the Cube core to the Vector cores of its block, or from all of these to it; 1 among the Vector cores of
@@ -156,7 +158,7 @@ def set_cross_flag(pipe: str, flag: Any, mode: int = 2) -> None:
                                         mode=MODES[mode]), what)
 
 
-def wait_cross_flag(flag: Any, pipe: str = "") -> None:
+def wait_cross_flag(flag: object, pipe: str = "") -> None:
     """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only."""
     what = "T.wait_cross_flag"
     builder = Builder.running(what)
@@ -165,7 +167,7 @@ def wait_cross_flag(flag: Any, pipe: str = "") -> None:
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, ""), "S", "S", _cross_flag(builder, what, flag)), what)
 
 
-def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
+def sync_block_set(id: object) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir)."""
     what = "T.sync_block_set"
     builder = Builder.running(what)
@@ -173,7 +175,7 @@ def sync_block_set(id: Any) -> None:  # noqa: A002  (the language's name)
     builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, id)), what)
 
 
-def sync_block_wait(id: Any) -> None:  # noqa: A002  (the language's name)
+def sync_block_wait(id: object) -> None:  # noqa: A002  (the language's name)
     """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir)."""
     what = "T.sync_block_wait"
     builder = Builder.running(what)
@@ -181,12 +183,12 @@ def sync_block_wait(id: Any) -> None:  # noqa: A002  (the language's name)
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, id)), what)
 
 
-def block_barrier(id: Any) -> None:  # noqa: A002  (the language's name)
+def block_barrier(id: object) -> None:  # noqa: A002  (the language's name)
     """All cores of a kind wait for each other: a flag that each sets and waits for (npuir)."""
     _meeting("T.block_barrier", id, MODES[0])
 
 
-def subblock_barrier(id: Any) -> None:  # noqa: A002  (the language's name)
+def subblock_barrier(id: object) -> None:  # noqa: A002  (the language's name)
     """The Vector cores of a block wait for each other (npuir)."""
     _meeting("T.subblock_barrier", id, MODES[1])
 
@@ -198,7 +200,7 @@ def sync_all() -> None:
     builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")
 
 
-def _meeting(what: str, flag: Any, mode: str) -> None:
+def _meeting(what: str, flag: object, mode: str) -> None:
     builder = Builder.running(what)
     pipe = pipe_name(builder.pipe, f"{what} inside T.rs") if builder.pipe is not None else "S"
     core, number = _core(builder, what, pipe), _cross_flag(builder, what, flag)
@@ -229,7 +231,7 @@ def _core(builder: Builder, what: str, pipe: str) -> str:
     return core
 
 
-def _cross_flag(builder: Builder, what: str, value: Any) -> Any:
+def _cross_flag(builder: Builder, what: str, value: object) -> int | SSAValue:
     found = extent(builder, value)
     if isinstance(found, int):
         if not 0 <= found < FLAGS:

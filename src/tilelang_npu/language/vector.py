@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
@@ -28,7 +27,7 @@ from tilelang_npu.language.operands import (
     sizes_argument,
 )
 from tilelang_npu.ops import Composite, Elementwise
-from tilelang_npu.traced.buffers import Element, Memory, Variable, same_extent
+from tilelang_npu.traced.buffers import Element, Memory, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
@@ -40,7 +39,7 @@ _SIZED = ("sin", "cos", "erf", "tanh")  # T.vcos(src, dst, size=[...]) of the np
 
 
 @cache
-def function(name: str) -> Callable[..., Any]:
+def function(name: str) -> Callable[..., None]:
     """The language function of an op table's name or alias (``exp``, ``tile.exp``, ``vexp``).
 
     Raises:
@@ -56,7 +55,7 @@ def function(name: str) -> Callable[..., Any]:
     return _named(made, name, found)
 
 
-def _named(made: Callable[..., Any], name: str, found: Elementwise) -> Callable[..., Any]:
+def _named(made: Callable[..., None], name: str, found: Elementwise) -> Callable[..., None]:
     made.__name__ = name.rsplit(".", 1)[-1]
     made.__qualname__ = f"T.{name}"
     made.__module__ = __name__
@@ -93,8 +92,8 @@ def _signature(names: Sequence[str], optional: Sequence[str]) -> inspect.Signatu
                           default=None if name in optional else inspect.Parameter.empty) for name in names])
 
 
-def _bound(what: str, signature: inspect.Signature, arguments: Sequence[Any],
-           keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _bound(what: str, signature: inspect.Signature, arguments: Sequence[object],
+           keywords: Mapping[str, object]) -> dict[str, object]:
     given = dict(keywords)
     if "src" in given and "src" not in signature.parameters and "src1" not in signature.parameters:
         given["src0"] = given.pop("src")  # T.tile.exp(dst, src)
@@ -104,7 +103,7 @@ def _bound(what: str, signature: inspect.Signature, arguments: Sequence[Any],
         raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
 
 
-def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., Any]:
+def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., None]:
     inputs, target_name = _arguments(entry, destination_first)
     split = len(inputs) - entry.behind
     names = [target_name, *inputs] if destination_first else [*inputs[:split], target_name, *inputs[split:]]
@@ -112,7 +111,7 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
         names.append("count")
     signature = _signature(names, ("count",))
 
-    def call(*arguments: Any, **keywords: Any) -> None:
+    def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
         values = _bound(what, signature, arguments, keywords)
         target, count = values[target_name], values.get("count")
@@ -127,14 +126,14 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
     return call
 
 
-def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., Any]:
+def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[..., None]:
     inputs, target_name = _arguments(entry, destination_first)
     names = [target_name, *inputs] if destination_first else [*inputs, target_name]
     if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
         names.append("Tmp" if entry.name in _WITH_TEMPORARY else "size")
     signature = _signature(names, ("Tmp", "size"))
 
-    def call(*arguments: Any, **keywords: Any) -> None:
+    def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
         values = _bound(what, signature, arguments, keywords)
         target, size = values[target_name], values.get("size")
@@ -151,7 +150,7 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
     return call
 
 
-def _check_temporary(what: str, given: Any, target: Any) -> None:
+def _check_temporary(what: str, given: object, target: object) -> None:
     """A scratch tile that the caller brings is not needed, but it has to be one: as the destination in type and count."""
     temporary, destination = as_memory(what, "the temporary", given), as_memory(what, "the destination", target)
     counts = element_count(temporary), element_count(destination)
@@ -160,8 +159,8 @@ def _check_temporary(what: str, given: Any, target: Any) -> None:
                         code="T110", help="give a temporary like the destination, or none")
 
 
-def _compare(name: str, entry: Elementwise) -> Callable[..., Any]:
-    def compare(A: Any, B: Any, C: Any, cmp_mod: str) -> None:
+def _compare(name: str, entry: Elementwise) -> Callable[..., None]:
+    def compare(A: Tile, B: Tile, C: Tile, cmp_mod: str) -> None:
         mode = str(cmp_mod).lower()
         if mode not in _MODES:
             raise TileError(f"T.{name}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
@@ -170,21 +169,21 @@ def _compare(name: str, entry: Elementwise) -> Callable[..., Any]:
     return compare
 
 
-def _shift_right(name: str, entry: Elementwise) -> Callable[..., Any]:
+def _shift_right(name: str, entry: Elementwise) -> Callable[..., None]:
     if name.startswith("tile."):
-        def shift_first(dst: Any, src0: Any, scalarValue: Any) -> None:
+        def shift_first(dst: Tile, src0: Operand, scalarValue: object) -> None:
             apply(f"T.{name}", entry, [src0, scalarValue], dst, {"round": False})
 
         return shift_first
 
-    def shift(A: Any, B: Any, C: Any, round: bool = True) -> None:  # noqa: A002  (the language's name)
+    def shift(A: Tile, B: Tile, C: Tile, round: bool = True) -> None:  # noqa: A002  (the language's name)
         apply(f"T.{name}", entry, [A, B], C, {} if round else {"round": False})
 
     return shift
 
 
-def _vcast(name: str, entry: Elementwise) -> Callable[..., Any]:
-    def vcast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> None:
+def _vcast(name: str, entry: Elementwise) -> Callable[..., None]:
+    def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = "rint") -> None:
         what = f"T.{name}"
         if isinstance(size, str):
             size, round_mode = None, size
@@ -207,12 +206,12 @@ def _convert(what: str, entry: Elementwise, source: Memory, target: Memory, mode
     apply(what, entry, [source], target, clauses)
 
 
-_SPECIAL: dict[str, Callable[[str, Elementwise], Callable[..., Any]]] = {
+_SPECIAL: dict[str, Callable[[str, Elementwise], Callable[..., None]]] = {
     "cast": _vcast, "compare": _compare, "bitwise_rshift": _shift_right,
 }
 
 
-def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) -> None:
+def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = None) -> None:
     """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
     ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``."""
     what = "T.tile.cast"
@@ -230,7 +229,7 @@ def tile_cast(dst: Any, src: Any, mode: str = "CAST_NONE", count: Any = None) ->
     _convert(what, entry, source, target, word)
 
 
-def fill(buffer: Any, value: Any) -> None:
+def fill(buffer: Tile, value: object) -> None:
     """Write one value to every element of a buffer or slice, or to a scalar of ``T.alloc_var``; the value is converted to its
     element type, and may be a buffer of one element.
 
@@ -240,7 +239,7 @@ def fill(buffer: Any, value: Any) -> None:
     _fill("T.fill", buffer, value)
 
 
-def _fill(what: str, buffer: Any, value: Any) -> None:
+def _fill(what: str, buffer: Tile, value: object) -> None:
     builder = Builder.running(what)
     if isinstance(value, Memory) and element_count(value) == 1:
         value = value[(0,) * value.ndim] if value.ndim else Element(value.buffer, value.offsets)
@@ -252,22 +251,22 @@ def _fill(what: str, buffer: Any, value: Any) -> None:
     builder.tile_op(tile.FillOp(scalar, target.ssa(builder)), what)
 
 
-def clear(buffer: Any) -> None:
+def clear(buffer: Tile) -> None:
     """Write zeros to a buffer or slice, or zero to a scalar of ``T.alloc_var``."""
     _fill("T.clear", buffer, 0)
 
 
-def tile_fill(buffer: Any, value: Any) -> None:
+def tile_fill(buffer: Tile, value: object) -> None:
     """``T.tile.fill``: write one value to every element."""
     _fill("T.tile.fill", buffer, value)
 
 
-def tile_clear(buffer: Any) -> None:
+def tile_clear(buffer: Tile) -> None:
     """``T.tile.clear``: write zeros."""
     _fill("T.tile.clear", buffer, 0)
 
 
-def vbrc(src: Any, dst: Any) -> None:
+def vbrc(src: Tile, dst: Tile) -> None:
     """Repeat ``src`` along its unit axes to the shape of ``dst``, or write a scalar to every element.
 
     Raises:
@@ -281,7 +280,7 @@ def vbrc(src: Any, dst: Any) -> None:
     _broadcast(builder, "T.vbrc", source, target, source.extents)
 
 
-def tile_broadcast(dst: Any, src: Any, axis: int | None = None) -> None:
+def tile_broadcast(dst: Tile, src: Tile, axis: int | None = None) -> None:
     """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
 
     A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).

@@ -16,13 +16,13 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.author import refuse_python_value
-from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.context import Scalar, TracedValue
 from tilelang_npu.traced.conversions import Extent, convert, extent, number
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.ir_types import element_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.scalars import Expr, Place
-from tilelang_npu.traced.symbols import Sym
+from tilelang_npu.traced.symbols import Number, Sym
 
 
 class Memory(TracedValue, ABC):
@@ -51,7 +51,7 @@ class Memory(TracedValue, ABC):
         return tuple(sizes[axis] for axis in self.kept)
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[int | Sym | Expr, ...]:
         """Extents as the kernel's author sees them: numbers, symbolic dimensions or traced scalars."""
         return self.extents
 
@@ -83,10 +83,10 @@ class Memory(TracedValue, ABC):
     def ssa(self, builder: Emitter) -> SSAValue:
         """The memref value in the IR."""
 
-    def __getitem__(self, items: Any) -> Any:
+    def __getitem__(self, items: object) -> Any:  # an element or a rectangle, as the items say
         return subscript(Emitter.running("a buffer's elements"), self, items if isinstance(items, tuple) else (items,))
 
-    def __setitem__(self, items: Any, value: Any) -> None:
+    def __setitem__(self, items: object, value: object) -> None:
         place = self[items]
         if not isinstance(place, Element):
             raise TileError(f"cannot assign to the slice {place.describe()}", code="T141",
@@ -144,7 +144,7 @@ class Buffer(Memory):
         self.value.name_hint = written(label)
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[int | Sym | Expr, ...]:
         return self.dimensions
 
     @property
@@ -244,7 +244,7 @@ class Element(Place):
                      current.epoch)
         return current.scalar(value, kind, None if kind.is_float else current.atoms.of(structure))
 
-    def store(self, value: Any, *, adds: bool = False) -> None:
+    def store(self, value: object, *, adds: bool = False) -> None:
         """Write the element here, or add to it indivisibly; the value is converted to the buffer's element type."""
         current = Emitter.running("an element store")
         current.require_kernel(f"a store to {self.name}")
@@ -268,7 +268,7 @@ def _position(builder: Emitter, index: Extent) -> Expr:
     return builder.literal(index, INDEX) if isinstance(index, int) else index
 
 
-def subscript(builder: Emitter, memory: Memory, items: Sequence[Any]) -> Element | Region:
+def subscript(builder: Emitter, memory: Memory, items: Sequence[object]) -> Element | Region:
     """``memory[items]``: an element where every axis has an index, else a rectangle; missing axes are taken whole.
 
     Raises:
@@ -359,14 +359,22 @@ def same_extent(left: Extent, right: Extent) -> bool | None:
     return True if a is not None and a == b else None
 
 
-def shape_text(shape: Sequence[Any]) -> str:
+def shape_text(shape: Sequence[object]) -> str:
     """A shape for a message: ``[64, M, ?]``."""
     return "[" + ", ".join(_size_text(size) for size in shape) + "]"
 
 
-def _size_text(size: Any) -> str:
+def _size_text(size: object) -> str:
     if isinstance(size, Expr):
         if size.symbol is not None:
             return str(size.symbol)
         return "?" if size.constant is None else str(size.constant)
     return str(size)
+
+
+Tile = Memory | Scalar
+"""What names elements of a buffer: a buffer, a rectangle, an element, or the scalar that an assignment has loaded from one."""
+Operand = Memory | Number
+"""An input of an operation: elements of a buffer, or a scalar."""
+Sizes = Sequence[Number]
+"""Extents, one for each axis."""

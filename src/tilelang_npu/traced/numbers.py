@@ -87,7 +87,7 @@ def vanishes(value: int | float | bool, kind: DType) -> bool:
 def _largest(kind: DType) -> float:
     import ml_dtypes
 
-    info: Any = ml_dtypes.finfo
+    info: Any = ml_dtypes.finfo  # which declares no type
     return float(info(kind.numpy).max)
 
 
