@@ -7,7 +7,6 @@ with times, busy pipes, hazards, a trace and a summary. A :class:`Program` keeps
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,7 +18,7 @@ from tilelang_npu.simulator.sanitizer.numbers import Numbers
 from tilelang_npu.target import Chip
 
 
-def simulate(module: ModuleOp | Program, args: Sequence[Any], *, blocks: int, chip: Chip | str | None = None,
+def simulate(module: ModuleOp | Program, args: Sequence[object], *, blocks: int, chip: Chip | str | None = None,
              hazards: bool = False, order: Sequence[int] | int | None = None) -> Launch:
     """Run a kernel.
 

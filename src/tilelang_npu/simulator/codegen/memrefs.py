@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerType, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -29,11 +28,10 @@ from tilelang_npu.simulator.codegen.views import Choice, Local, View, alternativ
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
 
-def _mixed(em: Emitter, static: DenseArrayBase[Any], dynamic: Sequence[SSAValue]) -> list[Int]:
+def _mixed(em: Emitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
     """A list of which the static part stands in an attribute and the rest in operands."""
     rest = iter(dynamic)
-    numbers: Any = static.get_values()
-    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(int(number)) for number in numbers]
+    return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(number) for number in static.get_values()]
 
 
 def _type(op: Operation) -> MemRefType:
@@ -117,7 +115,7 @@ def _bitcast(em: Emitter, op: hivm.BitcastOp) -> Value:
 
 
 def _groups(op: memref.AlterShapeOperation) -> list[list[int]]:
-    groups: ArrayAttr[Any] = op.reassociation
+    groups: ArrayAttr[ArrayAttr[IntegerAttr]] = op.reassociation
     return [[axis.value.data for axis in group] for group in groups]
 
 

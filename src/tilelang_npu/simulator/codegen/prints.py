@@ -15,6 +15,7 @@ from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import custom
 from tilelang_npu.simulator.codegen.records import Operand
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
 _CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<digits>\.\d+)?(?:hh|h|ll|l|z)?(?P<kind>[diuxXoceEfFgG%])")
@@ -44,7 +45,7 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
 
     made = _CONVERSION.sub(spelled, text)
 
-    def show(*values: Any) -> None:
+    def show(*values: float) -> None:
         given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
                  for value, width, bits in zip(values, widths, unsigned, strict=True)]
         print(made % tuple(given), end="")  # noqa: T201  (what the kernel asks for)
@@ -62,8 +63,8 @@ def _dump(em: Emitter, op: hivm.CustomOp) -> None:
     em.shown(f"{show}({em.array(buffer)})")
 
 
-def _dumper(facts: dict[str, Any], element: str) -> Callable[[Any], None]:
-    def show(value: Any) -> None:
+def _dumper(facts: dict[str, Any], element: str) -> Callable[[Array], None]:
+    def show(value: Array) -> None:
         if value.ndim == len(facts["held"]) + 2:  # zN fractals: columns / c0, rows / 16, 16, c0
             order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
             rows, columns = value.shape[-3] * value.shape[-2], value.shape[-4] * value.shape[-1]

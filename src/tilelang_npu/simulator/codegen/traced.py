@@ -7,7 +7,7 @@ tensor or a buffer are not known: a :class:`Witness` stands in for them, and not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects.func import FuncOp
@@ -17,6 +17,7 @@ from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
@@ -40,16 +41,18 @@ class Witness:
         self.value = value
         self.ways = {} if ways is None else ways
 
-    def read(self, element: Any) -> Any:
+    def read(self, element: Array) -> float:
         """A number that the scalar unit reads, from an array of one element."""
         value = self.value
         if value is None:
-            return element.item()
+            found: float = element.item()
+            return found
         if isinstance(value, tuple):  # by the place, so that what is read twice is read alike
             value = value[element.ctypes.data // element.itemsize % 2]
-        return np.asarray(value).astype(element.dtype).item()
+        made: float = np.asarray(value).astype(element.dtype).item()
+        return made
 
-    def way(self, number: int, condition: Any) -> bool:
+    def way(self, number: int, condition: object) -> bool:
         """Note how a condition comes out."""
         self.ways.setdefault(number, set()).add(bool(condition))
         return bool(condition)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
@@ -31,7 +30,8 @@ def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
     return mapped(buffer, turn) if permutation else buffer
 
 
-def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object]) -> Any:
+def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType,
+            clauses: Mapping[str, object]) -> Callable[..., object]:
     key = (op.name, tuple(sources), target, tuple(sorted(clauses.items())))
     found = _KERNELS.get(key)
     if found is None:
@@ -39,7 +39,7 @@ def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DT
     return found
 
 
-_KERNELS: dict[Any, Any] = {}
+_KERNELS: dict[tuple[object, ...], Callable[..., object]] = {}
 
 
 @effect(hivm.ElementwiseOp)

@@ -15,7 +15,7 @@ all    every core                         every core (sync_block ALL)
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -103,7 +103,7 @@ class Flags:
         self.counts = {core: [0] * FLAGS for core in cores}
         self.rendezvous = Rendezvous(cores)
 
-    def setter(self, core: CoreId) -> object:
+    def setter(self, core: CoreId) -> Callable[[int, str], None]:
         """The function that the core's generated code calls to set a flag."""
         counts, arrive = self.counts, self.rendezvous.arrive
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def transpose_fractals(dst: Array, src: Array) -> None:
     target[...] = whole.reshape(target.shape[1], target.shape[0], target.shape[2]).transpose(1, 0, 2)
 
 
-def load_padded(dst: Array, src: Array, left: int, right: int | None, value: Any) -> None:
+def load_padded(dst: Array, src: Array, left: int, right: int | None, value: float | None) -> None:
     """A load whose rows get elements before and behind them; ``value`` None repeats the first element of each row."""
     columns = src.shape[-1]
     end = left + columns
@@ -287,7 +286,7 @@ def widen(values: Array, target: Array) -> None:
         target[...] = values
 
 
-def _exact(left: Array, right: Array, element: np.dtype[Any]) -> Array:
+def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:
     """An integer product by f32, in slices of K short enough to be exact."""
     total: Array = np.matmul(left[:, :EXACT_DEPTH], right[:, :EXACT_DEPTH]).astype(element)
     for start in range(EXACT_DEPTH, left.shape[1], EXACT_DEPTH):

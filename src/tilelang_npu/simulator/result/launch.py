@@ -475,7 +475,9 @@ class Launch:
             argument: position among the user's arguments.
         """
         bound = self.recorded.bound
-        return written(self.recorded, bound.users[argument], bound.given[argument])
+        given = bound.given[argument]
+        assert isinstance(given, np.ndarray), f"argument {argument} is a number"
+        return written(self.recorded, bound.users[argument], given)
 
     def chooses(self, argument: int) -> bool:
         """Whether data decide which elements of a GM argument are written."""

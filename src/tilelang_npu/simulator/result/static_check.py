@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ class Checked:
     launch: Launch | None = None
 
 
-def check(program: Program, args: Sequence[Any], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
+def check(program: Program, args: Sequence[object], blocks: int, *, most_ops: int | None = None, made: Iterable[int] = (),
           before: Sequence[Launch] = ()) -> Checked:
     """Check one launch.
 

@@ -76,15 +76,21 @@ def parameters(function: FuncOp) -> list[Parameter]:
     return made
 
 
+Form = tuple[np.dtype[Any], tuple[int, ...]]
+"""Element type and shape of an array."""
+Held = Iterable[tuple[Array, Mapping[int, slice]]]
+"""Memories, each with where the arguments lie in it."""
+
+
 @dataclass(frozen=True)
 class Bound:
     """The arguments of one launch as the generated code takes them, by position in the function."""
 
     arrays: tuple[Array | None, ...]
-    scalars: tuple[Any, ...]
+    scalars: tuple[float, ...]
     dims: tuple[tuple[int, ...], ...]
     users: tuple[int, ...]
-    given: tuple[Any, ...]
+    given: tuple[object, ...]
     parameters: tuple[Parameter, ...]
 
     def copied(self, which: Iterable[int]) -> Bound:
@@ -92,11 +98,10 @@ class Bound:
         return self._over(copies(self.arrays, which), self._forms)
 
     @property
-    def _forms(self) -> list[tuple[np.dtype[Any], tuple[int, ...]] | None]:
+    def _forms(self) -> list[Form | None]:
         return [(value.dtype, value.shape) if isinstance(value, np.ndarray) else None for value in self.given]
 
-    def _over(self, memories: Iterable[tuple[Array, Mapping[int, slice]]],
-              forms: Sequence[tuple[np.dtype[Any], tuple[int, ...]] | None]) -> Bound:
+    def _over(self, memories: Held, forms: Sequence[Form | None]) -> Bound:
         """With arrays in these memories, of these types and shapes where the user gave them."""
         made = {number: held[place] for held, places in memories for number, place in places.items()}
         given = list(self.given)
@@ -106,18 +111,18 @@ class Bound:
         arrays = tuple(made.get(number, array) for number, array in enumerate(self.arrays))
         return replace(self, arrays=arrays, given=tuple(given))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         forms = self._forms
         numbers = tuple(None if form else value for form, value in zip(forms, self.given, strict=True))
         empty = (None,) * len(self.arrays), self.scalars, self.dims, self.users, numbers, self.parameters
         return _bound, (empty, list(copies(self.arrays, range(len(self.arrays)))), forms)
 
 
-def _bound(empty: tuple[Any, ...], memories: Any, forms: Any) -> Bound:
+def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None]) -> Bound:
     return Bound(*empty)._over(memories, forms)
 
 
-def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: int) -> Bound:
+def bind(function: FuncOp, args: Sequence[object], blocks: int, workspace_bytes: int) -> Bound:
     """Match the user's arguments with the function's.
 
     Raises:
@@ -126,13 +131,13 @@ def bind(function: FuncOp, args: Sequence[Any], blocks: int, workspace_bytes: in
     """
     declared = _with_grid(parameters(function), len(args), function)
     arrays: list[Array | None] = []
-    scalars: list[Any] = []
+    scalars: list[float] = []
     dims: list[tuple[int, ...]] = []
     users = []
     rest = iter(args)
     for parameter in declared:
         array: Array | None = None
-        scalar: Any = 0
+        scalar: float = 0
         shape: tuple[int, ...] = ()
         if parameter.role == "user":
             users.append(parameter.index)
@@ -181,7 +186,7 @@ def _with_grid(declared: list[Parameter], count: int, function: FuncOp) -> list[
                     notes=tuple(parameter.spelled for parameter in wanted))
 
 
-def _scalar(parameter: Parameter, given: Any) -> Any:
+def _scalar(parameter: Parameter, given: object) -> float:
     if isinstance(given, np.generic):
         given = given.item()
     if isinstance(given, (bool, int)) and not parameter.element.is_float:
@@ -192,7 +197,7 @@ def _scalar(parameter: Parameter, given: Any) -> Any:
                     help=f"give a number of type {parameter.element}")
 
 
-def _tensor(parameter: Parameter, given: Any) -> tuple[Array, tuple[int, ...]]:
+def _tensor(parameter: Parameter, given: object) -> tuple[Array, tuple[int, ...]]:
     if not isinstance(given, np.ndarray):
         raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="give a NumPy array")
     if given.dtype != parameter.element.numpy:

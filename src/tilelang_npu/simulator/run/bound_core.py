@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
-from tilelang_npu.simulator.run.compiled import CompiledFunction
+from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
 from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.simulator.run.recorded import BlockRun
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Stepped, Stores
@@ -61,7 +61,7 @@ class BoundCore:
         self.gm: list[int] = []
         arrays = [self.memory.arrays.get(name) for name in program.chip.memory]
         try:
-            self.run: Callable[..., Any] = self.function.bind(
+            self.run: Run = self.function.bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
                 means.witnesses[index] if means.witnesses else None, *arrays)
         except Exception as error:

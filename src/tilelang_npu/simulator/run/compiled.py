@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -21,13 +21,38 @@ from tilelang_npu.simulator.codegen import Emitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.handlers import op_name
 from tilelang_npu.simulator.codegen.scope import Line, Made
-from tilelang_npu.simulator.codegen.traced import TracingEmitter
+from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
+from tilelang_npu.simulator.machine.datapath import Product
+from tilelang_npu.simulator.machine.events import Event
+from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.arguments import parameters
+from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.target import Chip
 
 Form = Callable[[FuncOp, str, Chip, int], Emitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
 _NUMBERS = itertools.count(1)
+
+
+class Run(Protocol):
+    """Runs a block on a core; a generator where it waits for other cores, or hands its ops to a schedule.
+
+    It appends to ``ev`` the events and to ``gm`` the places in GM. ``counts`` are the flags that are set for the core, and
+    ``set_flag`` sets one for others.
+    """
+
+    def __call__(self, bid: int, ev: list[Event], gm: list[int] | None, counts: list[int] | None,
+                 set_flag: Callable[[int, str], None] | None, /) -> Any: ...
+
+
+class Bind(Protocol):
+    """Binds the code of a core to the arguments of a launch and to what it works with, its memories last."""
+
+    def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
+                 sid: int, scratch: Callable[[Product], object], guard: Guard, witness: Witness | None, /,
+                 *memories: Array | None) -> Run: ...
+
+
 _BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, {memories}):"
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
@@ -70,7 +95,7 @@ class CompiledFunction:
         scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
         code: CodeType = compile(self.source, self.filename, "exec")
         exec(code, scope)
-        self.bind: Callable[..., Callable[..., Any]] = scope["bind"]
+        self.bind: Bind = scope["bind"]
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)

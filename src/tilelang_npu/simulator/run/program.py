@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -92,7 +91,7 @@ class Program:
         users = [parameter.index for parameter in parameters(self.entry) if parameter.role == "user"]
         return frozenset(position for position, index in enumerate(users) if index in self.written)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _program, (to_keep(self.module), self.chip, self.name)
 
     @once
@@ -133,7 +132,7 @@ class Program:
         """The cores that work on a block, in the order of ``BlockRun.streams``."""
         return [CoreId(block, self.functions[index].core, sub) for index, sub in self.lanes]
 
-    def run(self, args: Sequence[Any], *, blocks: int, order: Sequence[int] | int | None = None,
+    def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
             observer: Observer | None = None, most_ops: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
@@ -170,7 +169,7 @@ class Program:
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
-    def trace(self, args: Sequence[Any], *, blocks: int, value: int | tuple[int, int] | None = None,
+    def trace(self, args: Sequence[object], *, blocks: int, value: int | tuple[int, int] | None = None,
               most: int | None = None, most_ops: int | None = None, ways: Sequence[Ways] | None = None) -> Recorded:
         """What blocks would record, without values: nothing is computed and nothing written.
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,7 +43,7 @@ SCALAR = PIPE["S"]
 _AT_ONCE = frozenset({PIPE["M"]})
 """Pipes whose results are there for their next op; those of the scalar unit are, before it reads again."""
 _DMA = frozenset({PIPE["MTE1"], PIPE["MTE2"], PIPE["MTE3"], PIPE["FIX"]})
-Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[Any, ...], tuple[Any, ...]]
+Issued = tuple[Event, tuple[int, ...], Callable[..., None] | None, tuple[object, ...], tuple[Array, ...]]
 Stores = Callable[[CoreId, str, str, Array], None]
 REST = 100_000
 """Ops behind a hang that are looked at for what would end it."""
@@ -139,8 +139,8 @@ class _Op:
     """
 
     function: Callable[..., None]
-    arguments: list[Any]
-    views: tuple[Any, ...]
+    arguments: list[object]
+    views: tuple[Array, ...]
     record: OpRecord
 
 
@@ -333,7 +333,7 @@ class Stepped:
             return
         for index in item.last_reads:  # a macro reads on one pipe what it uses on another
             view = op.views[index]
-            op.arguments = [value.copy() if _overlaps(value, view) else value for value in op.arguments]
+            op.arguments = [_apart(value, view) for value in op.arguments]
         if not item.executes:
             return
         accesses = op.record.accesses
@@ -380,8 +380,9 @@ class Stepped:
                     self._stores(self.identity, PIPES[pipe], access.memory, numbers)
 
 
-def _overlaps(value: object, view: Any) -> bool:
-    return isinstance(value, np.ndarray) and np.may_share_memory(value, view)
+def _apart(value: object, view: Array) -> object:
+    """An argument of an op as it is now, where it is an array that may share bytes with an operand."""
+    return value.copy() if isinstance(value, np.ndarray) and np.may_share_memory(value, view) else value
 
 
 def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:

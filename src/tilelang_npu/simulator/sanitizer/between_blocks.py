@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ class _Check:
         start = use.offset // grain * mark.itemsize
         return np.ndarray((*shape.sizes, shape.element // grain), mark.dtype, mark, start, strides)
 
-    def _byte(self, use: _Use, at: Sequence[Any]) -> int:
+    def _byte(self, use: _Use, at: Sequence[np.intp]) -> int:
         steps = (*use.shape.strides, self.grain)
         return use.offset + sum(int(place) * step for place, step in zip(at, steps, strict=True))
 

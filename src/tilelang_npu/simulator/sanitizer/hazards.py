@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Barrier
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.sanitizer.overlap import overlap
-from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.schedule import EventKey, Key, Order
 from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
 from tilelang_npu.target import name_of
 
@@ -105,6 +105,12 @@ def shared_memories(records: Sequence[Sequence[OpRecord]], places: Places) -> fr
                      if len(uses[memory]) > 1 or any(PIPES.index(pipe) not in _IN_ORDER for _, pipe in uses[memory]))
 
 
+HazardKey = tuple[Kind, int, int, int, int]
+"""The kind of a hazard, and of both its ops the core and the number of the record."""
+Waited = Key | tuple[int, ...] | str
+"""An event or flag; an event's pipes alone; or any flag."""
+
+
 class _Walk:
     """The state of the walk over an order."""
 
@@ -120,15 +126,15 @@ class _Walk:
         self.memories: dict[tuple[object, ...], _Memory] = {}
         self.regions: dict[tuple[int, Event, int], _Region] = {}
         self.shapes: dict[tuple[int, Event, int], Footprint] = {}
-        self.found: dict[Any, Hazard] = {}
-        self.met: dict[Any, tuple[int, int]] = {}
+        self.found: dict[HazardKey, Hazard] = {}
+        self.met: dict[HazardKey, tuple[int, int]] = {}
         self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
         self.turns: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self.unordered: dict[tuple[int, int, int], tuple[int, str, int, str]] = {}
         self.waited: dict[int, tuple[int, int]] = {}
-        self.waits: dict[tuple[int, Any], tuple[int, int]] = {}
-        self.last_set: dict[tuple[int, Any], tuple[int, int]] = {}
-        self.set_early: set[tuple[int, Any, int, int]] = set()
+        self.waits: dict[tuple[int, Waited], tuple[int, int]] = {}
+        self.last_set: dict[tuple[int, EventKey], tuple[int, int]] = {}
+        self.set_early: set[tuple[int, EventKey, int, int]] = set()
         self.gm = gm
         self.gm_starts = [self._starts(index) for index in range(len(cores))]
         self.shared = shared_memories(records, places)
@@ -183,7 +189,7 @@ class _Walk:
                 drained[target] = self.ticks[target]
                 self._join(own, drained)
 
-    def _wait(self, core: int, key: Any, number: int) -> None:
+    def _wait(self, core: int, key: Key, number: int) -> None:
         """Count a wait: for its event or flag, and for those of the same pipes."""
         if isinstance(key, tuple) and key[2] >= INTERNAL:
             return
@@ -369,8 +375,8 @@ def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequen
     return [*walk.found.values(), *_flag_faults(walk)]
 
 
-def _hand_overs(across: Mapping[Any, tuple[int, int]], found: Mapping[Any, Hazard],
-                seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[Any, int]:
+def _hand_overs(across: Mapping[HazardKey, tuple[int, int]], found: Mapping[HazardKey, Hazard],
+                seen: Mapping[int, tuple[int, int, list[int]] | None]) -> dict[HazardKey, int]:
     """Which pairs between the same pipes of two cores one flag can order: those of which none ends before another begins.
 
     Args:
@@ -386,7 +392,7 @@ def _hand_overs(across: Mapping[Any, tuple[int, int]], found: Mapping[Any, Hazar
         assert end is not None and begin is not None
         return begin[2][end[0]] >= end[1] and end[0] != begin[0]
 
-    groups: dict[tuple[object, ...], list[list[Any]]] = {}
+    groups: dict[tuple[object, ...], list[list[HazardKey]]] = {}
     for key, met in across.items():
         hazard = found[key]
         assert hazard.second is not None
@@ -438,13 +444,13 @@ def _flag_faults(walk: _Walk) -> list[Hazard]:
     return faults
 
 
-def _waits(walk: _Walk, core: int, key: Any) -> str:
+def _waits(walk: _Walk, core: int, key: Waited) -> str:
     """Where a core waits for an event or flag, and how often; else what it waits for instead."""
     def line(number: int) -> str:
         place = walk.records[core][number_of(walk.streams[core][number])].location
         return f"line {place.line}" if place is not None else "an op"
 
-    like: object
+    like: Waited
     if isinstance(key, tuple):
         name, instead, like = f"EVENT_ID{key[2]}", "another event of these pipes", key[:2]
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,17 @@ class NumberFinding:
                 f"  first at {list(self.index)} in block {self.block}, {self.core}: {self.detail}")
 
 
+class _Before(NamedTuple):
+    """An op that is about to run: where, what it reads, what it writes to, and which operands it adds to themselves."""
+
+    block: int
+    sub: int
+    record: OpRecord
+    reads: list[Array]
+    writes: Sequence[Array]
+    sums: list[int]
+
+
 class Numbers:
     """Watches the ops of a launch.
 
@@ -90,10 +101,11 @@ class Numbers:
                writes: Sequence[Array]) -> object:
         """Keep what the op reads: it may write over it."""
         sums = [place for place, array in enumerate(reads) if isinstance(op, hivm.VAddOp) and _same(array, writes[0])]
-        return block, sub, record, [array.copy() for array in reads], writes, sums
+        return _Before(block, sub, record, [array.copy() for array in reads], writes, sums)
 
-    def after(self, kept: Any) -> None:
+    def after(self, kept: object) -> None:
         """Look at what the op made of it."""
+        assert isinstance(kept, _Before)
         block, sub, record, reads, writes, sums = kept
         numbers = [array for array in reads if _is_float(array)]
         targets = [access for access in record.accesses if access.writes and access.name != "temp_buffer"]

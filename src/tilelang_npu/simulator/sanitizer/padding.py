@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +189,7 @@ class _Padding:
             kept.made = _moved(reading, marks, writing[0], writes[0], record.work)
         return kept
 
-    def after(self, kept: Any) -> None:
+    def after(self, kept: object) -> None:
         """Mark what it wrote."""
         if not isinstance(kept, _Kept):
             return

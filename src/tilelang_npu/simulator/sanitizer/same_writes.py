@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xdsl.ir import Operation
 
@@ -40,6 +40,14 @@ def _both_write(hazard: Hazard) -> bool:
             and hazard.first.core.startswith("AIV") and hazard.second.core.startswith("AIV"))
 
 
+class _Write(NamedTuple):
+    """An op that is about to write: its core and number, and what it writes to."""
+
+    core: tuple[int, int]
+    number: int
+    writes: Sequence[Array]
+
+
 class _Writes:
     """Keeps what some ops of the Vector cores write: where, and which bytes, each time that they run."""
 
@@ -48,12 +56,12 @@ class _Writes:
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        return ((block, sub), record.number, writes) if record.core == "AIV" and record.number in self._kept else None
+        known = record.core == "AIV" and record.number in self._kept
+        return _Write((block, sub), record.number, writes) if known else None
 
-    def after(self, kept: Any) -> None:
-        if kept is not None:
-            core, number, writes = kept
-            self._kept[number].setdefault(core, []).append([_Written.of(one) for one in writes])
+    def after(self, kept: object) -> None:
+        if isinstance(kept, _Write):
+            self._kept[kept.number].setdefault(kept.core, []).append([_Written.of(one) for one in kept.writes])
 
     def agree(self, number: int) -> bool:
         """Whether cores that write the same bytes anywhere write the same to the same places, time by time."""
