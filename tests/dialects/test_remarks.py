@@ -3,7 +3,27 @@
 from __future__ import annotations
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, collected, place, remark, remark_of, restore
+from tilelang_npu.dialects.remarks import (
+    DONE,
+    REFUSED,
+    Placed,
+    Points,
+    Remark,
+    Scoped,
+    Touched,
+    Turns,
+    WaitReason,
+    Waits,
+    collected,
+    done,
+    place,
+    refused,
+    remark,
+    remark_of,
+    restore,
+    tell,
+    told,
+)
 from tilelang_npu.dialects.text import location_of, parse_module, print_module
 from tilelang_npu.errors import Location
 
@@ -14,8 +34,16 @@ TEXT = """func.func @k() {
 }
 """
 LINE = Location("kernel.py", 7, 5)
-SAID = Remark("insert-sync", reasons=(WaitReason("RAW", Touched("a", LINE, True), Touched("a", None, False), 64, 1),),
-              source="MTE2", target="V", numbers=(0, 1), before=LINE, behind=True)
+SAID = Remark("insert-sync", facts=Waits((WaitReason("RAW", Touched("a", LINE, True), Touched("a", None, False), 64, 1),),
+                                         "MTE2", "V", (0, 1), LINE, behind=True))
+OF_THE_WHOLE = (
+    Remark("vectorise-parallel", DONE, "vectorise-parallel", LINE, "exp",
+           facts=Points((8, None), (0, 2), ("exp",), ("x",), True)),
+    Remark("sink-buffers", REFUSED, "multi-buffer", None, "there is no room", "shrink the tiles"),
+    Remark("plan-memory", facts=Placed("k", 1, 0, 2, 64, "ub", 1024, (2, 5), (7, 9))),
+    Remark("infer-scopes", DONE, place=LINE, facts=Scoped("k", ("ub", "cbuf"))),
+    Remark("overlap-iterations", DONE, place=LINE, facts=Turns(2, ("k",), ("cbuf",))),
+)
 
 
 def _wait(module):
@@ -41,3 +69,26 @@ def test_a_module_that_was_printed_gets_its_remarks_back() -> None:
     restore(read, collected(module))
     assert remark_of(_wait(read)) == SAID
     assert [op.name for op in read.walk() if remark_of(op) is not None] == ["hivm.hir.wait_flag"]
+
+
+def test_a_module_carries_what_has_no_operation_in_order_and_beside_those_of_its_operations() -> None:
+    module = parse_module(TEXT, "k.mlir")
+    before = print_module(module, locations=True)
+    for said in OF_THE_WHOLE:
+        tell(module, said)
+    remark(_wait(module), SAID)
+    assert tuple(told(module)) == tuple(told(module.clone())) == OF_THE_WHOLE
+    assert print_module(module, locations=True) == before
+    read = parse_module(print_module(module), "k.mlir")
+    restore(read, collected(module))
+    assert tuple(told(read)) == OF_THE_WHOLE
+    assert tuple(told(read, Placed, Turns)) == (OF_THE_WHOLE[2], OF_THE_WHOLE[4])
+    assert remark_of(_wait(read)) == SAID
+
+
+def test_what_was_done_and_refused_is_of_the_optimisation_or_of_another_pass() -> None:
+    module = parse_module(TEXT, "k.mlir")
+    done(module, "banks", LINE, "in the other half", maker="plan-memory")
+    refused(module, "banks", None, "no room", "shrink the tiles")
+    assert tuple(told(module)) == (Remark("plan-memory", DONE, "banks", LINE, "in the other half"),
+                                   Remark("banks", REFUSED, "banks", None, "no room", "shrink the tiles"))

@@ -6,24 +6,32 @@ import os
 import random
 import re
 import runpy
+import subprocess
+import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.passes import ModulePass
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import DONE, REFUSED, Placed, Waits, remark_of, told
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
 from tilelang_npu.runtime.sync_report import SyncReport
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.machine.work import Barrier, CrossWait, EventWait
+from tilelang_npu.transforms.pipeline import passes
+from transforms.pass_kernels import CALLS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -71,7 +79,34 @@ def check_rows(kernel: JITKernel) -> SyncReport:
     assert [row[:2] for row in told] == [row[:2] for row in written]
     for (_, _, numbers), (_, _, constant) in zip(told, written, strict=True):
         assert numbers == constant or (not constant and (" in turn" in numbers or numbers in ("", "a flag")))
+    check_remarks(kernel)
     return report
+
+
+SYNCHRONISES = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp,
+                hivm.SyncBlockOp)
+
+
+def check_remarks(kernel: JITKernel) -> None:
+    """Each inserted wait, set, barrier and flag of the text, and each address, has one remark; each address is in the memory
+    report once."""
+    own = {location_of(op) for op in kernel._lowering.traced.module.walk() if isinstance(op, SYNCHRONISES)}
+    ours: Counter[tuple[str, int]] = Counter()
+    for op in kernel._lowering.final.walk():
+        said = remark_of(op)
+        if isinstance(op, SYNCHRONISES):
+            assert location_of(op) in own if said is None else isinstance(said.facts, Waits) and said.maker, op
+        elif isinstance(op, hivm.PointerCastOp):
+            assert said is not None and isinstance(said.facts, Placed) and said.maker == "plan-memory"
+            (address,) = op.addrs
+            ours[hivm.space_of(op.results[0].type) or "", address.owner.value.value.data] += 1
+        else:
+            assert said is None or op is kernel._lowering.final, op
+    for one in told(kernel._lowering.final):
+        assert one.maker and (one.kind == DONE or (one.kind == REFUSED and one.edit and one.text))
+    names = {"UB": "ub", "L1": "cbuf", "L0A": "ca", "L0B": "cb", "L0C": "cc"}
+    assert ours == Counter((names[memory.name], address) for memory in kernel.memory_report().memories
+                           for buffer in memory.buffers for address in buffer.addresses)
 
 
 def test_every_wait_is_there_with_a_reason(kernel: JITKernel) -> None:
@@ -207,7 +242,7 @@ def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, 
         return factory(*names["SHAPES"][-1])
 
     first = made()
-    report, text = first.sync_report(), first.mlir(locations=True)
+    reports, text = reports_of(first), first.mlir(locations=True)
     cache._State.memory.clear()  # what is left is the file
     again = made()
     assert not first._lowering.from_cache and again._lowering.from_cache
@@ -216,9 +251,57 @@ def test_the_report_runs_no_pass_and_is_the_same_from_the_cache(tmp_path: Path, 
         raise AssertionError("a report lowers nothing")
 
     monkeypatch.setattr("tilelang_npu.transforms.pipeline.lower", lowered_again)
-    assert again.sync_report() == report
+    assert reports_of(again) == reports
     assert again.mlir(locations=True) == text
     assert "tile.remark" not in text
+
+
+def reports_of(kernel: JITKernel) -> tuple[Any, ...]:
+    return kernel.sync_report(), kernel.explain(), kernel.memory_report(), kernel.mlir(annotate=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_pass_runs_once_for_a_kernel_and_for_no_report(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: Counter[str] = Counter()
+    for kind in set(passes().values()):
+        def counted(self: ModulePass, *args: Any, apply: Any = kind.apply) -> None:
+            ran[self.name] += 1
+            apply(self, *args)
+
+        monkeypatch.setattr(kind, "apply", counted)
+    made, arrays = CALLS[name]
+    kernel = made()
+    kernel(*arrays)
+    before = dict(ran)
+    assert before["plan-memory"] == 1 and sum(before.values()) == len(kernel.stages()) - 1
+    check_remarks(kernel)
+    assert all(reports_of(kernel))
+    assert ran == before
+
+
+def test_a_process_that_finds_the_kernel_in_the_cache_reports_the_same(tmp_path: Path) -> None:
+    script = tmp_path / "reports.py"
+    script.write_text(textwrap.dedent("""
+        import sys
+        from transforms.pass_kernels import CALLS
+        from tilelang_npu.transforms.pipeline import passes
+
+        def refuse(*_):
+            raise AssertionError("a pass runs")
+
+        if sys.argv[1] == "hit":
+            for kind in passes().values():
+                kind.apply = refuse
+        kernel = CALLS["both_cores"][0]()
+        assert kernel._lowering.from_cache == (sys.argv[1] == "hit")
+        print(kernel.explain(), kernel.explain().remarks, kernel.memory_report(), kernel.mlir(annotate=True))
+        print(kernel.sync_report())
+    """))
+    surroundings = {**os.environ, "TILELANG_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    surroundings.pop("TILELANG_DISABLE_CACHE", None)
+    printed = [subprocess.run([sys.executable, str(script), way], env=surroundings, capture_output=True, text=True, check=True)
+               for way in ("made", "hit")]
+    assert printed[0].stdout == printed[1].stdout and "both_cores" in printed[0].stdout
 
 
 def _held(launch: Any) -> float:

@@ -129,7 +129,7 @@ func.func @k() {
 @pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda script: script.stem)
 def test_kernels_fit_into_little_more_than_is_alive(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Layout] = []
-    layouts = PlanMemory.layouts
+    layouts = PlanMemory._layouts
 
     def observed(self: PlanMemory, module: ModuleOp) -> list[Layout]:
         found = layouts(self, module)
@@ -141,7 +141,7 @@ def test_kernels_fit_into_little_more_than_is_alive(script: Path, monkeypatch: p
                 made.append(replace(layout, addresses=placed))
         return found
 
-    monkeypatch.setattr(PlanMemory, "layouts", observed)
+    monkeypatch.setattr(PlanMemory, "_layouts", observed)
     captured(script)
     for layout in made:
         entries = [(life, at) for life, addresses in layout.addresses.items() for at in addresses]

@@ -31,6 +31,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
     parser.add_argument("--locations", action="store_true", help="the source line of every operation")
+    parser.add_argument("--annotate", action="store_true",
+                        help="the line, bytes and cycles of every operation, and of what a pass inserted the pass and why")
     parser.add_argument("--explain", action="store_true", dest="page",
                         help="in place of the text a page on what the compiler made of the kernel")
     add_without(parser)
@@ -40,8 +42,8 @@ def add_to(commands: Any) -> None:
 
 def compile_file(args: argparse.Namespace) -> int:
     """Print the kernels."""
-    if args.page and (args.generic or args.locations or args.stage != "hivm"):
-        args.usage("--explain prints no text: --stage, --generic and --locations have nothing to act on")
+    if args.page and (args.generic or args.locations or args.annotate or args.stage != "hivm"):
+        args.usage("--explain prints no text: --stage, --generic, --locations and --annotate have nothing to act on")
     code, kernels = compiled(args.file, args.chip, args.without)
     if not kernels:
         return code
@@ -49,7 +51,8 @@ def compile_file(args: argparse.Namespace) -> int:
         if args.page:
             write_text(args.output, "\n\n".join(str(kernel.explain()) for kernel in kernels))
             return code
-        texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations).rstrip("\n") for kernel in kernels]
+        texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations, annotate=args.annotate).rstrip("\n")
+                 for kernel in kernels]
     write_text(args.output, "\n// -----\n".join(texts))
     return code  # a script that failed after it compiled something is read for what it compiled
 

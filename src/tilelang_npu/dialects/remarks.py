@@ -1,16 +1,21 @@
-"""What a pass decided, carried by the operation that it made.
+"""What passes decided, kept with what they made of a module.
 
-A remark stands beside the operation's source location, as the metadata of a fused one. There it is copied wherever the
-operation is, whatever passes come later; no text shows it, and the kernel cache keeps it next to the text. Reports read it, so
-that none of them has to find out again what a pass has known.
+A remark is about one thing that a pass did, or looked at and left: which pass, what, where, in words, and as data. What is
+about an operation that stands in the module is carried by that operation, beside its source location, as the metadata of a
+fused one; there it is copied wherever the operation is, whatever passes come later. What is about something that is gone, or
+never came to be, such as a copy left out or a loop that stays serial, is carried by the module in the same way, in the order in
+which it was said. No text shows remarks, and the kernel cache keeps them next to the text. Reports read them, so that none of
+them has to find out again what a pass has known.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Data, Operation
@@ -20,7 +25,11 @@ from xdsl.printer import Printer
 
 from tilelang_npu.errors import Location
 
-__all__ = ["Remark", "RemarkAttr", "Touched", "WaitReason", "collected", "place", "remark", "remark_of", "restore"]
+__all__ = ["DONE", "MADE", "REFUSED", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns", "WaitReason",
+           "Waits", "collected", "done", "place", "refused", "remark", "remark_of", "restore", "tell", "told"]
+
+MADE, DONE, REFUSED = "made", "done", "refused"
+"""What a remark says: why its operation was made, what was done, or what was looked at and left."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,10 @@ class WaitReason:
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Why an operation that synchronises was made. One without a remark is the author's.
+class Waits:
+    """What an operation that synchronises is for.
 
     Attributes:
-        maker: the pass.
-        why: in words, where it is not for accesses.
         reasons: the accesses that it is for; a barrier may be for several pairs.
         source, target: the pipes, the same for a barrier; between the cores ``AIC.FIX`` and the like.
         numbers: the event's or flag's numbers, which iterations take in turn.
@@ -64,8 +71,6 @@ class Remark:
         behind: it stands behind the loop of the one that waits there, and takes back what the last iterations have left.
     """
 
-    maker: str
-    why: str = ""
     reasons: tuple[WaitReason, ...] = ()
     source: str = ""
     target: str = ""
@@ -74,50 +79,205 @@ class Remark:
     behind: bool = False
 
 
-def _read(given: Mapping[str, Any]) -> Remark:
-    """The remark of its fields."""
-    def line(found: Mapping[str, Any] | None) -> Location | None:
-        return None if found is None else Location(**found)
+@dataclass(frozen=True)
+class Placed:
+    """What has the bytes of an address.
 
-    def touched(found: Mapping[str, Any]) -> Touched:
-        return Touched(found["name"], line(found["line"]), found["writes"])
+    Attributes:
+        name: the user's name; ``scratch`` for a temporary that an op needs.
+        number: which of the buffers of its core's memory; the slots of one buffer have the same.
+        slot, slots: which of the buffer's copies, which the iterations of its loop take in turn, and how many there are.
+        nbytes: bytes of one copy.
+        space: the memory, as HIVM spells it.
+        room: bytes of it that could be given out.
+        span: positions in the program from which to which it holds a value.
+        lines: the first and the last line of these; 0 where none has one.
+    """
 
-    reasons = tuple(WaitReason(one["kind"], touched(one["first"]), touched(one["second"]), one["size"], one["distance"])
-                    for one in given["reasons"])
-    return Remark(given["maker"], given["why"], reasons, given["source"], given["target"], tuple(given["numbers"]),
-                  line(given["before"]), given["behind"])
+    name: str
+    number: int
+    slot: int
+    slots: int
+    nbytes: int
+    space: str
+    room: int
+    span: tuple[int, int]
+    lines: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A ``T.Parallel``, or a part of one.
+
+    Attributes:
+        extents: points along each axis; None where that is known only at run time.
+        starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
+        ops: the vector operations, copies and fills left out; none where its points are computed one by one.
+        unaligned: what was done about operands that begin at no block of UB.
+        by_rows: the outer axes are scalar loops around the vector work.
+    """
+
+    extents: tuple[int | None, ...]
+    starts: tuple[int, ...] = ()
+    ops: tuple[str, ...] = ()
+    unaligned: tuple[str, ...] = ()
+    by_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Scoped:
+    """A buffer of the author's, and the memories that it is in, as HIVM spells them.
+
+    Attributes:
+        label: what the author calls it.
+        spaces: the memories; a buffer of several has a copy in each of them.
+    """
+
+    label: str
+    spaces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A pipelined loop.
+
+    Attributes:
+        stages: what its author asked for.
+        labels: the buffers of several slots that its iterations take in turn.
+        spaces: the memory of each, as HIVM spells it.
+    """
+
+    stages: int
+    labels: tuple[str, ...]
+    spaces: tuple[str, ...]
+
+
+Facts = Waits | Placed | Points | Scoped | Turns
+_FACTS = {kind.__name__: kind for kind in get_args(Facts)}
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a pass did, or looked at and left.
+
+    Attributes:
+        maker: the pass.
+        kind: ``MADE``, ``DONE`` or ``REFUSED``.
+        about: the optimisation that it is about; empty where it is about none.
+        place: the line; None for what is about an operation, which has one itself, or about no line.
+        text: in words.
+        edit: what the author can change so that what was refused is done.
+        facts: the same as data.
+    """
+
+    maker: str
+    kind: str = MADE
+    about: str = ""
+    place: Location | None = None
+    text: str = ""
+    edit: str = ""
+    facts: Facts | None = None
+
+
+def _said(given: Remark) -> dict[str, Any]:
+    """A remark as JSON; what is as usual is left out."""
+    usual = Remark("")
+    found = {name: value for name, value in asdict(given).items() if value != getattr(usual, name)}
+    return found if given.facts is None else {**found, "facts": {"is": type(given.facts).__name__, **asdict(given.facts)}}
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(kind: Any, given: Any) -> Any:
+    """What ``asdict`` made JSON of, by its type."""
+    if kind == Facts | None:
+        return None if given is None else _read(_FACTS[given["is"]], given)
+    if get_origin(kind) is UnionType:
+        return None if given is None else _read(next(each for each in get_args(kind) if each is not NoneType), given)
+    if get_origin(kind) is tuple:
+        inner, *_ = get_args(kind)
+        return tuple(_read(inner, each) for each in given)
+    if isinstance(given, Mapping):
+        hints = _hints(kind)
+        return kind(**{each.name: _read(hints[each.name], given[each.name]) for each in fields(kind) if each.name in given})
+    return given
 
 
 @irdl_attr_definition
-class RemarkAttr(Data[Remark]):
-    """A remark as metadata of a location."""
+class RemarkAttr(Data[tuple[Remark, ...]]):
+    """Remarks as metadata of a location: one of an operation, all those of a module."""
 
     name = "tile.remark"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Remark:
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Remark, ...]:
         with parser.in_angle_brackets():
-            return _read(json.loads(parser.parse_str_literal()))
+            return tuple(_read(Remark, each) for each in json.loads(parser.parse_str_literal()))
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(json.dumps(asdict(self.data)))
+            printer.print_string_literal(json.dumps([_said(each) for each in self.data]))
 
 
-def remark(op: Operation, said: Remark) -> None:
-    """Let an operation carry a remark, in place of one that it may have."""
+def _carried(op: Operation) -> tuple[Remark, ...]:
+    where = op.location
+    return where.metadata.data if isinstance(where, FusedLoc) and isinstance(where.metadata, RemarkAttr) else ()
+
+
+def _carry(op: Operation, said: tuple[Remark, ...]) -> None:
     inner: Attribute = place(op.location)
     op.location = FusedLoc(ArrayAttr([inner]), RemarkAttr(said))
 
 
+def remark(op: Operation, said: Remark) -> None:
+    """Let an operation carry a remark, in place of one that it may have."""
+    _carry(op, (said,))
+
+
 def remark_of(op: Operation) -> Remark | None:
     """The remark that an operation carries."""
-    where = op.location
-    return where.metadata.data if isinstance(where, FusedLoc) and isinstance(where.metadata, RemarkAttr) else None
+    found = _carried(op)
+    return found[0] if found else None
+
+
+def tell(module: ModuleOp, said: Remark) -> None:
+    """Let a module carry one remark more, about something that has no operation."""
+    _carry(module, (*_carried(module), said))
+
+
+def told(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:
+    """What a module carries, in the order in which it was said; with kinds, what has facts of one of them."""
+    for each in _carried(module):
+        if not kinds or isinstance(each.facts, kinds):
+            yield each
+
+
+def done(module: ModuleOp, name: str, where: Location | None, text: str, facts: Facts | None = None, maker: str = "") -> None:
+    """Say what an optimisation did.
+
+    Args:
+        module: what it was done to.
+        name: the optimisation.
+        where: the line that it is about.
+        text: what was done.
+        facts: the same as data.
+        maker: the pass, where it has another name.
+    """
+    tell(module, Remark(maker or name, DONE, name, where, text, facts=facts))
+
+
+def refused(module: ModuleOp, name: str, where: Location | None, text: str, edit: str, facts: Facts | None = None,
+            maker: str = "") -> None:
+    """Say what an optimisation looked at and left: the arguments are those of ``done``, the text is why, with sizes, and
+    ``edit`` the change to the author's text with which it is done."""
+    tell(module, Remark(maker or name, REFUSED, name, where, text, edit, facts))
 
 
 def place(location: LocationAttr) -> LocationAttr:
-    """A location without the remark that may be in it."""
+    """A location without the remarks that may be in it."""
     if not (isinstance(location, FusedLoc) and isinstance(location.metadata, RemarkAttr)):
         return location
     assert isinstance(location.locations, ArrayAttr)
@@ -126,9 +286,9 @@ def place(location: LocationAttr) -> LocationAttr:
 
 
 def collected(module: ModuleOp) -> str:
-    """The remarks of a module as text, by the numbers of their operations in it."""
-    found = {number: remark_of(op) for number, op in enumerate(module.walk())}
-    return json.dumps({number: asdict(said) for number, said in found.items() if said is not None})
+    """The remarks of a module as text, by the numbers of their operations in it; the module itself is the first."""
+    found = {number: [_said(each) for each in _carried(op)] for number, op in enumerate(module.walk())}
+    return json.dumps({number: said for number, said in found.items() if said})
 
 
 def restore(module: ModuleOp, text: str) -> None:
@@ -136,4 +296,4 @@ def restore(module: ModuleOp, text: str) -> None:
     said = json.loads(text)
     for number, op in enumerate(module.walk()):
         if str(number) in said:
-            remark(op, _read(said[str(number)]))
+            _carry(op, tuple(_read(Remark, each) for each in said[str(number)]))

@@ -1,4 +1,4 @@
-"""Comments beside the operations of a kernel's text: the Python line, the bytes, the cycles."""
+"""Comments beside the operations of a kernel's text: the Python line, the bytes, the cycles; who inserted it, and why."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import Placed, Remark, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.ops import dtype
+from tilelang_npu.runtime.sync_report import why
+from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -21,7 +24,7 @@ __all__ = ["comments"]
 
 
 def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]:
-    """The comment of each operation that moves data, computes or waits.
+    """The comment of each operation that moves data, computes or waits, or that a pass says something of.
 
     Args:
         module: the kernel at some stage.
@@ -30,16 +33,26 @@ def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]
     cycles = {op: said for part in (launch.parts if launch is not None else ()) for op, said in _cycles(part).items()}
     notes = {}
     for op in module.walk():
-        size, spent = _nbytes(op), cycles.get(op)
-        if op.regions or (size is None and spent is None):
+        size, spent, said = _nbytes(op), cycles.get(op), remark_of(op)
+        if op.regions or (size is None and spent is None and said is None):
             continue
         where = location_of(op)
         parts = [f"{Path(where.file).name}:{where.line}"] if where is not None else []
         parts += [f"{size} B"] if size else []
         parts += [spent] if spent else []
+        parts += [f"{said.maker}: {_words(said)}"] if said is not None else []
         if parts:
             notes[op] = ", ".join(parts)
     return notes
+
+
+def _words(said: Remark) -> str:
+    """What a pass says of an operation."""
+    if not isinstance(facts := said.facts, Placed):
+        return why(said)
+    lines = f", alive {facts.lines[0]}..{facts.lines[1]}" if all(facts.lines) else ""
+    slot = f" (slot {facts.slot})" if facts.slots > 1 else ""
+    return f"{facts.name}{slot}, {facts.nbytes} B of {name_of(facts.space)}{lines}"
 
 
 def _nbytes(op: Operation) -> int | None:

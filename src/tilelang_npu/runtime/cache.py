@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _SUFFIX = ".kernel.gz"
-_FORMAT = 2
+_FORMAT = 3
 _IN_MEMORY = 256  # entries; the oldest goes first. A large kernel's entry has about 100 KB
 
 Entry = Mapping[str, str]

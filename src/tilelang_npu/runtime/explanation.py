@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
-from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, remark_of
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, remark_of, told
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
@@ -33,12 +32,21 @@ class Explanation:
         kernel: its name.
         chip: the chip that it is compiled for.
         sections: title and lines of each part: ``arguments``, ``buffers``, ``loops``, ``pipelines``, ``hand-overs``,
-            ``memory``, ``waits``, ``optimisations``. A part with nothing in it is left out.
+            ``memory``, ``waits``, ``optimisations``, ``refused``. A part with nothing in it is left out.
+        remarks: what the page is made of: what each pass did, or looked at and left, in their order; ``kind`` is ``done`` or
+            ``refused``, ``about`` the optimisation, ``place`` the line, ``text`` the words, ``edit`` what would change a
+            refusal, ``facts`` the data.
     """
 
     kernel: str
     chip: str
     sections: dict[str, tuple[str, ...]]
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def refused(self) -> tuple[Remark, ...]:
+        """What was looked at and left."""
+        return tuple(one for one in self.remarks if one.kind == REFUSED)
 
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
@@ -55,83 +63,84 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         chip: the chip's.
         lowering: the kernel in its stages.
     """
-    waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.layouts())
+    waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.final)
+    remarks = tuple(told(lowering.final))
     names = [parameter.name for parameter in lowering.traced.parameters]
     parts = {
         "arguments": (f"{names[other]} is {names[first]}: one array is passed for both"
                       for other, first in lowering.traced.same.items()),
-        "buffers": _buffers(lowering.module("tile"), lowering.module("infer-scopes")),
-        "loops": _loops(lowering),
-        "pipelines": _pipelines(lowering.module("tile"), lowering.module("sink-buffers")),
+        "buffers": _buffers(lowering.traced.module, remarks),
+        "loops": _loops(remarks),
+        "pipelines": _pipelines(remarks),
         "hand-overs": _hand_overs(waits),
         "memory": (f"{one.name:<4} of {one.core}{memory.launch_of(one)}  {one.used:>7} of {one.room} bytes, "
                    f"{one.alive} alive together at most" for one in memory.memories),
         "waits": _waits(waits),
-        "optimisations": _optimisations(lowering),
+        "optimisations": _optimisations(remarks, lowering.options.has),
+        "refused": _refused(remarks, lowering.options.has),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
-    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines})
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks)
 
 
 def _line(where: Location | None) -> str:
     return f"line {where.line}" if where is not None else "no line"
 
 
-def _buffers(written: ModuleOp, inferred: ModuleOp) -> Iterator[str]:
+def _buffers(written: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
     """The author's buffers, and the memories that they are in; those of several are in each of them."""
     found: dict[tuple[str, Location | None], list[str]] = {}
-    for op in inferred.walk():
-        if isinstance(op, tile.AllocOp):
-            found.setdefault((op.label.data, location_of(op)), []).append(_memory(op))
+    for said in remarks:
+        if isinstance(said.facts, Scoped):
+            found.setdefault((said.facts.label, said.place), []).extend(map(_memory, said.facts.spaces))
     rows = []
     for op in written.walk():
         if isinstance(op, tile.AllocOp):
             label, where = op.label.data, location_of(op)
-            places = found.get((label, where)) or [
-                memory for (name, line), memories in found.items() if name.startswith(label + "_") and line == where
-                for memory in memories]
             kind = op.result.type
             assert isinstance(kind, MemRefType)
             shape = "x".join(map(str, kind.get_shape()))
-            rows.append((label, f"{kind.element_type} {shape}", ", ".join(dict.fromkeys(places)) or "not used", _line(where)))
+            places = ", ".join(dict.fromkeys(found.get((label, where), []))) or "not used"
+            rows.append((label, f"{kind.element_type} {shape}", places, _line(where)))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     yield from ("  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)) for row in rows)
 
 
-def _memory(op: tile.AllocOp) -> str:
-    space = hivm.space_of(op.result.type)
-    return "a workspace in GM" if space == "gm" else name_of(space or "?")
+def _memory(space: str) -> str:
+    return "a workspace in GM" if space == "gm" else name_of(space)
 
 
-def _loops(lowering: Lowering) -> Iterator[str]:
-    for outcome in lowering.loops():
-        points = "x".join("?" if extent is None else str(extent) for extent in outcome.extents)
-        ops = ", ".join(outcome.ops) or "copies and fills"
-        beside = f"; what begins at no block of UB: {', '.join(outcome.unaligned)}" if outcome.unaligned else ""
-        rows = ", row by row" if outcome.by_rows else ""
-        how = f"point by point: {outcome.reason}" if outcome.reason else f"vector{rows}: {ops}{beside}"
-        begin = f" from {list(outcome.starts)}" if outcome.starts else ""
-        yield f"{_line(location_of(outcome.loop))}  T.Parallel {points}{begin}  {how}"
+def _points(points: Points) -> str:
+    """A ``T.Parallel`` in words."""
+    extents = "x".join("?" if extent is None else str(extent) for extent in points.extents)
+    return f"T.Parallel {extents}" + (f" from {list(points.starts)}" if points.starts else "")
 
 
-def _pipelines(written: ModuleOp, sunk: ModuleOp) -> Iterator[str]:
-    asked = {location_of(loop): tile.stages_of(loop) for loop in written.walk() if isinstance(loop, scf.ForOp)}
-    for loop in sunk.walk():
-        stages = asked.get(location_of(loop), 1) if isinstance(loop, scf.ForOp) else 1
-        if isinstance(loop, scf.ForOp) and stages > 1:
-            several = [f"{op.label.data} ({_memory(op)})" for op in loop.body.block.ops
-                       if isinstance(op, tile.AllocOp) and op.slots is not None and op.slots.value.data > 1]
-            turns = ", ".join(several) or "nothing"
-            yield f"{_line(location_of(loop))}  num_stages={stages}  iterations take turns with {turns}"
+def _loops(remarks: Sequence[Remark]) -> Iterator[str]:
+    for said in remarks:
+        if isinstance(points := said.facts, Points):
+            beside = f"; what begins at no block of UB: {', '.join(points.unaligned)}" if points.unaligned else ""
+            rows = ", row by row" if points.by_rows else ""
+            how = f"point by point: {said.text}" if said.kind == REFUSED else f"vector{rows}: {said.text}{beside}"
+            yield f"{_line(said.place)}  {_points(points)}  {how}"
 
 
-def _inserted(final: ModuleOp) -> list[Remark]:
+def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
+    for said in remarks:
+        if isinstance(turns := said.facts, Turns):
+            several = (f"{label} ({_memory(space)})" for label, space in zip(turns.labels, turns.spaces, strict=True))
+            yield (f"{_line(said.place)}  num_stages={turns.stages}  iterations take turns with "
+                   f"{', '.join(several) or 'nothing'}")
+
+
+def _inserted(final: ModuleOp) -> list[Waits]:
     """What the waits are for that passes have inserted; those behind loops belong to one inside."""
     said = [remark_of(op) for op in final.walk() if isinstance(op, WAITS)]
-    return [one for one in said if one is not None and one.reasons and not one.behind]
+    return [one.facts for one in said if one is not None and isinstance(one.facts, Waits) and one.facts.reasons
+            and not one.facts.behind]
 
 
-def _hand_overs(waits: list[Remark]) -> Iterator[str]:
+def _hand_overs(waits: list[Waits]) -> Iterator[str]:
     for one in waits:
         (reason, *_) = one.reasons
         if "." in one.source and reason.kind == "RAW":
@@ -139,19 +148,28 @@ def _hand_overs(waits: list[Remark]) -> Iterator[str]:
             yield f"{one.source} -> {one.target}  {reason.first.name}, {lines}"
 
 
-def _optimisations(lowering: Lowering) -> Iterator[str]:
-    """Each by its name: what it did, that there was nothing for it to do, or that it is off."""
-    deeds, width = lowering.deeds(), max(map(len, OPTIMISATIONS))
+def _optimisations(remarks: Sequence[Remark], has: Callable[[str], bool]) -> Iterator[str]:
+    """Each by its name: what it did, that it is off, that it refused all it looked at, or that there was nothing."""
+    width = max(map(len, OPTIMISATIONS))
     for name in OPTIMISATIONS:
-        done = [f"{_line(deed.at)}: {deed.text}" if deed.at is not None else deed.text
-                for deed in deeds if deed.optimisation == name]
-        if not lowering.options.has(name):
-            done = ["switched off"]
-        for position, text in enumerate(dict.fromkeys(done) or ["no occasion"]):
+        about = [one for one in remarks if one.about == name]
+        found = [f"{_line(one.place)}: {one.text}" if one.place is not None else one.text for one in about if one.kind == DONE]
+        if not found:
+            found = [f"refused, see below: {len(dict.fromkeys(about))}" if about else "no occasion"]
+        for position, text in enumerate(dict.fromkeys(found if has(name) else ["switched off"])):
             yield f"{name if position == 0 else '':<{width}}  {text}"
 
 
-def _waits(waits: list[Remark]) -> Iterator[str]:
+def _refused(remarks: Sequence[Remark], has: Callable[[str], bool]) -> Iterator[str]:
+    """What each optimisation looked at and left: the line, why, and the change with which it is done."""
+    for name in OPTIMISATIONS:
+        for one in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED and has(name)):
+            what = f"{_points(one.facts)} point by point: " if isinstance(one.facts, Points) else ""
+            yield f"{name}  {_line(one.place)}: {what}{one.text}"
+            yield f"  to have it: {one.edit}"
+
+
+def _waits(waits: list[Waits]) -> Iterator[str]:
     between = sum("." in one.source for one in waits)
     inside = Counter(f"{one.source} -> {one.target}" for one in waits if "." not in one.source and one.numbers)
     barriers = Counter(one.source for one in waits if "." not in one.source and not one.numbers)

@@ -435,7 +435,8 @@ class JITKernel:
             generic: print every operation in the generic form.
             locations: print the source line of every operation.
             annotate: put a comment beside each operation that moves or computes: its Python line, its bytes, and in the last
-                stage its cycles on an idle chip in a block of the last launch (of a trace, or a run, where there was none).
+                stage its cycles on an idle chip in a block of the last launch (of a trace, or a run, where there was none);
+                beside each that a pass inserted to wait, or gave an address, the pass and why.
 
         Raises:
             TileError: T710 there is no such stage; with ``annotate``, what a run raises.
@@ -499,7 +500,7 @@ class JITKernel:
         """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""
         from tilelang_npu.runtime.memory_report import memory_report
 
-        return memory_report(self.name, self.chip.name, self._lowering.layouts())
+        return memory_report(self.name, self.chip.name, self._lowering.final)
 
     def get_kernel_source(self) -> str:
         """The HIVM text that runs; the same as ``mlir()``."""

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from tilelang_npu.frontend import Traced
     from tilelang_npu.target import Chip
-    from tilelang_npu.transforms.hivm.plan_memory import Layout
-    from tilelang_npu.transforms.ir.optimisations import Deed
-    from tilelang_npu.transforms.tile.vectorise_parallel import Outcome
 
 __all__ = ["FINAL", "Lowering"]
 
@@ -85,18 +82,6 @@ class Lowering:
             raise TileError(msg, code="T710", notes=["the stages are " + ", ".join(self.stages())],
                             help=f"did you mean {near[0]!r}?" if near else "kernel.stages() lists them")
         return self._between[stage]
-
-    def layouts(self) -> list[Layout]:
-        """Where the kernel's buffers are put, memory by memory."""
-        return pipeline.layouts(self._between, self.options)
-
-    def loops(self) -> list[Outcome]:
-        """What became of each ``T.Parallel``."""
-        return pipeline.loops(self._between, self.options)
-
-    def deeds(self) -> list[Deed]:
-        """What was done for speed."""
-        return pipeline.deeds(self._between, self.options)
 
     @once
     def _between(self) -> dict[str, ModuleOp]:

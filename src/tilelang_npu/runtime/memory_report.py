@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.hivm.plan_memory import Layout
 from tilelang_npu.transforms.ir.cores import kernel_of
-from tilelang_npu.transforms.ir.lifetimes import Life
 
 LEGIBLE = 0.03
 """Share of a memory from which on a box of the picture has room for its name."""
@@ -140,26 +143,48 @@ class MemoryReport:
         return axes
 
 
-def memory_report(name: str, chip: str, layouts: Sequence[Layout]) -> MemoryReport:
+def memory_report(name: str, chip: str, final: ModuleOp) -> MemoryReport:
     """The report of a kernel.
 
     Args:
         name: its name.
         chip: the chip's.
-        layouts: what the planner decided.
+        final: the kernel's text that runs, with the planner's remarks on its addresses.
     """
-    return MemoryReport(name, chip, tuple(_memory(layout) for layout in layouts))
+    memories = []
+    for function in final.walk():
+        if isinstance(function, func.FuncOp):
+            spaces: dict[str, list[tuple[hivm.PointerCastOp, Placed]]] = {}
+            for op in function.walk():
+                said = remark_of(op) if isinstance(op, hivm.PointerCastOp) else None
+                if isinstance(op, hivm.PointerCastOp) and said is not None and isinstance(said.facts, Placed):
+                    spaces.setdefault(said.facts.space, []).append((op, said.facts))
+            memories += [_memory(function, space, spaces[space]) for space in chips.chip(chip).memory if space in spaces]
+    return MemoryReport(name, chip, tuple(memories))
 
 
-def _memory(layout: Layout) -> MemoryUse:
-    kind = layout.function.attributes.get("hivm.func_core_type")
-    buffers = sorted((BufferUse(life.label, life.nbytes, tuple(addresses), location_of(life.op),
-                                *_lines(layout, life), (life.start, life.end))
-                      for life, addresses in layout.addresses.items()), key=lambda one: (one.addresses, one.span))
+def _memory(function: func.FuncOp, space: str, placed: Sequence[tuple[hivm.PointerCastOp, Placed]]) -> MemoryUse:
+    copies: dict[int, dict[int, tuple[hivm.PointerCastOp, Placed]]] = {}
+    for op, facts in placed:
+        copies.setdefault(facts.number, {})[facts.slot] = op, facts
+    found = []
+    for slots in copies.values():
+        op, facts = next(iter(slots.values()))
+        addresses = tuple(_address(slots[slot][0]) for slot in sorted(slots))
+        found.append(BufferUse(facts.name, facts.nbytes, addresses, location_of(op), *facts.lines, facts.span))
+    buffers = sorted(found, key=lambda one: (one.addresses, one.span))
     used = max(address + one.nbytes for one in buffers for address in one.addresses)
     alive = max(_held(buffers, at) for at in {one.span[0] for one in buffers})
-    core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if layout.space == "ub" else "AIC"
-    return MemoryUse(name_of(layout.space), core, spoken(kernel_of(layout.function)), layout.room, used, alive, tuple(buffers))
+    kind = function.attributes.get("hivm.func_core_type")
+    core = kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else "AIV" if space == "ub" else "AIC"
+    return MemoryUse(name_of(space), core, spoken(kernel_of(function)), placed[0][1].room, used, alive, tuple(buffers))
+
+
+def _address(op: hivm.PointerCastOp) -> int:
+    constant = op.addrs[0].owner
+    assert isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr)
+    address: int = constant.value.value.data
+    return address
 
 
 def _held(buffers: Sequence[BufferUse], at: int) -> int:
@@ -179,13 +204,6 @@ def _turn(buffer: BufferUse, slot: int) -> str:
 
 def _line(where: Location | None) -> str:
     return f"line {where.line}" if where is not None else ""
-
-
-def _lines(layout: Layout, life: Life) -> tuple[int, int]:
-    """The first and the last line of the operations that a life spans; 0 where none of them has one."""
-    places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
-    lines = [place.line for place in places if place is not None]
-    return min(lines, default=0), max(lines, default=0)
 
 
 def _spaced(number: int) -> str:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, remark_of
+from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch, Launch
 
-__all__ = ["WAITS", "SyncReport", "WaitEntry", "sync_report"]
+__all__ = ["WAITS", "SyncReport", "WaitEntry", "sync_report", "why"]
 
 WAITS = (hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 """The operations that wait."""
@@ -107,7 +107,8 @@ def _entries(launch: Launch) -> Iterator[WaitEntry]:
 def _entry(op: Operation, core: str, held: float) -> WaitEntry:
     said = remark_of(op)
     what, number = _described(op, core)
-    numbers = said.numbers if said is not None and not isinstance(number, int) else (number,) if isinstance(number, int) else ()
+    facts = said.facts if said is not None and isinstance(said.facts, Waits) else Waits()
+    numbers = (number,) if isinstance(number, int) else facts.numbers
     if isinstance(op, hivm.WaitFlagOp):
         spelled = (", ".join(f"EVENT_ID{one}" for one in numbers) or "events") + ("" if len(numbers) == 1 else " in turn")
     elif isinstance(op, hivm.SyncBlockWaitOp):
@@ -116,9 +117,9 @@ def _entry(op: Operation, core: str, held: float) -> WaitEntry:
         spelled = ""
     if said is None:
         return WaitEntry(core, what, spelled, location_of(op), "by hand", held)
-    between = (said.reasons[0].first.line, said.reasons[0].second.line) if said.reasons else None
-    line = location_of(op) if said.behind or not said.reasons else said.before
-    return WaitEntry(core, what, spelled, line, _reason(said), held, between, said.behind)
+    between = (facts.reasons[0].first.line, facts.reasons[0].second.line) if facts.reasons else None
+    line = location_of(op) if facts.behind or not facts.reasons else facts.before
+    return WaitEntry(core, what, spelled, line, why(said), held, between, facts.behind)
 
 
 def _described(op: Operation, core: str) -> tuple[str, int | SSAValue | None]:
@@ -133,8 +134,9 @@ def _described(op: Operation, core: str) -> tuple[str, int | SSAValue | None]:
     return f"meet {op.sync_block_mode.data}", None
 
 
-def _reason(said: Remark) -> str:
-    return said.why or "; ".join(map(_apart, said.reasons))
+def why(said: Remark) -> str:
+    """Why an operation that synchronises was made, in words."""
+    return said.text or "; ".join(map(_apart, said.facts.reasons if isinstance(said.facts, Waits) else ()))
 
 
 def _apart(reason: WaitReason) -> str:

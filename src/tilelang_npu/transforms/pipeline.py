@@ -29,12 +29,11 @@ from tilelang_npu.transforms.hivm.cross_sync import CrossSync
 from tilelang_npu.transforms.hivm.expand_multi_buffer import ExpandMultiBuffer
 from tilelang_npu.transforms.hivm.guard_l0 import GuardL0
 from tilelang_npu.transforms.hivm.insert_sync import InsertSync
-from tilelang_npu.transforms.hivm.plan_memory import Layout, PlanMemory
+from tilelang_npu.transforms.hivm.plan_memory import PlanMemory
 from tilelang_npu.transforms.hivm.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.hivm.send_scalars import SendScalars
 from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
-from tilelang_npu.transforms.ir.optimisations import Deed, Telling
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.tile.bind_sub_blocks import BindSubBlocks
@@ -53,7 +52,7 @@ from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_launches import SplitLaunches
 from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
-from tilelang_npu.transforms.tile.vectorise_parallel import Outcome, VectoriseParallel
+from tilelang_npu.transforms.tile.vectorise_parallel import VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
 
@@ -166,30 +165,6 @@ def _plan_memory(options: Options) -> PlanMemory:
 
 def _vectorise(options: Options) -> VectoriseParallel:
     return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"), rows=options.synchronise)
-
-
-def layouts(stages: Mapping[str, ModuleOp], options: Options) -> list[Layout]:
-    """Where the kernel's buffers are put, memory by memory.
-
-    Args:
-        stages: the kernel as it is after each stage.
-        options: what the compilation is for.
-    """
-    names = stage_names(options)
-    return _plan_memory(options).layouts(stages[names[names.index("plan-memory") - 1]])
-
-
-def loops(stages: Mapping[str, ModuleOp], options: Options) -> list[Outcome]:
-    """What became of each ``T.Parallel``; the arguments are those of ``layouts``."""
-    names = stage_names(options)
-    return _vectorise(options).outcomes(stages[names[names.index("vectorise-parallel") - 1]])
-
-
-def deeds(stages: Mapping[str, ModuleOp], options: Options) -> list[Deed]:
-    """What was done for speed, pass by pass; the arguments are those of ``layouts``."""
-    names = stage_names(options)
-    return [deed for name, made in _passes(options) if isinstance(made, Telling)
-            for deed in made.deeds(stages[names[names.index(name) - 1]])]
 
 
 def stage_names(options: Options | None = None) -> list[str]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -16,9 +16,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import Placed, remark, remark_of
 from tilelang_npu.transforms.hivm.insert_sync import iteration_modulo
 from tilelang_npu.transforms.ir.emit import Emitter
-from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.ir.locations import refuse, stand_in
 
 
 def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
@@ -30,16 +31,18 @@ def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
     kind = cast.results[0].type
     assert isinstance(kind, MemRefType)
     turn = iteration_modulo(emit, loop, len(addresses))
-    name = cast.results[0].name_hint
+    name, said = cast.results[0].name_hint, remark_of(cast)
     slots: list[SSAValue] = []
     entry = emit.entry
     outermost = next(op for op in entry.ops if any(inner is cast for inner in op.walk()))
     with emit.before(outermost):
-        emit.location = cast.location
         for position, address in enumerate(addresses):
-            made = emit.insert(hivm.PointerCastOp([address], kind)).results[0]
-            made.name_hint = f"{name}_{position}" if name else None
-            slots.append(made)
+            slot = emit.insert(hivm.PointerCastOp([address], kind))
+            stand_in(cast, slot)
+            if said is not None and isinstance(said.facts, Placed):
+                remark(slot, replace(said, facts=replace(said.facts, slot=position)))
+            slot.results[0].name_hint = f"{name}_{position}" if name else None
+            slots.append(slot.results[0])
     with emit.before(cast):
         chosen = slots[-1]
         for position in reversed(range(len(slots) - 1)):

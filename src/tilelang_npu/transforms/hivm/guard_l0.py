@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, remark
+from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.sync.event_ids import free_numbers
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name
@@ -53,7 +53,7 @@ def _guard(function: func.FuncOp) -> None:
 
 
 def _half(number: int) -> Remark:
-    return Remark(NAME, "its half of L0A and L0B is free again", source="M", target="MTE1", numbers=(number,))
+    return Remark(NAME, text="its half of L0A and L0B is free again", facts=Waits(source="M", target="MTE1", numbers=(number,)))
 
 
 def _pass_on(emit: Emitter, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:

@@ -31,6 +31,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.remarks import Placed, Remark, done, refused, remark
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
@@ -38,7 +39,6 @@ from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import Emitter
 from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes, together
 from tilelang_npu.transforms.ir.locations import line_of, location_of
-from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
 logger = logging.getLogger("tilelang_npu")
@@ -227,11 +227,25 @@ class Layout:
     order: list[Operation]
 
 
-def _sharing(layout: Layout) -> int:
-    """How many allocations share bytes with another one."""
-    ranges = [(address, address + life.nbytes, life) for life, addresses in layout.addresses.items() for address in addresses]
-    return len({life for start, end, life in ranges
-                if any(other is not life and left < end and right > start for left, right, other in ranges)})
+def _sharing(planned: Mapping[Life, Sequence[int]]) -> list[Life]:
+    """The allocations that share bytes with another one."""
+    ranges = [(address, address + life.nbytes, life) for life, addresses in planned.items() for address in addresses]
+    return [life for life, addresses in planned.items()
+            if any(other is not life and left < address + life.nbytes and right > address
+                   for address in addresses for left, right, other in ranges)]
+
+
+def _placed(number: int, life: Life, layout: Layout) -> Placed:
+    """What the remark of an allocation's address says, of its first slot."""
+    places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
+    lines = [place.line for place in places if place is not None]
+    return Placed(life.label, number, 0, life.slots, life.nbytes, layout.space, layout.room, (life.start, life.end),
+                  (min(lines, default=0), max(lines, default=0)))
+
+
+def _pinned(layout: Layout) -> bool:
+    """Whether the author has fixed an address."""
+    return any(ADDRESS in life.op.attributes for life in layout.addresses)
 
 
 def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
@@ -243,13 +257,16 @@ def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
     return [replace(life, slots=1) if life is largest else life for life in lives], largest
 
 
-def _tell(life: Life, slots: int) -> None:
+def _tell(module: ModuleOp, life: Life, slots: int, room: int) -> None:
     """Say that an allocation has fewer slots than it was to have."""
     where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
     if slots < life.slots:
         logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
                        f"{where.file}:{where.line}: " if where is not None else "", life.label, left, life.slots,
                        name_of(life.space))
+        refused(module, "multi-buffer", where, f"{life.label} has {left} instead of {life.slots}: a slot takes "
+                f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
+                "shrink the tiles, or ask for fewer stages (num_stages)", maker="plan-memory")
 
 
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
@@ -285,10 +302,11 @@ def _spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _rewrite(emit: Emitter, life: Life, addresses: list[int]) -> None:
+def _rewrite(emit: Emitter, life: Life, addresses: list[int], said: Remark) -> None:
     with emit.before(life.op):
         values = [emit.constant(address, i64) for address in addresses]
         made = emit.insert(hivm.PointerCastOp(values, life.op.memref.type))
+        remark(made, said)
     made.results[0].name_hint = life.op.memref.name_hint
     for use in list(life.op.memref.uses):
         if isinstance(use.operation, annotation.MarkOp):
@@ -315,7 +333,7 @@ class PlanMemory(ModulePass):
     banks: bool = True
     keep_apart: bool = True
 
-    def _plan(self, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
+    def _plan(self, module: ModuleOp, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
         """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
         chip = chips.chip(self.chip)
 
@@ -331,7 +349,7 @@ class PlanMemory(ModulePass):
                 with contextlib.suppress(TileError):
                     planned = attempt([replace(life, slots=min(life.slots, most)) for life in lives], apart=True)
                     for life in lives:
-                        _tell(life, min(life.slots, most))
+                        _tell(module, life, min(life.slots, most), room)
                     return planned
         first: TileError | None = None
         cut: list[Life] = []
@@ -347,36 +365,52 @@ class PlanMemory(ModulePass):
                 cut.append(fewer[1])
             else:
                 for life in cut:
-                    _tell(life, 1)
+                    _tell(module, life, 1, room)
                 return found
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         emitters: dict[func.FuncOp, Emitter] = {}
-        for layout in self.layouts(op):
+        for layout in self._layouts(op):
             function = layout.function
+            self._tell(op, layout)
+            placed = [_placed(number, life, layout) for number, life in enumerate(layout.addresses)]
             if function not in emitters:
                 emitters[function] = Emitter(function.body.block)
-            for life, addresses in layout.addresses.items():
-                _rewrite(emitters[function], life, addresses)
+            for (life, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
+                _rewrite(emitters[function], life, addresses, Remark(self.name, facts=facts))
 
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        chip, layouts = chips.chip(self.chip), self.layouts(module)
-        for layout in layouts if self.banks and self.reuse else ():
-            begins, around = starts(layout.function, list(layout.addresses), chip), round_of(chip)
-            names = [life.label for life, addresses in layout.addresses.items()
-                     if begins.get(life) and addresses[0] % around == begins[life]]
-            if layout.space == "ub" and names:
-                yield Deed("banks", None, f"{', '.join(names)} in the second half of the banks")
-        others = replace(self, keep_apart=False).layouts(module) if self.keep_apart else layouts
-        for layout, other in zip(layouts, others, strict=True):
-            fewer, more = _sharing(layout), _sharing(other)
-            if fewer < more:
-                text = f"{fewer} of {len(layout.addresses)} buffers in {name_of(layout.space)} share bytes, in place of {more}"
-                yield Deed("keep-apart", None, text)
+    def _tell(self, module: ModuleOp, layout: Layout) -> None:
+        """Say what the order of a memory was good for, and what it had no room for."""
+        lives, name, unpinned = list(layout.addresses), name_of(layout.space), not _pinned(layout)
+        used = max(address + life.nbytes for life, addresses in layout.addresses.items() for address in addresses)
+        taken = f"{_spaced(used)} of {_spaced(layout.room)} bytes are taken"
+        if self.banks and self.reuse and layout.space == "ub":
+            chip = chips.chip(self.chip)
+            around, begins = round_of(chip), starts(layout.function, lives, chip)
+            apart = {life: layout.addresses[life][0] % around == begin for life, begin in begins.items() if begin}
+            if names := [life.label for life in lives if apart.get(life)]:
+                done(module, "banks", None, f"{', '.join(names)} in the second half of the banks", maker=self.name)
+            if names := [life.label for life in lives if not apart.get(life, True)]:
+                refused(module, "banks", location_of(next(life for life in lives if not apart.get(life, True)).op),
+                        f"{', '.join(names)} in the banks of what is read beside: {taken}",
+                        "shrink the tiles" if unpinned else f"pin them {around // 2} bytes behind a multiple of {around}",
+                        maker=self.name)
+        needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
+        if self.keep_apart and self.reuse and needed > layout.room:
+            shared, plain = _sharing(layout.addresses), _Plan(layout.space)
+            more = _sharing(_addresses(lives, plain, layout.room, reuse=True, overlay=self.overlay))
+            if len(shared) < len(more) and plain.used <= layout.room:
+                text = f"{len(shared)} of {len(lives)} buffers in {name} share bytes, in place of {len(more)}"
+                done(module, "keep-apart", None, text, maker=self.name)
+            if shared:
+                largest = max(shared, key=lambda life: life.nbytes)
+                refused(module, "keep-apart", location_of(largest.op),
+                        f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: side "
+                        f"by side, all buffers in {name} take {_spaced(needed)} bytes, and {_spaced(layout.room)} are there",
+                        f"shrink the tiles to {layout.room * 100 // needed} % or less", maker=self.name)
 
-    def layouts(self, module: ModuleOp) -> list[Layout]:
-        """Where the pass puts the allocations of a module; the module stays as it is.
+    def _layouts(self, module: ModuleOp) -> list[Layout]:
+        """Where the pass puts the allocations of a module.
 
         Raises:
             TileError: T104, they do not fit.
@@ -390,7 +424,7 @@ class PlanMemory(ModulePass):
                     local = [life for life in lives if life.space == space]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:
-                        made.append(Layout(function, space, room, self._plan(local, space, room, function), order))
+                        made.append(Layout(function, space, room, self._plan(module, local, space, room, function), order))
         return made
 
 

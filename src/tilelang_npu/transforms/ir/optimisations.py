@@ -1,4 +1,4 @@
-"""What the compiler does for speed alone, by name: each can be switched off, and tells what it did in a kernel.
+"""What the compiler does for speed alone, by name: each can be switched off, and remarks what it did in a kernel, or left.
 
 A kernel computes the same without any of them. ``pass_configs={"tl.disable": ["banks"]}``, ``--without banks`` and
 ``Options.without`` switch them off; ``kernel.explain()`` shows them.
@@ -6,15 +6,11 @@ A kernel computes the same without any of them. ``pass_configs={"tl.disable": ["
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tilelang_npu.errors import Location, TileError
-
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
 
 OPTIMISATIONS = {
     "vectorise-parallel": "loops of T.Parallel become vector work; without it their points are done one by one",
@@ -34,27 +30,16 @@ OPTIMISATIONS = {
 
 
 @dataclass(frozen=True)
-class Deed:
-    """Something that an optimisation did in a kernel, or left for a reason that its author may want to know.
+class Refusal:
+    """Why an optimisation leaves what it looked at.
 
     Attributes:
-        optimisation: its name.
-        at: the line that it is about.
-        text: what was done, or why not.
+        why: the reason, with lines and sizes.
+        edit: what its author can change so that it is done.
     """
 
-    optimisation: str
-    at: Location | None
-    text: str
-
-
-@runtime_checkable
-class Telling(Protocol):
-    """A pass that tells what its optimisations do."""
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """What the pass would do to a module for speed; the module stays as it is."""
-        ...
+    why: str
+    edit: str
 
 
 def checked(names: Iterable[str], at: Location | None = None) -> tuple[str, ...]:
@@ -77,4 +62,4 @@ def checked(names: Iterable[str], at: Location | None = None) -> tuple[str, ...]
     return tuple(found)
 
 
-__all__ = ["OPTIMISATIONS", "Deed", "Telling", "checked"]
+__all__ = ["OPTIMISATIONS", "Refusal", "checked"]

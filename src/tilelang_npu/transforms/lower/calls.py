@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringA
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, remark
+from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import name_of
@@ -114,8 +114,8 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
     for each in made:
         lowering.emit.insert(each)
         if isinstance(each, hivm.PipeBarrierOp):
-            remark(each, Remark("lower-to-hivm", "T.dump_tensor waits for all that is before and behind it", source="ALL",
-                                target="ALL"))
+            remark(each, Remark("lower-to-hivm", text="T.dump_tensor waits for all that is before and behind it",
+                                facts=Waits(source="ALL", target="ALL")))
         if core != "CUBE_OR_VECTOR" and isinstance(each, hivm.PipeBarrierOp):
             assign(each, core)
 

@@ -26,13 +26,17 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import Effect, effects_of
+from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import BLOCK, core_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
-from tilelang_npu.transforms.ir.locations import stand_in
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.locations import line_of, location_of, stand_in
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.sizes import sized
+from tilelang_npu.transforms.tile.parallel.indices import MADE
 
+BY_HAND = "divide the work by hand: T.Kernel(...) as (cid, vid)"
 _ROWS = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}
 """Which operand of an op is the row."""
 
@@ -123,20 +127,27 @@ class _Division:
     Attributes:
         divided: allocations in UB of which each core has half.
         loops: loops over rows that run over half of them.
+        kept: why buffers stay whole.
     """
 
     launch: tile.LaunchOp
     ranges: Ranges
     divided: set[SSAValue] = field(default_factory=set)
     loops: set[scf.ForOp] = field(default_factory=set)
+    kept: dict[SSAValue, Refusal] = field(default_factory=dict)
 
     def find(self) -> None:
         """Take back until everything left holds."""
         for op in walk(self.launch.body.block):
-            if isinstance(op, tile.AllocOp) and space_of(op.result) == "ub" and op.address is None:
-                shape = tile.shape_of(op.result)
-                if shape and shape[0] % 2 == 0:
-                    self.divided.add(op.result)
+            if isinstance(op, tile.AllocOp) and space_of(op.result) == "ub":
+                rows = [*tile.shape_of(op.result), 1][0]
+                if rows == 1:  # both cores have it
+                    continue
+                self.divided.add(op.result)
+                if op.address is not None:
+                    self._whole(Refusal("its address is its author's", "leave the address to the compiler"), op.result)
+                elif rows % 2:
+                    self._whole(Refusal(f"its first axis has {rows} rows", "give it an even number of rows"), op.result)
         before = -1
         while before != len(self.divided):
             before = len(self.divided)
@@ -146,7 +157,9 @@ class _Division:
                 self._check(op)
             for loop in self.loops:
                 if not self._is_by_rows(loop):
-                    self._whole(*(root for op in loop.walk() for root, rows in self.halves(op)
+                    why = Refusal(f"the iterations of {line_of(loop)}, which take its rows in turn, touch more than these",
+                                  "let an iteration touch its own row alone")
+                    self._whole(why, *(root for op in loop.walk() for root, rows in self.halves(op)
                                   if rows is None or rows.loop is loop))
 
     def halves(self, op: Operation) -> Iterator[tuple[SSAValue, _Rows | None]]:
@@ -165,8 +178,19 @@ class _Division:
         loop = _loop_over(use.op.indices[0], 1, tile.shape_of(use.value)[0], self.ranges)
         return None if loop is None else _Rows(None, loop)
 
-    def _whole(self, *buffers: SSAValue) -> None:
+    def _whole(self, why: Refusal, *buffers: SSAValue) -> None:
+        for buffer in buffers:
+            if buffer in self.divided:
+                self.kept[buffer] = why
         self.divided.difference_update(buffers)
+
+    def tell(self, module: ModuleOp) -> None:
+        """Say which of the author's buffers stay whole, and why."""
+        for buffer, kept in self.kept.items():
+            assert isinstance(buffer.owner, tile.AllocOp)
+            if buffer.owner.label.data != MADE:
+                refused(module, BindSubBlocks.name, location_of(buffer.owner),
+                        f"{sized(buffer)} is not divided between the Vector cores: {kept.why}", kept.edit)
 
     def _check(self, op: Operation) -> None:
         """Take back the operands of an operation that it cannot compute by halves."""
@@ -176,10 +200,12 @@ class _Division:
             return
         for root, rows in halves.items():
             if rows is None or len([use for use in uses if root_of(use.value) is root and self.rows(use) != rows]):
-                self._whole(root)
+                self._whole(Refusal(f"{line_of(op)} takes rows of it that no half has for sure",
+                                    "take all rows at once, or one by one in a loop over all of them"), root)
         inside = self.loop_around(op)
         strangers = [root for root, rows in halves.items() if rows is not None and rows.loop is not inside]
-        self._whole(*strangers)
+        self._whole(Refusal(f"{line_of(op)} takes other rows of it than the loop around it counts",
+                            "take the row of the iteration alone"), *strangers)
         if inside is not None or strangers:
             return
         axes = {rows.axis for rows in halves.values() if rows is not None}
@@ -187,25 +213,25 @@ class _Division:
         if isinstance(op, (tile.CopyOp, tile.ElementwiseOp, tile.FillOp, tile.BroadcastOp, tile.ReduceOp)):
             self._check_rows(op, uses, target, halves, axes)
         else:
-            self._whole(*halves)
+            self._whole(Refusal(f"{line_of(op)} needs all of its rows", BY_HAND), *halves)
 
     def _check_rows(self, op: Operation, uses: list[Effect], target: Effect | None, halves: dict[SSAValue, _Rows | None],
                     axes: set[int | None]) -> None:
         """An operation over all rows: what it writes must be divided, and along the same axis as what it reads."""
         if isinstance(op, tile.CopyOp) and (op.transpose is not None or tile.shape_of(op.source) != tile.shape_of(op.target)):
-            self._whole(*halves)
+            self._whole(Refusal(f"{line_of(op)} copies it to another shape", BY_HAND), *halves)
         elif target is None:  # a store to GM takes any half
             pass
         elif root_of(target.value) not in halves:
-            self._whole(*halves)
+            self._whole(Refusal(f"{line_of(op)} computes from it what is not divided itself", BY_HAND), *halves)
         else:
             place = halves[root_of(target.value)]
             along = place.axis if place is not None else None
             if isinstance(op, tile.ReduceOp) and along in op.dims.get_values():
-                self._whole(*halves)
+                self._whole(Refusal(f"{line_of(op)} reduces over its rows", "reduce over another axis"), *halves)
             for root, rows in halves.items():
                 if rows is not None and rows.axis != along:
-                    self._whole(root)
+                    self._whole(Refusal(f"{line_of(op)} takes its rows along another axis", BY_HAND), root)
 
     def loop_around(self, op: Operation) -> scf.ForOp | None:
         """The innermost halved loop that an operation is in."""
@@ -236,8 +262,8 @@ class _Division:
                     return False
         return True
 
-    def aligned(self) -> bool:
-        """Whether the second half of every whole buffer that stands beside halves begins at a block of UB."""
+    def unaligned(self) -> tuple[Operation, Refusal] | None:
+        """Where a whole buffer stands beside halves whose second half begins at no block of UB."""
         for op in walk(self.launch.body.block):
             halved = [(use, rows.axis) for use in effects_of(op) if root_of(use.value) in self.divided
                       and (rows := self.rows(use)) is not None and rows.axis is not None]
@@ -249,21 +275,26 @@ class _Division:
                 shape = tile.shape_of(use.value)
                 beside = space_of(root_of(use.value)) == "ub" and root_of(use.value) not in divided
                 if beside and axis < len(shape) and shape[axis] == rows_there and not _whole_blocks(use.value, axis):
-                    return False
-        return True
+                    whole = sized(root_of(use.value))
+                    why = f"the second half of {whole}, of which {line_of(op)} takes a half, begins at no block of UB"
+                    return op, Refusal(why, f"give it rows that are a multiple of {BLOCK} bytes together with half of the tile")
+        return None
 
-    def reads_back(self) -> bool:
-        """Whether the Vector cores load from GM what they store there."""
-        stored: set[SSAValue] = set()
-        loaded: set[SSAValue] = set()
+    def reads_back(self) -> tuple[Operation, Refusal] | None:
+        """Where the Vector cores load from GM what they store there."""
+        stored: dict[SSAValue, Operation] = {}
+        loaded: dict[SSAValue, Operation] = {}
         for op in walk(self.launch.body.block):
             uses = list(effects_of(op))
             vector = all(core_of(space_of(root_of(use.value))) != "AIC" for use in uses)
             for use in uses if vector else ():
                 root = root_of(use.value)
                 if space_of(root) == "gm":
-                    (stored if use.writes else loaded).add(root)
-        return bool(stored & loaded)
+                    (stored if use.writes else loaded).setdefault(root, op)
+        for root in stored.keys() & loaded.keys():
+            why = f"{line_of(loaded[root])} loads from {root.name_hint or 'a tensor'} what {line_of(stored[root])} stores there"
+            return loaded[root], Refusal(why, "keep it in UB, or store to a tensor of its own")
+        return None
 
 
 def _within(buffer: SSAValue, loop: scf.ForOp) -> bool:
@@ -496,13 +527,19 @@ def _has_cube_work(launch: tile.LaunchOp) -> bool:
     return any(core_of(space_of(root_of(use.value))) == "AIC" for op in launch.walk() for use in effects_of(op))
 
 
-def _left_open(launch: tile.LaunchOp) -> bool:
-    """Whether a kernel works on both cores, and says nothing of what either does or when."""
-    if launch.explicit_sub_block is not None:
-        return False
+def _has_vector_work(launch: tile.LaunchOp) -> bool:
+    return any(space_of(root_of(use.value)) == "ub" for op in launch.walk() for use in effects_of(op))
+
+
+def _is_open(launch: tile.LaunchOp) -> bool:
+    """Whether a kernel works on the Cube, and does not say which Vector core does what."""
+    return launch.explicit_sub_block is None and _has_cube_work(launch)
+
+
+def _told(launch: tile.LaunchOp) -> Operation | None:
+    """Where an author says what a core does or when."""
     told = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp)
-    return _has_cube_work(launch) and not any(isinstance(op, told) or op.name.startswith("hivm.")
-                                              for op in walk(launch.body.block))
+    return next((op for op in walk(launch.body.block) if isinstance(op, told) or op.name.startswith("hivm.")), None)
 
 
 @dataclass(frozen=True)
@@ -519,25 +556,32 @@ class BindSubBlocks(ModulePass):
     divide: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._divided(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for buffers in self._divided(module.clone()):
-            yield Deed(self.name, None, f"each Vector core has half of the rows of {', '.join(buffers)}")
-
-    def _divided(self, op: ModuleOp) -> Iterator[list[str]]:
-        """Run; the names of the buffers that were divided, for each launch where some were."""
         for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)]:
             asked = launch.properties.pop("spread", None) is not None and launch.sub_blocks.value.data == 2
-            if asked or (self.mixed and _left_open(launch)):
-                division = _Division(launch, Ranges())
-                division.find()
-                if self.divide and division.divided and division.aligned() and not division.reads_back():
-                    launch.sub_blocks = IntegerAttr(2, i64)
-                    owners = [buffer.owner for buffer in division.divided]
-                    yield sorted({owner.label.data for owner in owners if isinstance(owner, tile.AllocOp)})
-                    _Binding(division).run()
-                elif asked and not _has_cube_work(launch):
-                    _first_core_alone(launch)
+            told = None if asked else _told(launch)
+            if asked or (self.mixed and _is_open(launch) and told is None):
+                self._bind(op, launch, asked=asked)
+            elif self.mixed and self.divide and _is_open(launch) and told is not None and _has_vector_work(launch):
+                refused(op, self.name, location_of(told),
+                        f"one Vector core does all work: {line_of(told)} prints, or its author orders it or puts it on a core",
+                        "leave order and cores to the compiler, or ask for both Vector cores: T.Kernel(..., threads=2)")
+
+    def _bind(self, module: ModuleOp, launch: tile.LaunchOp, *, asked: bool) -> None:
+        """Divide the work of a launch, where that can be."""
+        division = _Division(launch, Ranges())
+        division.find()
+        kept = (division.unaligned() or division.reads_back()) if division.divided else None
+        if self.divide:
+            division.tell(module)
+        if self.divide and division.divided and kept is None:
+            launch.sub_blocks = IntegerAttr(2, i64)
+            owners = [buffer.owner for buffer in division.divided]
+            names = sorted({owner.label.data for owner in owners if isinstance(owner, tile.AllocOp)})
+            done(module, self.name, None, f"each Vector core has half of the rows of {', '.join(names)}")
+            _Binding(division).run()
+            return
+        if self.divide and kept is not None:
+            where, why = kept
+            refused(module, self.name, location_of(where), f"one Vector core does all work: {why.why}", why.edit)
+        if asked and not _has_cube_work(launch):
+            _first_core_alone(launch)

@@ -14,7 +14,6 @@ Runs while memories are open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -26,36 +25,65 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.locations import line_of
+from tilelang_npu.transforms.ir.optimisations import Refusal
+from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
 
 
-def _is_passed_on(copy: tile.CopyOp, accumulators: set[SSAValue]) -> bool:
-    """Whether one operation fills the source, only the copy reads it, and its destination is new there."""
+def _is_candidate(copy: tile.CopyOp, accumulators: set[SSAValue]) -> bool:
+    """Whether a copy is from one buffer of the compiler's to another one like it, and the first is written once."""
     source, target = copy.source, copy.target
-    block = copy.parent_block()
-    writers = [use.operation for use in source.uses if use.operation is not copy]
-    if len(writers) != 1 or len(list(source.uses)) != 2 or block is None:
-        return False
-    (writer,) = writers
     if not (is_managed(source) and is_managed(target)) or _tile(source) != _tile(target) or {source, target} & accumulators:
         return False
+    writers = [op for op in users_of(source) if any(use.writes and root_of(use.value) is source for use in effects_of(op))]
+    return len(writers) == 1 and copy.transpose is None and not is_on_a_core(copy)
+
+
+def _kept(copy: tile.CopyOp) -> Refusal | None:
+    """Why a candidate stays a copy; None where it goes: one operation fills the source, only the copy reads it, and its
+    destination is new there."""
+    source, target, block = copy.source, copy.target, copy.parent_block()
+    assert block is not None
+    given, taken = _label(source), _label(target)
+    others = [use.operation for use in source.uses if use.operation is not copy]
+    if len(others) != 1 or len(list(source.uses)) != 2:
+        readers = [line_of(op) for op in users_of(source) if op is not copy
+                   and any(use.reads and root_of(use.value) is source for use in effects_of(op))]
+        if readers:
+            return Refusal(f"{given} is read at {', '.join(dict.fromkeys(readers))} too", f"read {taken} there")
+        return Refusal(f"parts of {given} are written one by one", f"write to {taken} what goes to {given}")
+    (writer,) = others
     if writer.parent_block() is not block or not writer.is_before_in_block(copy) or not overwrites(writer, source):
-        return False
+        return Refusal(f"{line_of(writer)} fills {given} in another loop or branch, or a part of it",
+                       f"fill all of {given} beside the copy")
     loads = any(space_of(root_of(use.value)) == "gm" for use in effects_of(writer))
-    if loads and isinstance(writer, tile.CopyOp) and _tile(writer.source)[0] != _tile(source)[0]:
-        return False  # on the way to L1 nothing is converted
-    if copy.transpose is not None or is_on_a_core(copy) or (loads and _is_in_a_serial_loop(copy)):
-        return False
+    if loads and isinstance(writer, tile.CopyOp) and _tile(writer.source)[0] != _tile(source)[0]:  # in UB alone
+        return Refusal(f"{given} is loaded from {_tile(writer.source)[0]} as {_tile(source)[0]}, which takes a way through UB",
+                       f"give {given} the element type of the tensor")
+    if loads and _is_in_a_serial_loop(copy):
+        return Refusal(f"in a serial loop the copy lets the next load of {given} begin while work on {taken} goes on",
+                       "T.Pipelined(..., num_stages=2) gives the loop slots for that")
     for op in block.ops:
         if op is copy:
             break
         if not isinstance(op, tile.AllocOp) and touches(op, target):
-            return False
-    return not any(op.name.startswith("hivm.") for op in block.ops) and all(_is_below(user, copy) for user in users_of(target))
+            return Refusal(f"{taken} is in use from {line_of(op)} on", f"use a buffer of its own there in place of {taken}")
+    if any(op.name.startswith("hivm.") for op in block.ops):
+        return Refusal("its author synchronises beside the copy", "leave the waits to the compiler")
+    beyond = next((user for user in users_of(target) if not _is_below(user, copy)), None)
+    if beyond is not None:
+        return Refusal(f"{taken} is used at {line_of(beyond)}, outside of the copy's loop or branch",
+                       f"use a buffer of its own there in place of {taken}")
+    return None
+
+
+def _label(value: SSAValue) -> str:
+    assert isinstance(value.owner, tile.AllocOp)
+    return value.owner.label.data
 
 
 def _tile(value: SSAValue) -> tuple[Attribute, tuple[int, ...]]:
@@ -87,30 +115,28 @@ class CollapseCopies(ModulePass):
     collapse: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._collapsed(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, text in self._collapsed(module.clone()):
-            yield Deed(self.name, where, text)
-
-    def _collapsed(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
-        """Run; where each copy is, and which buffers became one."""
         accumulators = {root_of(inner.c) for inner in op.walk() if isinstance(inner, tile.GemmOp)}
         for copy in [inner for inner in op.walk() if isinstance(inner, tile.CopyOp)] if self.collapse else ():
-            if _is_passed_on(copy, accumulators):
-                source, target = copy.source.owner, copy.target.owner
-                assert isinstance(source, tile.AllocOp) and isinstance(target, tile.AllocOp)
-                home = copy.parent_block()
-                assert home is not None
-                yield location_of(copy), f"{source.label.data} and {target.label.data} are one buffer"
-                Rewriter.erase_op(copy)
-                source.result.replace_all_uses_with(target.result)
-                if target.parent_block() is home:  # the first use is further up now
-                    home.detach_op(target)
-                    Rewriter().insert_op(target, InsertPoint.at_start(home))
-                Rewriter.erase_op(source)
+            if _is_candidate(copy, accumulators):
+                kept = _kept(copy)
+                if kept is None:
+                    done(op, self.name, location_of(copy), f"{_label(copy.source)} and {_label(copy.target)} are one buffer")
+                    _merge(copy)
+                else:
+                    refused(op, self.name, location_of(copy), f"{sized(copy.source)} is copied to {_label(copy.target)}: "
+                            f"{kept.why}", kept.edit)
+
+
+def _merge(copy: tile.CopyOp) -> None:
+    """Let the source of a copy be its destination."""
+    source, target, home = copy.source.owner, copy.target.owner, copy.parent_block()
+    assert isinstance(source, tile.AllocOp) and isinstance(target, tile.AllocOp) and home is not None
+    Rewriter.erase_op(copy)
+    source.result.replace_all_uses_with(target.result)
+    if target.parent_block() is home:  # the first use is further up now
+        home.detach_op(target)
+        Rewriter().insert_op(target, InsertPoint.at_start(home))
+    Rewriter.erase_op(source)
 
 
 __all__ = ["CollapseCopies"]

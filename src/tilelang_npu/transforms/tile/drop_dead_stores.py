@@ -10,7 +10,6 @@ Runs while memories are open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -21,11 +20,10 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import done
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import line_of
-from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
 
 
@@ -56,16 +54,6 @@ class DropDeadStores(ModulePass):
     drop: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._dropped(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, text in self._dropped(module.clone()):
-            yield Deed(self.name, where, text)
-
-    def _dropped(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
-        """Run, from the last to the first; where each store is, and what overwrites it."""
         for store in reversed(list(op.walk())) if self.drop else ():
             buffer = _written(store)
             if buffer is None or is_on_a_core(store):
@@ -74,7 +62,8 @@ class DropDeadStores(ModulePass):
             if following is not None:
                 assert isinstance(buffer.owner, tile.AllocOp)
                 label = buffer.owner.label.data
-                yield location_of(store), f"what is written to {label} is overwritten at {line_of(following)}, and left out"
+                done(op, self.name, location_of(store),
+                     f"what is written to {label} is overwritten at {line_of(following)}, and left out")
                 Rewriter.erase_op(store)
 
 

@@ -9,7 +9,6 @@ the author's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -20,15 +19,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.remarks import Remark, remark
+from tilelang_npu.dialects.remarks import Remark, Waits, done, refused, remark
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
-from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, starts_over
 
+NAME = "fold-accumulator-clear"
 FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
 
 
@@ -37,27 +36,38 @@ def _insert(op: Operation, before: Operation, source: Operation) -> None:
     Rewriter().insert_op(op, InsertPoint.before(before))
 
 
-def _fold(fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> tile.GemmOp | None:
-    """Remove a clear; the gemm whose ``init`` it became, where it became one."""
-    buffer = root_of(fill.target)
+def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> None:
+    """Remove a clear, and say which gemm's ``init`` it became, or why it is a product of zeros."""
+    buffer, where = root_of(fill.target), location_of(fill)
     label = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else "the accumulator"
     if not is_zero(fill.value):
         raise refuse(fill, f"{label} is in L0C, which can only be cleared to zero", "T210",
                      help="add the value in vector work, or start from T.clear")
+
+    def multiply(why: str, edit: str) -> None:
+        if fold:
+            text = f"{sized(buffer)} is cleared by a product of zeros, between full barriers: {why}"
+            refused(module, NAME, where, text, edit)
+        _multiply_zeros(fill, label)
+        _drop(fill)
+
     follower = next_touching(fill.next_op, buffer)
     if follower is None:
         if comes_round(fill):
-            _multiply_zeros(fill, label)
-        _drop(fill)
-        return None
+            multiply("what reads it stands further up in its loop", "clear it at the head of the loop")
+        else:
+            _drop(fill)
+        return
     loops: list[scf.ForOp] = []
     while isinstance(follower, scf.ForOp) and ranges.trip_count(follower).low >= 1:
         loops.append(follower)
         follower = next_touching(follower.body.block.first_op, buffer)
-    if not fold or not isinstance(follower, tile.GemmOp) or not starts_over(follower, fill):
-        _multiply_zeros(fill, label)
-        _drop(fill)
-        return None
+    if not fold or not isinstance(follower, tile.GemmOp):
+        multiply(*_next(follower))
+        return
+    if not starts_over(follower, fill):
+        multiply(f"the gemm at {line_of(follower)} writes another part of it", "clear the part that the gemm writes")
+        return
     first: SSAValue | None = None
     for loop in loops:
         position = arith.CmpiOp(loop.body.block.args[0], loop.lb, "eq")
@@ -75,8 +85,21 @@ def _fold(fill: tile.FillOp, ranges: Ranges, *, fold: bool) -> tile.GemmOp | Non
     else:
         _insert(either, follower, fill)
         follower.operands[3] = either.result
+    done(module, NAME, where, f"the clear is the start of the gemm at {line_of(follower)}")
     _drop(fill)
-    return follower
+
+
+def _next(follower: Operation | None) -> tuple[str, str]:
+    """Why what touches a cleared accumulator next does not start it, and what to change."""
+    if follower is None:
+        return "nothing that surely runs multiplies into it", "remove the clear, or pass init=True to the first gemm"
+    if isinstance(follower, scf.ForOp):
+        return (f"the loop at {line_of(follower)}, which multiplies into it, may not run",
+                "give the loop constant bounds, or pass init=True to its first gemm")
+    if isinstance(follower, scf.IfOp):
+        return (f"what touches it next, at {line_of(follower)}, is under a condition",
+                "pass init=True to the first gemm, or clear it under the same condition")
+    return f"what touches it next, at {line_of(follower)}, is no gemm", "clear it in front of the gemm"
 
 
 def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
@@ -98,8 +121,8 @@ def _multiply_zeros(fill: tile.FillOp, label: str) -> None:
                ahead, tile.GemmOp(left.result, right.result, fill.target, true.result), behind):
         _insert(op, fill, fill)
     for barrier in (ahead, behind):
-        remark(barrier, Remark("fold-accumulator-clear", f"{label} is cleared by a product of zeros, apart from all else",
-                               source="ALL", target="ALL"))
+        remark(barrier, Remark(NAME, text=f"{label} is cleared by a product of zeros, apart from all else",
+                               facts=Waits(source="ALL", target="ALL")))
 
 
 def _both(a: SSAValue, b: SSAValue, before: Operation, source: Operation) -> SSAValue:
@@ -116,23 +139,11 @@ def _drop(fill: tile.FillOp) -> None:
 class FoldAccumulatorClear(ModulePass):
     """The pass; see the module's text. Without ``fold`` a clear is a product of zeros wherever something reads it."""
 
-    name = "fold-accumulator-clear"
+    name = NAME
     fold: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._clears(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, gemm in self._clears(module.clone()):
-            if gemm is not None:
-                yield Deed(self.name, where, f"the clear is the start of the gemm at {line_of(gemm)}")
-
-    def _clears(self, op: ModuleOp) -> Iterator[tuple[Location | None, tile.GemmOp | None]]:
-        """Run; where each clear is, and the gemm that it went into."""
         ranges = Ranges()
         for inner in list(op.walk()):
             if isinstance(inner, tile.FillOp) and space_of(inner.target) == "cc":
-                where = location_of(inner)
-                yield where, _fold(inner, ranges, fold=self.fold)
+                _fold(op, inner, ranges, fold=self.fold)

@@ -8,16 +8,16 @@ Only what the compiler manages is touched: buffers in between whose memory is le
 once and read once, in one block, and not where an author has put work on a core or synchronises. Nothing there has an effect
 of its own, so that no diagnostic is lost: what is read of L0C is read as before.
 
-A factor on the way stays with the Vector core, and is told. HIVM's fixpipe has one for float32 alone (``quant_scale``), and
-AscendNPU-IR puts a product with a number there only where the author allows tf32 for it (``enable_fast_tf32_mul``): it rounds
-otherwise than the product that the author wrote. For int32, and together with a conversion, it has none.
+A factor on the way stays with the Vector core, which is remarked. HIVM's fixpipe has one for float32 alone
+(``quant_scale``), and AscendNPU-IR puts a product with a number there only where the author allows tf32 for it
+(``enable_fast_tf32_mul``): it rounds otherwise than the product that the author wrote. For int32, and together with a
+conversion, it has none.
 
 Runs before memories are inferred, behind ``accumulate-in-ub``: a buffer that gemms and clears alone write is in L0C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -28,12 +28,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.locations import stand_in
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
+from tilelang_npu.transforms.ir.locations import line_of, stand_in
+from tilelang_npu.transforms.ir.optimisations import Refusal
+from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.accumulators import is_zero
 from tilelang_npu.transforms.tile.managed import OPEN, is_managed, is_on_a_core
 from tilelang_npu.transforms.tile.parallel.indices import MADE
@@ -143,16 +144,50 @@ def _way(store: tile.CopyOp, products: set[SSAValue]) -> _Way | None:
     return way
 
 
-def _can_be_fused(way: _Way) -> bool:
-    """Whether the fixpipe does all that is done on the way, to the bit."""
+def _shared(store: tile.CopyOp, products: set[SSAValue]) -> Refusal | None:
+    """What keeps a buffer between a product and a store that is of other use, too; None where that is not all."""
+    value = store.source
+    users = [op for op in users_of(value) if op is not store]
+    from_product = [op for op in users if (step := _step(op, value)) is not None and step[0] in products]
+    if not from_product or len(users) == 1 or not is_managed(value) or is_on_a_core(store):
+        return None
+    others = [op for op in users if op is not from_product[0]
+              and any(use.writes and root_of(use.value) is value for use in effects_of(op))]
+    if not all(op.parent_block() is store.parent_block() and store.is_before_in_block(op) for op in others):
+        return None  # what is stored is more than the product
+    assert isinstance(value.owner, tile.AllocOp)
+    lines = ", ".join(dict.fromkeys(line_of(op) for op in users if op is not from_product[0]))
+    return Refusal(f"the product goes through UB: {sized(value)} is used at {lines} too",
+                   f"copy the product to the tensor by itself, and to {value.owner.label.data} for the rest")
+
+
+def _kept(way: _Way) -> Refusal | None:
+    """Why the fixpipe does not do all that is done on a way, to the bit; None where it does."""
     store, value = way.store, way.product
     assert value is not None
     changes = [(one, other) for other, one in zip(way.types, way.types[1:], strict=False) if one != other]
-    if not way.steps or len(changes) > 1 or not set(changes) <= _CONVERTED or (way.relu and way.types[-1] != "float32"):
-        return False
-    if way.factors or tile.shape_of(value) != tile.shape_of(store.source) or len(tile.shape_of(value)) != 2:
-        return False
-    return _is_undisturbed(way)
+    if way.factors:
+        why = ("HIVM's fixpipe has a factor for float32 alone" if way.types[-1] != "float32"
+               else "the factor of the fixpipe is of tf32, and gives other bits than float32")
+        return Refusal(f"the product is multiplied in UB: {why}", "multiply an operand of the gemm instead, where it is less")
+    if len(changes) > 1:
+        return Refusal(f"the product goes through UB: it is {', then '.join(reversed(way.types))} on its way",
+                       "convert once, from the type of the accumulator to that of the tensor")
+    if not set(changes) <= _CONVERTED:
+        ((one, other),) = changes
+        return Refusal(f"the product goes through UB: the fixpipe does not convert {one} to {other}",
+                       "let the tensor be float16, bfloat16 or of the accumulator's type" if one == "float32"
+                       else f"let the tensor be {one}")
+    if way.relu and way.types[-1] != "float32":
+        return Refusal(f"the product goes through UB: the fixpipe has relu for float32, and this is {way.types[-1]}",
+                       "rectify what is loaded from the tensor later on")
+    if tile.shape_of(value) != tile.shape_of(store.source) or len(tile.shape_of(value)) != 2:
+        return Refusal("the product goes through UB: it is stored in another shape than that of a matrix of its own",
+                       "store the whole accumulator, of two axes")
+    if not _is_undisturbed(way):
+        return Refusal("the product goes through UB: on its way it is written again, or its author synchronises",
+                       "store the product right behind its last gemm, and leave the waits to the compiler")
+    return None
 
 
 def _is_undisturbed(way: _Way) -> bool:
@@ -185,32 +220,26 @@ class FuseFixpipe(ModulePass):
     fuse: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._fused(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, text in self._fused(module.clone()):
-            yield Deed(self.name, where, text)
-
-    def _fused(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
-        """Run; where each store is, and what became of it, or why it stays."""
         products = _products(op) if self.fuse else set[SSAValue]()
         stores = [inner for inner in op.walk() if isinstance(inner, tile.CopyOp) and _is_plain(inner)
                   and space_of(root_of(inner.target)) == "gm"]
         for store in stores if products else ():
-            way = _way(store, products)
-            if way is not None and way.factors:
-                why = ("HIVM's fixpipe has a factor for float32 alone" if way.types[-1] != "float32"
-                       else "the factor of the fixpipe is of tf32, and gives other bits than float32")
-                yield location_of(store), f"the product is multiplied in UB: {why}"
-            elif way is not None and _can_be_fused(way):
-                names = [one.label.data for one in way.between if one.label.data != MADE]
-                done = [f"as {way.types[0]}"] * (len(set(way.types)) > 1) + ["with relu"] * way.relu
-                without = [f"without {', '.join(names)}"] if names else []
-                text = " ".join(["the product goes to GM by the fixpipe", *done, *without])
-                yield location_of(store), text
-                _fuse(way)
+            way, where = _way(store, products), location_of(store)
+            if way is None:
+                shared = _shared(store, products)
+                if shared is not None:
+                    refused(op, self.name, where, shared.why, shared.edit)
+            if way is None or not way.steps or way.product is None:
+                continue
+            kept = _kept(way)
+            if kept is not None:
+                refused(op, self.name, where, f"{kept.why}; it is {sized(way.product)}", kept.edit)
+                continue
+            names = [one.label.data for one in way.between if one.label.data != MADE]
+            said = [f"as {way.types[0]}"] * (len(set(way.types)) > 1) + ["with relu"] * way.relu
+            without = [f"without {', '.join(names)}"] if names else []
+            done(op, self.name, where, " ".join(["the product goes to GM by the fixpipe", *said, *without]))
+            _fuse(way)
 
 
 __all__ = ["FuseFixpipe"]

@@ -14,13 +14,11 @@ Runs once memories are known, before ``sink-buffers``: a load that is gone from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,14 +26,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
-from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.locations import line_of
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.sizes import nbytes_of, sized, spaced
 from tilelang_npu.transforms.tile.channels import is_scratch
 from tilelang_npu.transforms.tile.managed import is_on_a_core
 
@@ -73,23 +71,41 @@ def _is_below(block: Block, loop: scf.ForOp) -> bool:
     return parent is not None and (parent is loop or loop.is_ancestor(parent))
 
 
-def _stays_the_same(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> bool:
-    """Whether one load in front of a loop is as good as one in each iteration."""
+def _kept(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> Refusal | None:
+    """Why one load in front of a loop is not as good as one in each iteration; None where it is."""
     tensor, buffer = root_of(load.source), root_of(load.target)
-    behind = False
+    assert isinstance(buffer.owner, tile.AllocOp)
+    label, behind = buffer.owner.label.data, False
     for op in loop.body.block.ops:
         for inner in op.walk():
             if inner is load:
                 behind = True
                 continue
             if inner.name.startswith("hivm.") or isinstance(inner, tile.OnCoreOp):
-                return False
+                return Refusal(f"{line_of(inner)} has work that its author orders or puts on a core",
+                               "leave that to the compiler, or load in front of the loop")
             for use in effects_of(inner):
                 root = root_of(use.value)
-                if (root is buffer and (use.writes or not behind)) or (root is tensor and use.writes):
-                    return False
-    return ranges.trip_count(loop).low >= 1 or (_is_harmless(load, ranges)
-                                                and all(_is_inside(user, loop) for user in users_of(buffer)))
+                if root is buffer and use.writes:
+                    return Refusal(f"{line_of(inner)} writes {label}", f"write to a buffer of its own in place of {label}")
+                if root is buffer and not behind:
+                    return Refusal(f"{line_of(inner)} reads {label} before it is loaded", "load at the head of the loop")
+                if root is tensor and use.writes:
+                    return Refusal(f"{line_of(inner)} writes to {tensor.name_hint or 'the tensor'}, from which it is loaded",
+                                   "store to a tensor of its own, and load in front of the loop")
+    if ranges.trip_count(loop).low >= 1:
+        return None
+    if not all(_is_inside(user, loop) for user in users_of(buffer)):
+        return Refusal(f"the loop may not run, and {label} is used outside of it", "load in front of the loop")
+    return None if _is_harmless(load, ranges) else Refusal("the loop may not run, and the tile may lie outside of the tensor",
+                                                           "load in front of the loop")
+
+
+def _is_handed_over(load: tile.CopyOp, loop: scf.ForOp) -> bool:
+    """Whether a load brings what an iteration has put into a workspace of the compiler's: something else each time."""
+    workspace = root_of(load.source)
+    return isinstance(workspace.owner, tile.AllocOp) and any(
+        use.writes and root_of(use.value) is workspace for inner in loop.walk() for use in effects_of(inner))
 
 
 def _is_harmless(load: tile.CopyOp, ranges: Ranges) -> bool:
@@ -113,16 +129,20 @@ def _is_load(op: Operation) -> bool:
             and space_of(buffer.result) in chips.filled_from(chips.GM))
 
 
-def _have_room(launch: Operation, chip: Chip) -> bool:
-    """Whether all buffers fit side by side, with as many slots as a loop may give them."""
+def _crowded(launch: Operation, chip: Chip) -> Refusal | None:
+    """Why nothing can live longer: with as many slots as a loop may give them, buffers do not fit side by side; None where
+    they do."""
     taken: dict[str, int] = {}
     slots = max([tile.stages_of(op) for op in launch.walk() if isinstance(op, scf.ForOp)], default=1)
     for op in launch.walk():
         if isinstance(op, tile.AllocOp) and (space := space_of(op.result)) in chips.filled_from(chips.GM):
-            kind = op.result.type
-            assert isinstance(kind, MemRefType)
-            taken[space] = taken.get(space, 0) + prod(kind.get_shape()) * dtype(str(kind.element_type)).nbytes * slots
-    return all(nbytes <= chip.memory[space].size for space, nbytes in taken.items())
+            taken[space] = taken.get(space, 0) + nbytes_of(op.result) * slots
+    for memory, nbytes in taken.items():
+        if nbytes > (room := chip.memory[memory].size):
+            return Refusal(f"side by side the buffers in {chips.name_of(memory)} take {spaced(nbytes)} bytes"
+                           f"{f' with {slots} slots each' if slots > 1 else ''}, and {spaced(room)} are there",
+                           f"load in front of the loop, or shrink the tiles to {room * 100 // nbytes} % or less")
+    return None
 
 
 @dataclass(frozen=True)
@@ -134,31 +154,31 @@ class HoistLoads(ModulePass):
     hoist: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._hoisted(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, text in self._hoisted(module.clone()):
-            yield Deed(self.name, where, text)
-
-    def _hoisted(self, op: ModuleOp) -> Iterator[tuple[Location | None, str]]:
-        """Run; where each load is that left a loop, and which."""
-        chip, ranges = chips.chip(self.chip), Ranges()
+        ranges = Ranges()
         for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)] if self.hoist else ():
-            if _have_room(launch, chip):
-                for load in [inner for inner in launch.walk() if _is_load(inner) and not is_on_a_core(inner)]:
-                    assert isinstance(load, tile.CopyOp)
-                    while isinstance(loop := load.parent_op(), scf.ForOp):
-                        needed = _needed(load, loop)
-                        if needed is None or not _stays_the_same(load, loop, ranges):
-                            break
-                        buffer = root_of(load.target).owner
-                        assert isinstance(buffer, tile.AllocOp)
-                        yield location_of(load), f"{buffer.label.data} is loaded once, before the loop at {line_of(loop)}"
-                        for one in (*needed, load):
-                            one.detach()
-                            Rewriter().insert_op(one, InsertPoint.before(loop))
+            crowded = _crowded(launch, chips.chip(self.chip))
+            for load in [inner for inner in launch.walk() if _is_load(inner) and not is_on_a_core(inner)]:
+                assert isinstance(load, tile.CopyOp)
+                self._hoist(op, load, crowded, ranges)
+
+    def _hoist(self, module: ModuleOp, load: tile.CopyOp, crowded: Refusal | None, ranges: Ranges) -> None:
+        """Take a load out of as many loops as can be."""
+        buffer = root_of(load.target)
+        assert isinstance(buffer.owner, tile.AllocOp)
+        while isinstance(loop := load.parent_op(), scf.ForOp):
+            needed = _needed(load, loop)
+            if needed is None or _is_handed_over(load, loop):
+                return
+            kept = _kept(load, loop, ranges) or crowded
+            if kept is not None:
+                text = f"{sized(buffer)} is loaded alike in each iteration of the loop at {line_of(loop)}: {kept.why}"
+                refused(module, self.name, location_of(load), text, kept.edit)
+                return
+            done(module, self.name, location_of(load), f"{buffer.owner.label.data} is loaded once, before the loop at "
+                 f"{line_of(loop)}")
+            for one in (*needed, load):
+                one.detach()
+                Rewriter().insert_op(one, InsertPoint.before(loop))
 
 
 __all__ = ["HoistLoads"]

@@ -26,10 +26,11 @@ from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
-from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import folds, restarted
 from tilelang_npu.transforms.tile.vector_bound import vector_bound
@@ -379,6 +380,9 @@ class InferScopes(ModulePass):
             if space_of(buffer) == "gm":
                 _check_fixed(buffer, "gm", found)
         _with_workspaces(spaces, op, chip)
+        for allocation in allocations:
+            memories = tuple(spaces.get(allocation.result, [space_of(allocation.result)]))
+            tell(op, Remark(self.name, DONE, place=location_of(allocation), facts=Scoped(allocation.label.data, memories)))
         homes: dict[SSAValue, _Homes] = {}
         for buffer, wanted in spaces.items():
             if len(wanted) == 1:

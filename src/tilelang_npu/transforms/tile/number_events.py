@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 
@@ -77,7 +78,10 @@ def _renumber(flags: list[Flag], ranges: Ranges) -> None:
             continue
         if found.start in barriers:
             if isinstance(flag, hivm.SetFlagOp):
-                _replace(flag, hivm.PipeBarrierOp("PIPE_ALL"))
+                barrier = hivm.PipeBarrierOp("PIPE_ALL")
+                _replace(flag, barrier)
+                remark(barrier, Remark("number-events", text=f"in place of event {found.start}: there are {hivm.EVENT_IDS}",
+                                       facts=Waits(source="ALL", target="ALL")))
             else:
                 Rewriter.erase_op(flag)
         elif found.start in given:

@@ -15,7 +15,7 @@ Runs on the tile dialect after ``sink-buffers``: what lives in the body is of on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -28,13 +28,14 @@ from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import Location
-from tilelang_npu.ops import dtype
+from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.locations import stand_in
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.locations import line_of, stand_in
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
 from tilelang_npu.transforms.tile.channels import PURE, uses_below
 
 _LEFT_ALONE = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp, scf.WhileOp)
@@ -148,8 +149,8 @@ def _raise_to(statement: _Statement, stage: int) -> bool:
     return True
 
 
-def _body_of(loop: scf.ForOp) -> _Body | None:
-    """The statements of a loop that can be cut; None where something in it is neither core's alone."""
+def _body_of(loop: scf.ForOp) -> _Body | Refusal | None:
+    """The statements of a loop that can be cut, or why they cannot; None where the work is one core's alone."""
     block = loop.body.block
     own: dict[SSAValue, tile.AllocOp] = {op.result: op for op in block.ops if isinstance(op, tile.AllocOp)}
     statements = []
@@ -158,12 +159,29 @@ def _body_of(loop: scf.ForOp) -> _Body | None:
             continue
         core = _core_of(op)
         if core is None or op.results:
-            return None
+            return _neither(op) if _has_both(loop) else None
         uses = uses_below(op)
         statements.append(_Statement(op, core, {root_of(use.value) for use in uses if use.reads},
                                      {root_of(use.value) for use in uses if use.writes}))
     cores = {statement.core for statement in statements}
     return _Body(loop, statements, own) if len(cores) == 2 else None
+
+
+def _has_both(loop: scf.ForOp) -> bool:
+    """Whether both cores have work in a loop."""
+    spaces = {space_of(root_of(use.value)) for inner in loop.walk() for use in uses_below(inner) if not inner.regions}
+    return {"AIC", "AIV"} <= {chips.core_of(space) for space in spaces}
+
+
+def _neither(op: Operation) -> Refusal:
+    """Why a statement belongs to no stage."""
+    if op.results:
+        return Refusal(f"{line_of(op)} hands a scalar to what comes behind", "keep in a tile what changes")
+    for inner in op.walk():
+        if isinstance(inner, _LEFT_ALONE) or inner.name.startswith("hivm."):
+            return Refusal(f"{line_of(inner)} prints, or its author orders it or puts it on a core",
+                           "leave order and cores to the compiler, and print outside of the loop")
+    return Refusal(f"{line_of(op)} is work of both cores, or of neither", "split it into a statement for each core")
 
 
 def _core_of(op: Operation) -> str | None:
@@ -204,23 +222,37 @@ class _Skew:
         """Iterations that a stage is behind the first."""
         return stage // 2 * self.ahead
 
-    def fits(self, chip: chips.Chip) -> bool:
-        """Whether what the rings take on chip is little, and there beside everything that the kernel allocates."""
-        launch = self.loop.parent_op()
-        while launch is not None and not isinstance(launch, tile.LaunchOp):
-            launch = launch.parent_op()
-        if launch is None:
-            return False
+    def crowded(self, chip: chips.Chip) -> Refusal | None:
+        """Why there are no rings; None where what they take on chip is little, and there beside everything that the kernel
+        allocates."""
+        launch = _launch_of(self.loop)
+        assert launch is not None
         for space in chip.memory:
-            sizes = [_bytes(op.result) for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space]
-            more = sum(_bytes(root) * count for root, count in self.rings.items() if space_of(root) == space)
-            room = chip.memory[space].size
-            if more and (more * _SHARE_FOR_RINGS > room or sum(sizes) + max(sizes) + more > room):
-                return False
-        return not any(isinstance(use.operation, tile.ViewOp) for root in self.rings for use in root.uses)
+            sizes = [nbytes_of(op.result) for op in launch.walk()
+                     if isinstance(op, tile.AllocOp) and space_of(op.result) == space]
+            more = sum(nbytes_of(root) * count for root, count in self.rings.items() if space_of(root) == space)
+            room, rings = chip.memory[space].size, self._rings_in(space)
+            if more * _SHARE_FOR_RINGS > room:
+                return Refusal(f"what they hand on takes {spaced(more)} bytes of {name_of(space)} in {rings}, and "
+                               f"{spaced(room // _SHARE_FOR_RINGS)} are given for that",
+                               "ask for fewer stages (num_stages), or shrink the tiles")
+            if more and (beside := sum(sizes) + max(sizes)) + more > room:
+                return Refusal(f"beside {spaced(beside)} bytes of buffers in {name_of(space)}, {spaced(more)} more are needed "
+                               f"for {rings}, and {spaced(room)} are there", "shrink the tiles")
+        viewed = next((root for root in self.rings if any(isinstance(use.operation, tile.ViewOp) for use in root.uses)), None)
+        if viewed is not None:
+            label = self.body.own[viewed].label.data
+            return Refusal(f"{label}, which one iteration hands to a later stage, is used in another shape (T.reshape, T.view)",
+                           f"give {label} the shape that it is used in")
+        return None
 
-    def run(self) -> None:
-        """Replace the body."""
+    def _rings_in(self, space: str) -> str:
+        """The buffers of a memory that get rings, in words."""
+        return ", ".join(f"{count} slots of {self.body.own[root].label.data}" for root, count in self.rings.items()
+                         if space_of(root) == space)
+
+    def run(self) -> list[tile.AllocOp]:
+        """Replace the body; the buffers that have one slot after all."""
         block, loop = self.loop.body.block, self.loop
         stages = [[s for s in self.body.statements if s.stage == stage] for stage in range(self.body.stages)]
         last = self.lag(self.body.stages - 1)
@@ -236,7 +268,7 @@ class _Skew:
         terminator = block.last_op
         assert terminator is not None
         kept = set(old)
-        self._spare_slots(stages)
+        spared = self._spare_slots(stages)
         for number, statements in enumerate(stages):
             if statements:
                 self._stage(number, statements, kept, rings, end, last, terminator)
@@ -245,16 +277,20 @@ class _Skew:
                 op.erase(safe_erase=False)
         for root in rings:
             Rewriter.erase_op(self.body.own[root])
+        return spared
 
-    def _spare_slots(self, stages: Sequence[Sequence[_Statement]]) -> None:
+    def _spare_slots(self, stages: Sequence[Sequence[_Statement]]) -> list[tile.AllocOp]:
         """One slot for what a short piece of the Vector core's work takes: it is loaded during the longer ones."""
-        work = [sum(_bytes(root) for statement in statements for root in statement.touches if space_of(root) == "ub")
+        work = [sum(nbytes_of(root) for statement in statements for root in statement.touches if space_of(root) == "ub")
                 for statements in stages]
+        spared = []
         for root, allocation in self.body.own.items():
             users = [number for number, statements in enumerate(stages) if any(root in each.touches for each in statements)]
             taken = space_of(root) == "ub" and "slots" in allocation.properties
             if taken and len(users) == 1 and 2 * work[users[0]] <= sum(work):
                 del allocation.properties["slots"]
+                spared.append(allocation)
+        return spared
 
     def _ring(self, allocation: tile.AllocOp, count: int) -> SSAValue:
         kind = allocation.result.type
@@ -369,21 +405,6 @@ def _clone_into(op: Operation, block: Block, mapped: dict[SSAValue, SSAValue]) -
     block.add_op(made)
 
 
-def _bytes(buffer: SSAValue) -> int:
-    kind = buffer.type
-    assert isinstance(kind, MemRefType)
-    total: int = dtype(str(kind.element_type)).nbytes
-    for size in kind.get_shape():
-        total *= size
-    return total
-
-
-def _loops(module: ModuleOp) -> Iterator[scf.ForOp]:
-    for op in list(module.walk()):
-        if isinstance(op, scf.ForOp) and tile.stages_of(op) > 1 and not op.iter_args:
-            yield op
-
-
 @dataclass(frozen=True)
 class OverlapIterations(ModulePass):
     """The pass.
@@ -398,26 +419,58 @@ class OverlapIterations(ModulePass):
     overlap: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._overlapped(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for where, stages in self._overlapped(module.clone()):
-            yield Deed(self.name, where, f"the body is {stages} stages, which work on several iterations at a time")
-
-    def _overlapped(self, op: ModuleOp) -> Iterator[tuple[Location | None, int]]:
-        """Run; where each loop is that was cut, and into how many stages."""
         ranges = Ranges()
-        for loop in _loops(op) if self.overlap else ():
-            body = _body_of(loop)
-            if body is not None and ranges.constant(loop.step) == 1 and body.cut() and body.stages > 2:
-                skew = _Skew(body, tile.stages_of(loop))
-                if skew.fits(chips.chip(self.chip)):
-                    yield location_of(loop), body.stages
-                    skew.run()
+        loops = [inner for inner in op.walk() if isinstance(inner, scf.ForOp) and tile.stages_of(inner) > 1]
+        for loop, turns in [(loop, _turns(loop)) for loop in loops]:
+            where, stages = location_of(loop), tile.stages_of(loop)
+            found = _skew(loop, ranges, chips.chip(self.chip)) if self.overlap else None
+            if isinstance(found, Refusal):
+                refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit)
+            elif found is not None:
+                text = f"the body is {found.body.stages} stages, which work on several iterations at a time"
+                done(op, self.name, where, text)
+                for spared in found.run():
+                    done(op, self.name, location_of(spared),
+                         f"{spared.label.data} needs one slot: it is loaded during the longer stages")
+                    turns.remove(spared)
+            tell(op, Remark(self.name, DONE, place=where, facts=Turns(
+                stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns))))
         for inner in op.walk():
             inner.attributes.pop(tile.NUM_STAGES, None)
+
+
+def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:
+    """The buffers of several slots that a loop's iterations take in turn."""
+    return [op for op in loop.body.block.ops
+            if isinstance(op, tile.AllocOp) and op.slots is not None and op.slots.value.data > 1]
+
+
+def _launch_of(op: Operation) -> Operation | None:
+    """The launch that an operation is in; None where it is in none any more."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, tile.LaunchOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _skew(loop: scf.ForOp, ranges: Ranges, chip: chips.Chip) -> _Skew | Refusal | None:
+    """How the iterations of a loop overlap, or why they do not; None where there is nothing to gain."""
+    if _launch_of(loop) is None:  # it was in the body of one that overlaps
+        return None
+    body = _body_of(loop)
+    if not isinstance(body, _Body):
+        return body
+    if loop.iter_args:
+        return Refusal("they hand scalars on to each other", "keep in a tile what changes from iteration to iteration")
+    if not body.cut():
+        return Refusal(f"cut where the work changes cores, the body has more than {_MOST_STAGES} stages: what one hands to the "
+                       "next goes through both cores", "keep on one core what goes from iteration to iteration")
+    if body.stages <= 2:
+        return None
+    if ranges.constant(loop.step) != 1:
+        return Refusal("they are more than 1 apart", "count by 1, and multiply where the index is used")
+    skew = _Skew(body, tile.stages_of(loop))
+    return skew.crowded(chip) or skew
 
 
 __all__ = ["OverlapIterations"]

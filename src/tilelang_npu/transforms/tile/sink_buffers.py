@@ -12,7 +12,6 @@ and needs none: its accumulator is carried). The workspace of a hand-over betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -25,13 +24,16 @@ from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, filled_from
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
-from tilelang_npu.transforms.ir.optimisations import Deed
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.accumulators import holds_first
+from tilelang_npu.transforms.tile.parallel.indices import MADE
 from tilelang_npu.transforms.tile.strips import Strips
 
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
@@ -242,25 +244,73 @@ class SinkBuffers(ModulePass):
     sink: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._sunk(op):
-            pass
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for allocation, loop in self._sunk(module.clone()):
-            label, where = allocation.label.data, location_of(allocation)
-            around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
-            if loop is not None and allocation.slots is not None:
-                yield Deed("multi-buffer", where, f"{label} has {allocation.slots.value.data} slots in {around}")
-            else:
-                yield Deed(self.name, where, f"{label} lives in {around}")
-
-    def _sunk(self, op: ModuleOp) -> Iterator[tuple[tile.AllocOp, scf.ForOp | None]]:
-        """Run; the buffers that moved or got slots, and the loop that they are in."""
         ranges = Ranges()
         for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
             home, slots = allocation.parent_block(), allocation.slots
             if allocation.address is None:
                 _sink(allocation, ranges, multi_buffer=self.multi_buffer, sink=self.sink)
             if allocation.parent_block() is not home or allocation.slots is not slots:
-                yield allocation, _loop_around(allocation)
+                _tell_done(op, allocation)
+            if allocation.slots is slots and (self.multi_buffer or self.sink):
+                _tell_refused(op, allocation, multi_buffer=self.multi_buffer, sink=self.sink)
+
+
+def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
+    """Say where a buffer lives now, and with how many slots."""
+    loop, label, where = _loop_around(allocation), allocation.label.data, location_of(allocation)
+    around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
+    if loop is not None and allocation.slots is not None:
+        text = f"{label} has {allocation.slots.value.data} slots in {around}"
+        done(module, "multi-buffer", where, text, maker=SinkBuffers.name)
+    else:
+        done(module, SinkBuffers.name, where, f"{label} lives in {around}")
+
+
+def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, *, multi_buffer: bool, sink: bool) -> None:
+    """Say why a buffer that a pipelined loop moves has one slot, or one that one loop alone uses outlives an iteration."""
+    buffer, label = allocation.result, allocation.label.data
+    if label == MADE:
+        return
+    loop = next((found for user in users_of(buffer) if (found := _pipeline_that_moves(user, buffer)) is not None), None)
+    if loop is not None and multi_buffer:
+        what = f"{sized(buffer)} has one slot for the {tile.stages_of(loop)} stages of the loop at {line_of(loop)}"
+        about, kept = "multi-buffer", _why_one_slot(allocation, loop, sink=sink)
+    else:
+        around, home = _loop_around(allocation), allocation.parent_block()
+        inner = _home_of_all(list(users_of(buffer)), home) if home is not None else None
+        user = inner.parent_op() if inner is not None else None
+        if not sink or not isinstance(user, scf.ForOp) or user is around or allocation.address is not None:
+            return
+        what = f"{sized(buffer)} lives for all iterations of the loop at {line_of(user)}"
+        about, kept = SinkBuffers.name, _carried(label, buffer, user)
+    refused(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit, maker=SinkBuffers.name)
+
+
+def _pipeline_that_moves(op: Operation, buffer: SSAValue) -> scf.ForOp | None:
+    """The pipelined loop that a copy between a buffer and another memory is directly in."""
+    loop = _loop_around(op)
+    moves = isinstance(op, tile.CopyOp) and {space_of(op.source), space_of(op.target)} != {space_of(buffer)}
+    return loop if moves and loop is not None and tile.stages_of(loop) > 1 and space_of(buffer) in filled_from(GM) else None
+
+
+def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, *, sink: bool) -> Refusal:
+    buffer, label = allocation.result, allocation.label.data
+    if allocation.address is not None:
+        return Refusal("its address is its author's", "leave the address to the compiler")
+    beyond = next((user for user in users_of(buffer)
+                   if not isinstance(user, (tile.RegionOp, tile.ViewOp)) and not loop.is_ancestor(user)), None)
+    if beyond is not None:
+        return Refusal(f"{line_of(beyond)}, outside of the loop, uses it too",
+                       f"use a buffer of its own there in place of {label}")
+    inner = _home_of_all(list(users_of(buffer)), home) if (home := allocation.parent_block()) is not None else None
+    outer = inner.parent_op() if inner is not None else loop
+    if not sink and inner is not None:
+        return Refusal("sink-buffers is switched off", "take sink-buffers out of tl.disable, or allocate it in the loop")
+    return _carried(label, buffer, outer if isinstance(outer, scf.ForOp) else loop)
+
+
+def _carried(label: str, buffer: SSAValue, loop: scf.ForOp) -> Refusal:
+    """What an iteration finds in a buffer from the one before."""
+    first = next((op for op in walk(loop.body.block) if not op.regions and _touches(op, buffer)), loop)
+    return Refusal(f"an iteration may read what an earlier one left: {line_of(first)}, which comes first, may not write all",
+                   f"write all of {label} at the head of the iteration, where nothing is to be carried")

@@ -12,8 +12,7 @@ Runs first, on the tile dialect as traced.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 from xdsl.context import Context
@@ -25,10 +24,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.remarks import Points, done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.target import Chip
+from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.optimisations import Deed
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.parallel.conditions import Part, choose_between_values, settle
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
@@ -41,7 +40,7 @@ def _static_extents(loop: tile.ParallelOp, ranges: Ranges) -> list[int]:
     extents = [ranges.constant(extent) for extent in loop.mixed_extents()]
     if any(extent is None for extent in extents):
         msg = "an extent is known only at run time"
-        raise NotVector(msg)
+        raise NotVector(msg, "give T.Parallel the constant size of the tile; T.copy clips what goes to and from the tensor")
     return [extent or 0 for extent in extents]
 
 
@@ -58,13 +57,13 @@ def _check_order(loop: tile.ParallelOp, extents: list[int]) -> None:
             for second in places[position + 1:]:
                 if first != second and not _apart(first, second, extents):
                     msg = "two statements write overlapping parts of one buffer"
-                    raise NotVector(msg)
+                    raise NotVector(msg, "let them write parts that do not overlap, or write in a T.Parallel each")
     for op in loop.body.block.ops:
         if isinstance(op, memref.LoadOp) and root_of(op.memref) in written:
             where = tuple(invariants.index(value) for value in op.indices)
             if any(where != place and not _apart(where, place, extents) for place in written[root_of(op.memref)]):
                 msg = "an element is read that another point writes"
-                raise NotVector(msg)
+                raise NotVector(msg, "T.copy the buffer to a second one in front of the loop, and read that")
 
 
 def _apart(a: tuple[Index, ...], b: tuple[Index, ...], extents: list[int]) -> bool:
@@ -95,13 +94,13 @@ def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[
     for op in block.ops:
         if isinstance(op, tile.CopyOp):
             msg = "the points move tiles"
-            raise NotVector(msg)
+            raise NotVector(msg, "move all tiles by one T.copy of a region, outside of T.Parallel")
         if isinstance(op, scf.IfOp):
             msg = "what a point reads or does depends on a condition that is known point by point alone"
-            raise NotVectorWhole(msg)
+            raise NotVectorWhole(msg, "choose between two values that are there at all points: T.if_then_else")
         if op.regions:
             msg = f"{op.name} in the body has no vector form"
-            raise NotVector(msg)
+            raise NotVector(msg, "take it out of T.Parallel, into a loop of T.serial")
     extents = _static_extents(loop, ranges)
     _check_order(loop, extents)
     work = Vectoriser(loop, extents, chip)
@@ -115,7 +114,7 @@ def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[
     if told and work.unaligned.cycles >= _serial_cycles(loop, extents, chip):
         names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in told))
         msg = f"what it takes of {names} begins at no block of UB, and in tiles that do its points take longer"
-        raise NotVector(msg)
+        raise NotVector(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows to one")
     return told
 
 
@@ -251,29 +250,6 @@ def _add_by_copies(module: ModuleOp) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a loop.
-
-    Attributes:
-        loop: the loop; a loop of several parts is told part by part.
-        extents: points along each axis; None where that is known only at run time.
-        ops: the vector operations, copies and fills left out.
-        unaligned: what was done about operands that begin at no block of UB.
-        reason: why its points are computed one by one; empty where they are not.
-        starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
-        by_rows: the outer axes are scalar loops around the vector work.
-    """
-
-    loop: tile.ParallelOp
-    extents: tuple[int | None, ...]
-    ops: tuple[str, ...]
-    unaligned: tuple[str, ...]
-    reason: str
-    starts: tuple[int, ...] = ()
-    by_rows: bool = False
-
-
-@dataclass(frozen=True)
 class VectoriseParallel(ModulePass):
     """The pass; see the module's text.
 
@@ -289,46 +265,40 @@ class VectoriseParallel(ModulePass):
     rows: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in self._outcomes(op):
-            pass
-        _add_by_copies(op)
-
-    def outcomes(self, module: ModuleOp) -> list[Outcome]:
-        """What the pass would make of the loops of a module; the module stays as it is."""
-        return list(self._outcomes(module.clone()))
-
-    def deeds(self, module: ModuleOp) -> Iterator[Deed]:
-        """See ``Telling``."""
-        for outcome in self.outcomes(module):
-            if not outcome.reason:
-                yield Deed(self.name, location_of(outcome.loop), ", ".join(outcome.ops) or "copies and fills")
-
-    def _outcomes(self, op: ModuleOp) -> Iterator[Outcome]:
         ranges = Ranges()
         found = [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]
         parts = [part for whole in found for part in (settle(whole) if self.vectorise else [Part(whole)])]
         for loop, starts in [(loop, part.starts) for part in parts for loop in _parts(part.loop)]:
-            block = loop.parent_block()
-            assert block is not None
-            last = loop.prev_op
-            extents = tuple(ranges.constant(extent) for extent in loop.mixed_extents())
-            try:
-                if not self.vectorise:
-                    msg = "vectorise-parallel is switched off"
-                    raise NotVector(msg)
-                unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
-                names = _names(last.next_op if last is not None else block.first_op, loop)
-                yield Outcome(loop, extents, names, unaligned, "", starts)
-            except NotVector as reason:
-                _undo(block, last, loop)
-                may = self.rows and isinstance(reason, NotVectorWhole)
-                rows = _by_rows(loop, ranges, chips.chip(self.chip)) if may else None
-                if rows is not None:
-                    yield Outcome(loop, extents, _names(rows, loop), (), "", starts, by_rows=True)
-                else:
-                    _serialise(loop)
-                    yield Outcome(loop, extents, (), (), str(reason), starts)
-            Rewriter.erase_op(loop)
+            self._replace(op, loop, starts, ranges)
+        _add_by_copies(op)
+
+    def _replace(self, module: ModuleOp, loop: tile.ParallelOp, starts: tuple[int, ...], ranges: Ranges) -> None:
+        """Put what a loop becomes in its place, and say what that is; a loop of several parts is told part by part."""
+        block, last, where = loop.parent_block(), loop.prev_op, location_of(loop)
+        assert block is not None
+        points = Points(tuple(ranges.constant(extent) for extent in loop.mixed_extents()), starts)
+
+        def vector(first: Operation | None, *, unaligned: tuple[str, ...] = (), by_rows: bool = False) -> None:
+            names = _names(first, loop)
+            done(module, self.name, where, ", ".join(names) or "copies and fills",
+                 replace(points, ops=names, unaligned=unaligned, by_rows=by_rows))
+
+        try:
+            if not self.vectorise:
+                msg = "vectorise-parallel is switched off"
+                raise NotVector(msg, "take vectorise-parallel out of tl.disable")
+            unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
+            vector(last.next_op if last is not None else block.first_op, unaligned=unaligned)
+        except NotVector as reason:
+            _undo(block, last, loop)
+            may = self.rows and isinstance(reason, NotVectorWhole)
+            rows = _by_rows(loop, ranges, chips.chip(self.chip)) if may else None
+            if rows is not None:
+                vector(rows, by_rows=True)
+            else:
+                refused(module, self.name, where, str(reason), reason.edit, points)
+                _serialise(loop)
+        Rewriter.erase_op(loop)
 
 
 def _parts(loop: tile.ParallelOp) -> list[tile.ParallelOp]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason
+from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits
 from tilelang_npu.transforms.hivm.sync.cover import Event, Fence
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch
 from tilelang_npu.transforms.hivm.sync.solve import Hazard
@@ -14,14 +14,16 @@ from tilelang_npu.transforms.ir.locations import location_of
 
 def event_remark(maker: str, body: BlockItems, event: Event, *, behind: bool = False) -> Remark:
     """What the sets and waits of an event or flag of a block are for."""
-    return Remark(maker, "", (_reason(event.reason, event.distance),), event.source, event.target,
-                  tuple(range(event.id, event.id + event.slots)), location_of(body.items[event.wait_before].op), behind)
+    return Remark(maker, facts=Waits((_reason(event.reason, event.distance),), event.source, event.target,
+                                     tuple(range(event.id, event.id + event.slots)),
+                                     location_of(body.items[event.wait_before].op), behind))
 
 
 def fence_remark(maker: str, body: BlockItems, fences: Sequence[Fence], *, behind: bool = False) -> Remark:
     """What a barrier is for, which stands for fences of a block in front of one item."""
     reasons = tuple(dict.fromkeys(_reason(fence.reason, 0) for fence in fences))
-    return Remark(maker, "", reasons, fences[0].pipe, fences[0].pipe, (), location_of(body.items[fences[0].before].op), behind)
+    pipe = fences[0].pipe
+    return Remark(maker, facts=Waits(reasons, pipe, pipe, (), location_of(body.items[fences[0].before].op), behind))
 
 
 def _reason(hazard: object, distance: int) -> WaitReason:

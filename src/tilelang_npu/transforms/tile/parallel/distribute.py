@@ -42,12 +42,13 @@ def _check_ownership(loop: tile.ParallelOp) -> set[SSAValue]:
         forms = tuple(affine(index) for index in op.indices)
         if places.setdefault(root, forms) != forms:
             msg = "a buffer that the body writes is accessed at more than one place"
-            raise NotVector(msg)
+            raise NotVector(msg, "write to a second buffer, and read the first")
         own = {factors[0][0] for factors, _ in forms if len(factors) == 1 and factors[0][1] == 1}
         used = {value for factors, _ in forms for value, _ in factors}
         if not set(block.args) <= own or any(_varies(value, block) for value in used - set(block.args)):
             msg = "points of the loop share an element that the body writes"
-            raise NotVector(msg)
+            edit = "let each point write an element of its own, and reduce them behind the loop (T.reduce_sum and the like)"
+            raise NotVector(msg, edit)
     return written
 
 
@@ -75,10 +76,10 @@ def _slice(values: list[SSAValue], segment: list[Operation], block: Block, writt
             continue
         if isinstance(owner, memref.LoadOp) and root_of(owner.memref) in written:
             msg = "a value read before a loop is used behind it"
-            raise NotVector(msg)
+            raise NotVector(msg, "read the value again behind the inner loop")
         if owner.regions:
             msg = f"{owner.name} in the body has no vector form"
-            raise NotVector(msg)
+            raise NotVector(msg, "take it out of T.Parallel, into a loop of T.serial")
         needed.add(owner)
         pending.extend(owner.operands)
     return [op for op in block.walk() if op in needed]
@@ -120,10 +121,10 @@ def _place(loop: tile.ParallelOp, block: Block, mapping: dict[SSAValue, SSAValue
         bounds = (op.lb, op.ub, op.step)
         if op.iter_args or any(_depends(bound, loop.body.block) for bound in bounds):
             msg = "the bounds of a loop in the body differ from point to point"
-            raise NotVector(msg)
+            raise NotVector(msg, "give the inner loop bounds that all points share")
         if op.parent_block() is not loop.body.block and any(_varies(bound, loop.body.block) for bound in bounds):
             msg = "the bounds of a loop in the body depend on another one"
-            raise NotVector(msg)
+            raise NotVector(msg, "give the inner loop bounds that do not depend on the loop around it")
         inner = Block(arg_types=[argument.type for argument in op.body.block.args])
         inner.args[0].name_hint = op.body.block.args[0].name_hint
         local = {**mapping, op.body.block.args[0]: inner.args[0]}
@@ -170,7 +171,7 @@ def distribute(loop: tile.ParallelOp) -> list[tile.ParallelOp]:
         return [loop]
     if any(isinstance(op, tile.CopyOp) for op in loop.walk()):
         msg = "the points move tiles"
-        raise NotVector(msg)
+        raise NotVector(msg, "move all tiles by one T.copy of a region, outside of T.Parallel")
     written = _check_ownership(loop)
     made: list[tile.ParallelOp] = []
     holding = Block()

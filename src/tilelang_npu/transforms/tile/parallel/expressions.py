@@ -197,7 +197,7 @@ class Vectoriser:
         if isinstance(owner, arith.IndexCastOp):
             if _data(owner.input.type) != _data(value.type):
                 msg = "a loop variable as a value of another type than int32"
-                raise NotVector(msg)
+                raise NotVector(msg, "use the variable as int32, and T.cast the result")
             return self.operand(owner.input)
         if isinstance(owner, UnrealizedConversionCastOp):
             return self.as_element(self.operand(owner.operands[0]), value.type)
@@ -219,7 +219,7 @@ class Vectoriser:
         kind = target.type
         if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
             msg = "a loop variable as a value of another type than int32"
-            raise NotVector(msg)
+            raise NotVector(msg, "use the variable as int32, and T.cast the result")
         steps = [0, *(int(axis == variable.index) for axis in range(len(self.extents)))]
         values = [self.emit(arith.ConstantOp(IntegerAttr(step, IndexType()))).results[0] for step in steps]
         self.emit(tile.CallOp("arange", values, [target]))
@@ -230,7 +230,7 @@ class Vectoriser:
             mode = table.get(owner.predicate.value.data)
             if mode is None:
                 msg = "a comparison has no vector form"
-                raise NotVector(msg)
+                raise NotVector(msg, "compare with <, <=, >, >=, == or !=")
             self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
         elif isinstance(owner, arith.NegfOp):
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
@@ -246,7 +246,7 @@ class Vectoriser:
         else:
             name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
             msg = f"{name} has no vector form"
-            raise NotVector(msg)
+            raise NotVector(msg, "compute it outside of T.Parallel, by an operation on whole tiles")
 
     def _cast(self, owner: Operation, target: SSAValue) -> None:
         given, mode = owner.operands[0], _CASTS[owner.name]
@@ -265,7 +265,7 @@ class Vectoriser:
         element = operands[1 if entry.condition else 0].type
         if dtype(str(_data(element))) not in entry.dtypes:
             msg = f"{name} on {dtype(str(element))} has no vector form"
-            raise NotVector(msg)
+            raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
         inputs = [self.operand(operand) for operand in operands]
         for position, value in enumerate(inputs):
             shaped = isinstance(value.type, MemRefType)

@@ -19,7 +19,11 @@ MADE = "T.Parallel"
 
 
 class NotVector(Exception):
-    """The loop cannot become vector work; the text says why."""
+    """The loop cannot become vector work; the text says why, and ``edit`` what to change so that it can."""
+
+    def __init__(self, why: str, edit: str) -> None:
+        super().__init__(why)
+        self.edit = edit
 
 
 class NotVectorWhole(NotVector):
@@ -138,7 +142,7 @@ class Invariants:
                 self._offsets[rest] = self._total(rest)
             return Index(variable.index, self._offsets[rest])
         msg = "an index is not a loop variable plus an offset"
-        raise NotVectorWhole(msg)
+        raise NotVectorWhole(msg, "index with a loop variable plus what is the same for all points")
 
     def _total(self, form: Form) -> SSAValue:
         """A sum in front of the loop."""
@@ -188,19 +192,20 @@ def indices_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAVa
     order = [index.axis for index in found if index.axis is not None]
     if order != sorted(set(order)):
         msg = "an access runs through the axes in another order than the loop"
-        raise NotVector(msg)
+        raise NotVector(msg, "give T.Parallel its axes in the order of the access, or T.transpose the tile first")
     if every_axis and order != list(range(len(extents))):
         msg = "a store does not use every loop variable"
-        raise NotVector(msg)
+        edit = "let each point write an element of its own, and reduce them behind the loop (T.reduce_sum and the like)"
+        raise NotVector(msg, edit)
     if any(isinstance(index.offset, int) and index.offset < 0 for index in found):
         msg = "an access begins before the first element of its buffer"
-        raise NotVector(msg)
+        raise NotVector(msg, "begin the loop at the first point that has an element")
     if space_of(source) != "gm":
         for axis, (index, whole) in enumerate(zip(found, tile.shape_of(source), strict=True)):
             size = 1 if index.axis is None else extents[index.axis]
             if isinstance(index.offset, int) and index.offset + size > whole > 0:  # guards and errors are met in order
                 msg = f"an access runs past axis {axis} of its buffer, which has {whole} elements"
-                raise NotVector(msg)
+                raise NotVector(msg, "let the loop end at the last point that has an element")
     return found
 
 
