@@ -77,7 +77,7 @@ def describe(op: str, buffers: Sequence[Declared], settings: Sequence[object], c
     Raises:
         TileError: what the operation raises in a kernel.
     """
-    from xdsl.ir import Block
+    from xdsl.ir import Block  # here, as what follows: declaring a buffer does not need the IR framework
 
     from tilelang_npu.language.allocate import alloc_ub
     from tilelang_npu.traced.builder import Builder

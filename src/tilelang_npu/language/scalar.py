@@ -153,7 +153,7 @@ def _extreme(name: str, host: Callable[[float, float], float], symbolic: Callabl
 
 
 def _vector(name: str) -> Callable[..., object]:
-    from tilelang_npu.language import vector
+    from tilelang_npu.language import vector  # here: it loads the IR framework, which declaring a kernel does not need
 
     return vector.function(name)
 

@@ -24,7 +24,7 @@ class Tensor:
     def __new__(cls, shape: object, dtype: object = "float32", data: object = None, **_: object) -> Any:  # or a buffer: T.view
         if data is None:
             return super().__new__(cls)
-        from tilelang_npu.language.movement import view_of
+        from tilelang_npu.language.movement import view_of  # here: it loads the IR framework
 
         return view_of(data, shape, dtype)
 

@@ -14,13 +14,10 @@ from tilelang_npu.ops.spec import (
     Refused,
     Shape,
     Structured,
-    composites,
     computed_in,
-    elementwise,
-    operation,
-    operations,
     seen_as,
 )
+from tilelang_npu.ops.table import composites, elementwise, operation, operations
 
 __all__ = [
     "Clause", "Composite", "DType", "Elementwise", "Operation", "Reduce", "Refused", "Shape", "Structured", "composites",

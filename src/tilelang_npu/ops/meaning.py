@@ -14,7 +14,8 @@ import numpy as np
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.ops.rounding import conversion, is_plain
-from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce, operations
+from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce
+from tilelang_npu.ops.table import operations
 
 Kernel = Callable[..., None]
 

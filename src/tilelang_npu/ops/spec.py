@@ -1,4 +1,4 @@
-"""What an entry of the op tables holds, and the registry that the rest of the package reads.
+"""What an entry of the op tables holds, and how it is declared.
 
 An entry is complete or refused at import: a vector op without a meaning, a pipe, a HIVM op and a cost cannot be
 declared. Everything else about the op (its ``T`` functions, its dialect class, its verifier, its place in the
@@ -8,9 +8,8 @@ documentation) is derived from the entry.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from tilelang_npu.ops.dtypes import DType
@@ -254,63 +253,25 @@ class Structured(Operation):
     core: Core = "AIV"
 
 
-@dataclass
-class _Registry:
-    by_name: dict[str, Operation] = field(default_factory=dict)
-    by_alias: dict[str, Operation] = field(default_factory=dict)
-    loaded: bool = False
-
-
-_REGISTRY = _Registry()
+BY_NAME: dict[str, Operation] = {}
+BY_ALIAS: dict[str, Operation] = {}
+"""What has been declared, by canonical names alone, and by these and aliases; :mod:`tilelang_npu.ops.table` reads them."""
 
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
 def declare(op: OpT) -> OpT:
-    """Enter ``op`` into the registry.
+    """Enter ``op`` into the table.
 
     Raises:
         ValueError: its name or one of its aliases is taken.
     """
     for name in (op.name, *op.aliases):
-        other = _REGISTRY.by_alias.get(name)
+        other = BY_ALIAS.get(name)
         if other is not None:
             msg = f"op name {name!r} is declared twice, by {other.name!r} and {op.name!r}"
             raise ValueError(msg)
-        _REGISTRY.by_alias[name] = op
-    _REGISTRY.by_name[op.name] = op
+        BY_ALIAS[name] = op
+    BY_NAME[op.name] = op
     return op
-
-
-def _load() -> None:
-    if not _REGISTRY.loaded:
-        from tilelang_npu.ops import composite, reductions, repeats, structured, vector  # noqa: F401  (their import declares the entries)
-
-        _REGISTRY.loaded = True
-
-
-def operations() -> Mapping[str, Operation]:
-    """Every declared operation by canonical name, in the order of declaration."""
-    _load()
-    return MappingProxyType(_REGISTRY.by_name)
-
-
-def operation(name: str) -> Operation:
-    """The operation of that canonical name or alias.
-
-    Raises:
-        KeyError: no operation has it.
-    """
-    _load()
-    return _REGISTRY.by_alias[name]
-
-
-def elementwise() -> Iterator[Elementwise]:
-    """The elementwise entries that are HIVM ops, in the order of declaration."""
-    return (op for op in operations().values() if isinstance(op, Elementwise) and not isinstance(op, Composite))
-
-
-def composites() -> Iterator[Composite]:
-    """The composite entries, in the order of declaration."""
-    return (op for op in operations().values() if isinstance(op, Composite))

@@ -28,10 +28,8 @@ def longer(kernel: JITKernel, settings: Settings, lengths: Mapping[str, int]) ->
     Raises:
         TileError: T403, the kernel is wrong for these lengths; T734, it comes from a pickle.
     """
-    from tilelang_npu.runtime.kernel import JITKernel
-
     try:
-        made = JITKernel(kernel.prim_func, settings, lengths)
+        made = type(kernel)(kernel.prim_func, settings, lengths)
     except TileError as error:
         if isinstance(kernel.prim_func, AbsentFunc):
             raise

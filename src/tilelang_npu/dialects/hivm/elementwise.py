@@ -48,7 +48,8 @@ from tilelang_npu.dialects.hivm.structured import (
     transposable,
     vector_only,
 )
-from tilelang_npu.ops.spec import Clause, Elementwise, elementwise
+from tilelang_npu.ops.spec import Clause, Elementwise
+from tilelang_npu.ops.table import elementwise
 
 _CLAUSE_ENUMS: dict[str, type[EnumAttr]] = {
     "compare_mode": CompareModeAttr, "round_mode": RoundModeAttr, "cast": TypeFnAttr}
