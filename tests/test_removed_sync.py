@@ -23,7 +23,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.simulator.machine.events import number_of
-from tilelang_npu.simulator.result.launch import Launch
+from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.static_check import check
 from tilelang_npu.simulator.run.program import Program
 

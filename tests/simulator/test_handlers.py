@@ -15,7 +15,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import InternalError
 from tilelang_npu.simulator import simulate
-from tilelang_npu.simulator.codegen import Emitter, handlers
+from tilelang_npu.simulator.codegen import PythonEmitter, handlers
 
 NOT_EXECUTED: dict[str, tuple[type[Operation], ...]] = {
     "atomics on single elements": (hivm.AtomicCasOp, hivm.AtomicRMWOp, hivm.AtomicXchgOp),
@@ -81,7 +81,7 @@ def test_an_op_that_derives_from_one_with_a_handler_is_executed_by_it() -> None:
 def test_a_handler_says_which_ops_it_takes(kind: type[Operation]) -> None:
     run = handlers.HANDLERS[kind].run
     hints = typing.get_type_hints(run.func if isinstance(run, partial) else run)
-    assert hints["em"] is Emitter
+    assert hints["em"] is PythonEmitter
     assert issubclass(kind, hints["op"])
 
 

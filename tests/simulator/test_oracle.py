@@ -11,11 +11,11 @@ import pytest
 from simulator.explorer import Explorer, Op, Seen
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import Access, OpRecord
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Transfer
 from tilelang_npu.simulator.sanitizer.hazards import find_hazards
-from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import Expansion
 
 PROGRAMS = int(os.environ.get("TILELANG_NPU_ORACLE", "100"))
@@ -48,7 +48,7 @@ def by_clocks(kinds: list[str], programs: list[list[Op]]) -> Verdict:
     offsets = [[cell for op in program if op[0] == "run" for cell in (*sorted(op[2]), *sorted(op[3]))] for program in programs]
     expansions: Any = [Expansion(known, _NoCosts()) for known in records]  # type: ignore[arg-type]  # nothing is timed
     try:
-        order = Order(cores, streams, expansions, 1000)
+        order = StepOrder(cores, streams, expansions, 1000)
     except TileError as error:
         return Verdict(set(), error.code in ("S301", "S302", "S303"))
     found = find_hazards(order, cores, streams, offsets, records, {0: (0, 0)})

@@ -177,8 +177,8 @@ def test_of_many_kinds_of_blocks_some_stand_for_the_rest(monkeypatch: pytest.Mon
     whole = run()
     assert whole.sample[0] == whole.sample[1] == len(whole.distinct_blocks) == 5
     assert "kinds of blocks" not in whole.summary()
-    monkeypatch.setattr("tilelang_npu.simulator.result.launch.TIMED_EVENTS", 60)
-    monkeypatch.setattr("tilelang_npu.simulator.result.launch.KEPT_STEPS", 0)
+    monkeypatch.setattr("tilelang_npu.simulator.result.launch_result.TIMED_EVENTS", 60)
+    monkeypatch.setattr("tilelang_npu.simulator.result.launch_result.KEPT_STEPS", 0)
     part = run()
     assert part.sample == (3, 5)
     assert "(from 3 of 5 kinds of blocks)" in part.summary()

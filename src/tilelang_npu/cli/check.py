@@ -24,7 +24,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.simulator.run.arguments import Parameter
+    from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.target import Chip
 
 __all__ = ["add_to", "check"]
@@ -144,7 +144,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     return _told(looks, session, args.report, idle, idle)
 
 
-def _value(parameter: Parameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
+def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
     """An argument: zeros, whose open dimensions are called ``NAME_AXIS``."""
 
     def open_size(name: str, otherwise: int) -> int:

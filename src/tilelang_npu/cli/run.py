@@ -115,6 +115,6 @@ def _write_mlir(directory: str, names: dict[str, JITKernel], all_stages: bool) -
 
 def _timeline(record: Record) -> Iterator[dict[str, Any]]:
     """The last run of each kernel, one behind the other; runs of one kernel look alike."""
-    from tilelang_npu.simulator.result.launches import in_a_row
+    from tilelang_npu.simulator.result.call_launches import in_a_row
 
     return in_a_row((part, f"{part.name} ") for tally in record.tallies for part in tally.last.parts)

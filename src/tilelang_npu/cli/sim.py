@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tilelang_npu.runtime.tensors import Array
     from tilelang_npu.simulator import Program
-    from tilelang_npu.simulator.run.arguments import Parameter
+    from tilelang_npu.simulator.run.arguments import FunctionParameter
     from tilelang_npu.target import Chip
 
 __all__ = ["add_choice", "add_to", "blocks_of", "filled", "parameters_of", "programs_of", "sim", "size_of"]
@@ -69,7 +69,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 def sim(args: argparse.Namespace) -> int:
     """Run the file."""
     from tilelang_npu.simulator import Launch, Numbers
-    from tilelang_npu.simulator.result.launches import joined
+    from tilelang_npu.simulator.result.call_launches import joined
 
     session = sanitizer_of(args)
     programs = programs_of(args.file, args.chip, args.kernel)
@@ -120,7 +120,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
     from tilelang_npu.dialects.text import parse_module
     from tilelang_npu.runtime.foreign import runnable
     from tilelang_npu.simulator import Program
-    from tilelang_npu.simulator.run.kernels import kernels_of
+    from tilelang_npu.simulator.run.entry_functions import kernels_of
 
     found = None if chip is None else find_chip(chip, None)
     module = runnable(parse_module(read_text(file), file), found)
@@ -171,7 +171,7 @@ def _said_blocks(entry: FuncOp, file: str) -> int:
     raise TileError(msg, code="T807", help="give --blocks N, or the attribute hacc.block_dim = N : i64 on the kernel")
 
 
-def parameters_of(entry: FuncOp) -> list[Parameter]:
+def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
     from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
 
@@ -180,7 +180,7 @@ def parameters_of(entry: FuncOp) -> list[Parameter]:
     return [parameter for parameter in own if parameter.role == "user"]
 
 
-def filled(parameter: Parameter, shape: Sequence[int], chip: Chip, fill: Callable[[], Array]) -> Array:
+def filled(parameter: FunctionParameter, shape: Sequence[int], chip: Chip, fill: Callable[[], Array]) -> Array:
     """An array for an argument that nobody gives.
 
     Args:
@@ -215,7 +215,7 @@ def size_of(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
-def _values(args: argparse.Namespace, parameters: list[Parameter], chip: Chip) -> list[Any]:
+def _values(args: argparse.Namespace, parameters: list[FunctionParameter], chip: Chip) -> list[Any]:
     if args.size and (args.args is not None or args.npz is not None):
         raise TileError("--size is for arguments that are made up", code="T419", help="the files have their sizes: remove it")
     if args.args is not None:
@@ -239,14 +239,14 @@ def _values(args: argparse.Namespace, parameters: list[Parameter], chip: Chip) -
     return values
 
 
-def _check_count(given: int, parameters: list[Parameter]) -> None:
+def _check_count(given: int, parameters: list[FunctionParameter]) -> None:
     if given != len(parameters):
         taken = ", ".join(parameter.spelled for parameter in parameters)
         msg = f"the kernel takes {len(parameters)} arguments and got {given}"
         raise TileError(msg, code="T808", notes=[taken], help="give one file or number for each, in this order")
 
 
-def _read(text: str, parameter: Parameter) -> Any:
+def _read(text: str, parameter: FunctionParameter) -> Any:
     if re.fullmatch(r"[-+0-9.eE]+", text):
         return _typed(np.asarray(float(text)), parameter)
     return _typed(_load(text), parameter)
@@ -260,7 +260,7 @@ def _load(name: str) -> Any:
         raise TileError(msg, code="T808", help="numpy.save and numpy.savez write such files") from None
 
 
-def _typed(array: Array, parameter: Parameter) -> Any:
+def _typed(array: Array, parameter: FunctionParameter) -> Any:
     """The array as the argument's element type: .npy files keep the bits of bf16 and of float8 but not their names."""
     dtype = parameter.element.numpy
     if parameter.shape is None:
@@ -273,7 +273,7 @@ def _typed(array: Array, parameter: Parameter) -> Any:
     return np.ascontiguousarray(array)
 
 
-def _made_up(parameter: Parameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str], chip: Chip) -> Any:
+def _made_up(parameter: FunctionParameter, rng: np.random.Generator, sizes: dict[str, int], used: set[str], chip: Chip) -> Any:
     def size(name: str) -> int:
         if name not in sizes:
             msg = f"{parameter.spelled} does not say what to make up"

@@ -92,7 +92,7 @@ class Checker:
         return launch
 
     def _looked(self, key: object, kernel: JITKernel, call: Call, values: Mapping[str, int], assumed: str) -> AnyLaunch | None:
-        from tilelang_npu.simulator.result.launches import joined
+        from tilelang_npu.simulator.result.call_launches import joined
         from tilelang_npu.simulator.result.static_check import check
 
         if key not in self._known:

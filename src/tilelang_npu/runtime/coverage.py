@@ -172,7 +172,7 @@ def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: 
         launch: what was launched, or traced; nothing is said of a trace that left blocks out.
         call: the arguments.
     """
-    from tilelang_npu.simulator.result.launches import written
+    from tilelang_npu.simulator.result.call_launches import written
 
     if any(len(part.recorded.blocks) < part.recorded.count for part in launch.parts):
         return

@@ -225,7 +225,7 @@ class JITKernel:
     def _run(self, call: Call) -> None:
         """Run a call, and look at what came of it."""
         from tilelang_npu.simulator import Launch, Numbers
-        from tilelang_npu.simulator.result.launches import joined
+        from tilelang_npu.simulator.result.call_launches import joined
 
         schedule = environment.SCHEDULE.text() or None
         arguments, blocks = self.machine_arguments(call), self.blocks(call)
@@ -267,7 +267,7 @@ class JITKernel:
             TileError: as a call, as far as it does not take values to find.
         """
         from tilelang_npu.simulator import Launch
-        from tilelang_npu.simulator.result.launches import joined
+        from tilelang_npu.simulator.result.call_launches import joined
 
         args = self._positional(args, named)
         if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):
@@ -345,7 +345,7 @@ class JITKernel:
         Raises:
             TileError: T406 there are none, because a size or a number among the arguments makes the grid empty, or too many.
         """
-        from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
+        from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
 
         numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True)
                    if p.shape is None and not p.dtype.is_float}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.sanitizer import Sanitizer
     from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.simulator.sanitizer.causes import Finding
-    from tilelang_npu.simulator.sanitizer.numbers import NumberFinding
+    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 
 __all__ = ["Record", "Tally", "are_sanitized", "checker", "clock_us", "compiled", "kernels", "launched", "record"]
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilelang_npu.simulator.result.launch import Launch
-from tilelang_npu.simulator.result.launches import AnyLaunch, Launches
+from tilelang_npu.simulator.result.call_launches import AnyLaunch, Launches
+from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.numbers import Numbers
+from tilelang_npu.simulator.sanitizer.number_faults import Numbers
 from tilelang_npu.target import Chip
 
 

@@ -10,12 +10,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.scope import ScopeOp
-from tilelang_npu.simulator.codegen.elements import bounds
-from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS, Emitter
+from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
-from tilelang_npu.simulator.codegen.scalars import CARRIED, is_truth, kept
-from tilelang_npu.simulator.codegen.scope import Expr, Int, Scope
-from tilelang_npu.simulator.codegen.views import Choice, Local, View
+from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
+from tilelang_npu.simulator.codegen.lines import CodeScope, Int, ScalarExpr
+from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS, PythonEmitter
+from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
 from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
 
 FEW = 16
@@ -28,12 +28,12 @@ class Carried:
     Of a memref only the address may change; the rest stays as it came.
     """
 
-    def __init__(self, em: Emitter, kind: Attribute, op: Operation) -> None:
+    def __init__(self, em: PythonEmitter, kind: Attribute, op: Operation) -> None:
         self.em = em
         self.kind = kind
         self.op = op
         self.name = em.fresh("c")
-        self.shape: View | None = None
+        self.shape: StridedView | None = None
 
     def assignment(self, ssa: SSAValue) -> str:
         """The expression that the variable takes its value from."""
@@ -53,20 +53,20 @@ class Carried:
             raise unsupported(self.op, "it hands on memrefs that differ in more than their address")
         return self.em.offset_of(buffer)
 
-    def value(self, scope: Scope) -> Value:
+    def value(self, scope: CodeScope) -> Value:
         """The value behind the variable, as seen from ``scope``."""
         if isinstance(self.kind, MemRefType):
             assert self.shape is not None
             offset = self.em.atom(self.name, scope, 0)
-            return View(self.shape.base, self.shape.element, offset, offset, self.shape.sizes, self.shape.strides)
+            return StridedView(self.shape.base, self.shape.element, offset, offset, self.shape.sizes, self.shape.strides)
         if isinstance(self.kind, IndexType):
             return self.em.atom(self.name, scope, -CARRIED, CARRIED)
         if isinstance(self.kind, IntegerType) and not is_truth(self.kind):
             return self.em.atom(self.name, scope, *bounds(self.kind))
-        return Expr(self.name, scope)
+        return ScalarExpr(self.name, scope)
 
 
-def _assign(em: Emitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
+def _assign(em: PythonEmitter, carried: Sequence[Carried], values: Sequence[SSAValue], op: Operation) -> None:
     """Set all variables at once."""
     if not carried:
         return
@@ -84,7 +84,7 @@ def _terminator(block: Block) -> Operation:
 
 
 @effect(scf.ForOp)
-def _for(em: Emitter, op: scf.ForOp) -> None:
+def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     low, high, step = em.integer(op.lb), em.integer(op.ub), em.integer(op.step)
     if not step.at_least(1):
         raise unsupported(op, "its step is not known to be positive")
@@ -124,7 +124,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
 
 
 @effect(scf.IfOp)
-def _if(em: Emitter, op: scf.IfOp) -> None:
+def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     condition = em.expression(op.cond)
     branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
     carried = [Carried(em, result.type, op) for result in op.results]
@@ -145,7 +145,7 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
         em.values[result] = one.value(em.scope)
 
 
-def _branch(em: Emitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> Scope:
+def _branch(em: PythonEmitter, op: scf.IfOp, block: Block, carried: Sequence[Carried]) -> CodeScope:
     """The lines of one branch, not yet behind its header: what they need from outside is still to come before it."""
     outer = em.scope
     scope = em.enter("branch")
@@ -159,7 +159,7 @@ def _branch(em: Emitter, op: scf.IfOp, block: Block, carried: Sequence[Carried])
     return scope
 
 
-def _fold_branch(em: Emitter, op: scf.IfOp, branches: list[Block], taken: bool) -> None:
+def _fold_branch(em: PythonEmitter, op: scf.IfOp, branches: list[Block], taken: bool) -> None:
     """A branch whose condition is known: only what runs is generated."""
     if not taken and len(branches) < 2:
         return
@@ -170,7 +170,7 @@ def _fold_branch(em: Emitter, op: scf.IfOp, branches: list[Block], taken: bool) 
 
 
 @effect(scf.WhileOp)
-def _while(em: Emitter, op: scf.WhileOp) -> None:
+def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
     carried = [Carried(em, arg.type, op) for arg in before.args]
     results = [Carried(em, result.type, op) for result in op.results]
@@ -225,7 +225,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
 
 
 @effect(ScopeOp, scf.ExecuteRegionOp)
-def _region(em: Emitter, op: Operation) -> None:
+def _region(em: PythonEmitter, op: Operation) -> None:
     block = op.regions[0].block
     em.emit_block(block)
     for result, value in zip(op.results, _terminator(block).operands if op.results else (), strict=True):
@@ -233,36 +233,36 @@ def _region(em: Emitter, op: Operation) -> None:
 
 
 @pure(hivm.GetBlockIdxOp)
-def _block_index(em: Emitter, op: hivm.GetBlockIdxOp) -> Value:
+def _block_index(em: PythonEmitter, op: hivm.GetBlockIdxOp) -> Value:
     return em.who("bid", em.block, 0, MAX_BLOCKS - 1)
 
 
 @pure(hivm.GetBlockNumOp)
-def _block_count(em: Emitter, op: hivm.GetBlockNumOp) -> Value:
+def _block_count(em: PythonEmitter, op: hivm.GetBlockNumOp) -> Value:
     return em.who("nblocks", em.launch, 1, MAX_BLOCKS)
 
 
 @pure(hivm.GetSubBlockIdxOp)
-def _sub_block_index(em: Emitter, op: hivm.GetSubBlockIdxOp) -> Value:
+def _sub_block_index(em: PythonEmitter, op: hivm.GetSubBlockIdxOp) -> Value:
     return em.who("sid", em.launch, 0, em.parallel - 1) if em.parallel > 1 else Int(0)
 
 
 @pure(hivm.GetSubBlockNumOp)
-def _sub_block_count(em: Emitter, op: hivm.GetSubBlockNumOp) -> Value:
+def _sub_block_count(em: PythonEmitter, op: hivm.GetSubBlockNumOp) -> Value:
     return Int(em.parallel)
 
 
 @effect(hivm.GetSysCntOp)
-def _system_counter(em: Emitter, op: hivm.GetSysCntOp) -> None:
+def _system_counter(em: PythonEmitter, op: hivm.GetSysCntOp) -> None:
     raise unsupported(op, "values do not depend on time here")
 
 
 @pure(hivm.MultiBufferCounterOp)
-def _counter(em: Emitter, op: hivm.MultiBufferCounterOp) -> Value:
+def _counter(em: PythonEmitter, op: hivm.MultiBufferCounterOp) -> Value:
     return turn(em, op)
 
 
-def turn(em: Emitter, op: Operation) -> Int:
+def turn(em: PythonEmitter, op: Operation) -> Int:
     """The number of the iteration of the innermost counted loop around an op; 0 outside of loops."""
     parent = op.parent_op()
     while parent is not None and parent not in em.turns:

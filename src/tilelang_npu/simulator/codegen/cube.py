@@ -12,13 +12,13 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.products import terms
-from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
+from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import panels, transfer
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.records import Operand
-from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.events import Slot
 from tilelang_npu.simulator.machine.work import Mmad, Multiply
@@ -40,7 +40,7 @@ def _logical(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * shape[2], shape[0] * shape[3]
 
 
-def _check_element(em: Emitter, op: Operation, a: Buffer, b: Buffer) -> None:
+def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> None:
     """What the chip's Cube core multiplies."""
     known = [name for name in em.chip.cube.k_step if name != "hf32"]
     for element in (a.element.mlir, b.element.mlir):
@@ -49,7 +49,7 @@ def _check_element(em: Emitter, op: Operation, a: Buffer, b: Buffer) -> None:
                               f"it multiplies {', '.join(known)}")
 
 
-def _check(em: Emitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
+def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
     """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
     for name, (size, first, second, what) in sizes.items():
         if size.known and size.const > min(first, second):
@@ -58,14 +58,14 @@ def _check(em: Emitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str
 
 
 @effect(hivm.MmadL1Op)
-def _mmad(em: Emitter, op: hivm.MmadL1Op) -> None:
+def _mmad(em: PythonEmitter, op: hivm.MmadL1Op) -> None:
     bias = None if op.per_channel_bias is None else em.buffer(op.per_channel_bias)
     given = [em.integer(value) for value in op.sync_related_args] or [_NONE] * 7
     _product(em, op, (em.buffer(op.a), em.buffer(op.b), em.buffer(op.c), bias), given)
 
 
 @effect(hivm.BatchMmadL1Op)
-def _batch(em: Emitter, op: hivm.BatchMmadL1Op) -> None:
+def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
     """One product after the other: the first waits for the operands, the last frees them, and each takes its turn of L0."""
     whole = [em.buffer(op.a), em.buffer(op.b), em.buffer(op.c)]
     shapes = [alternatives(buffer)[0].shape for buffer in whole]
@@ -85,13 +85,13 @@ def _batch(em: Emitter, op: hivm.BatchMmadL1Op) -> None:
         _product(em, op, (a, b, c, None), given)
 
 
-def _matrix(number: int, batch: View) -> View:
+def _matrix(number: int, batch: StridedView) -> StridedView:
     """One matrix of a batch."""
     start = batch.offset + batch.strides[0].scaled(number)
     return replace(batch, offset=start, sizes=batch.sizes[1:], strides=batch.strides[1:])
 
 
-def _product(em: Emitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None],
+def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers: tuple[Buffer, Buffer, Buffer, Buffer | None],
              given: list[Int]) -> None:
     """One matrix product.
 
@@ -137,13 +137,13 @@ def _product(em: Emitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers: tuple
     em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
 
 
-def _multiplier(em: Emitter, product: datapath.Product) -> str:
+def _multiplier(em: PythonEmitter, product: datapath.Product) -> str:
     """The name of what computes a product, made in each launch anew."""
     return em.define(f"scratch({em.constant(product, 'product')})", em.launch, "mmad")
 
 
 @custom("load_l0a", "load_l0b", "load_l0a_transposed", "load_l0b_transposed")
-def _load_l0(em: Emitter, op: hivm.CustomOp) -> None:
+def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
     """L1 to L0A or L0B. Both are fractals of the same layout here: which one L0 really has is between its load and M."""
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
     ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
@@ -156,7 +156,7 @@ def _load_l0(em: Emitter, op: hivm.CustomOp) -> None:
 
 
 @custom("mma")
-def _mma(em: Emitter, op: hivm.CustomOp) -> None:
+def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     a_value, b_value, init_value, *size_values = op.ins()
     a, b, c = em.buffer(a_value), em.buffer(b_value), em.buffer(op.outs()[0])
     _check_element(em, op, a, b)

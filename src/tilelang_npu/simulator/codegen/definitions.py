@@ -8,8 +8,8 @@ from xdsl.ir import Block, Operation
 
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.handlers import Value
-from tilelang_npu.simulator.codegen.scope import Atom, Expr, Int, Made, Scope, Sum, deeper, join
-from tilelang_npu.simulator.codegen.views import Choice, View
+from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper, join
+from tilelang_npu.simulator.codegen.strided import Choice, StridedView
 
 WORD = 1 << 63
 """Beyond the least and the greatest number that comes from outside, of any type."""
@@ -30,9 +30,9 @@ class Definitions:
     current: Operation | None = None
 
     def __init__(self) -> None:
-        self.launch = Scope("launch", None, 1)
-        self.scope = self.block = Scope("block", self.launch, 2)
-        self.homes: dict[Block, Scope] = {}
+        self.launch = CodeScope("launch", None, 1)
+        self.scope = self.block = CodeScope("block", self.launch, 2)
+        self.homes: dict[Block, CodeScope] = {}
         self.globals: dict[str, object] = {}
         self._names = 0
         self._atoms = 0
@@ -57,11 +57,11 @@ class Definitions:
         self.globals[name] = element.numpy
         return name
 
-    def define(self, text: str, scope: Scope, prefix: str = "x", made: Made | None = None) -> str:
+    def define(self, text: str, scope: CodeScope, prefix: str = "x", made: MadeArray | None = None) -> str:
         """The name of a pure expression that is computed in ``scope``."""
         if text.isidentifier() or text.lstrip("-").isdigit():
             return text
-        place: Scope | None = scope
+        place: CodeScope | None = scope
         while place is not None:
             known = place.names.get(text)
             if known is not None:
@@ -72,7 +72,7 @@ class Definitions:
         scope.names[text] = name
         return name
 
-    def surely_run(self, scope: Scope) -> Scope:
+    def surely_run(self, scope: CodeScope) -> CodeScope:
         """Where what may fail can be computed that needs ``scope``: no further out than the current op surely runs."""
         block = self.current.parent_block() if self.current is not None else None
         place = self.homes.get(block, self.scope) if block is not None else self.scope
@@ -83,12 +83,12 @@ class Definitions:
             place = place.parent
         return place
 
-    def atom(self, name: str, scope: Scope, low: int | None = None, high: int | None = None) -> Int:
+    def atom(self, name: str, scope: CodeScope, low: int | None = None, high: int | None = None) -> Int:
         """An integer behind a name."""
         self._atoms += 1
         return Int(0, ((Atom(name, scope, low, high, self._atoms), 1),))
 
-    def named(self, text: str, scope: Scope, low: int | None = None, high: int | None = None, *, safe: bool = True) -> Int:
+    def named(self, text: str, scope: CodeScope, low: int | None = None, high: int | None = None, *, safe: bool = True) -> Int:
         """An integer computed by an expression."""
         if low is not None and low == high:
             return Int(low)
@@ -118,16 +118,16 @@ class Definitions:
         """A name or literal that holds an integer."""
         return self.define(self.spelled(value), self.scope_of(value))
 
-    def scope_of(self, *values: Value) -> Scope:
+    def scope_of(self, *values: Value) -> CodeScope:
         """The innermost scope that the values depend on."""
         found = self.launch
         for value in values:
             if isinstance(value, Int):
                 for atom, _ in value.terms:
                     found = deeper(found, atom.scope)
-            elif isinstance(value, Expr):
+            elif isinstance(value, ScalarExpr):
                 found = deeper(found, value.scope)
-            elif isinstance(value, View):
+            elif isinstance(value, StridedView):
                 found = deeper(found, self.scope_of(value.offset, *value.sizes, *value.strides))
             elif isinstance(value, Choice):
                 found = deeper(found, self.scope_of(value.condition, value.true, value.false))

@@ -16,23 +16,23 @@ from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import RemfOp
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.codegen.elements import bounds, element_of
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.scalars import fitted, is_truth, truth, unsigned
-from tilelang_npu.simulator.codegen.scope import Expr, Int
+from tilelang_npu.simulator.codegen.integers import fitted, is_truth, truth, unsigned
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 
 
 @pure(arith.ConstantOp)
-def _constant(em: Emitter, op: arith.ConstantOp) -> Value:
+def _constant(em: PythonEmitter, op: arith.ConstantOp) -> Value:
     value = op.value
     if isinstance(value, IntegerAttr):
         if is_truth(value.type):
-            return Expr(str(bool(value.value.data)), em.launch, bool(value.value.data))
+            return ScalarExpr(str(bool(value.value.data)), em.launch, bool(value.value.data))
         return fitted(em, Int(value.value.data), value.type)
     if isinstance(value, FloatAttr):
         number = _rounder(element_of(value.type))(value.value.data)
-        return Expr(_literal(number), em.launch, number)
+        return ScalarExpr(_literal(number), em.launch, number)
     raise unsupported(op, "its value is neither an integer nor a float")
 
 
@@ -54,13 +54,13 @@ def _rounder(element: DType) -> Callable[[float], float]:
     return lambda value: float(kind(value))
 
 
-def _rounded(em: Emitter, text: str, kind: Attribute, *parts: Value) -> Expr:
+def _rounded(em: PythonEmitter, text: str, kind: Attribute, *parts: Value) -> ScalarExpr:
     scope = em.scope_of(*parts)
     if isinstance(kind, Float64Type):
-        return Expr(em.define(text, scope, "f"), scope)
+        return ScalarExpr(em.define(text, scope, "f"), scope)
     element = element_of(kind)
     rounder = round_f32 if element == "float32" else _ROUNDERS.setdefault(element, _rounder(element))
-    return Expr(em.define(f"{em.constant(rounder, 'round')}({text})", scope, "f"), scope)
+    return ScalarExpr(em.define(f"{em.constant(rounder, 'round')}({text})", scope, "f"), scope)
 
 
 _ROUNDERS: dict[DType, Callable[[float], float]] = {}
@@ -73,7 +73,7 @@ def divide(a: float, b: float) -> float:
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-def _float_binary(sign: str, em: Emitter, op: Operation) -> Value:
+def _float_binary(sign: str, em: PythonEmitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     return _rounded(em, f"({a.text}) {sign} ({b.text})", op.results[0].type, a, b)
 
@@ -83,7 +83,7 @@ pure(arith.SubfOp)(partial(_float_binary, "-"))
 pure(arith.MulfOp)(partial(_float_binary, "*"))
 
 
-def _float_call(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
+def _float_call(function: Callable[..., object], em: PythonEmitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     return _rounded(em, f"{em.constant(function, 'f')}({a.text}, {b.text})", op.results[0].type, a, b)
 
@@ -100,12 +100,12 @@ pure(mlir_math.CopySignOp)(partial(_float_call, math.copysign))
 
 
 @pure(arith.NegfOp)
-def _negate(em: Emitter, op: arith.NegfOp) -> Value:
+def _negate(em: PythonEmitter, op: arith.NegfOp) -> Value:
     a = em.expression(op.operands[0])
-    return Expr(em.define(f"-({a.text})", a.scope, "f"), a.scope)
+    return ScalarExpr(em.define(f"-({a.text})", a.scope, "f"), a.scope)
 
 
-def _float_extreme(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
+def _float_extreme(function: Callable[..., object], em: PythonEmitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     return truth(em, f"float({em.constant(function, 'f')}({a.text}, {b.text}))", a, b)
 
@@ -117,7 +117,7 @@ pure(arith.MinnumfOp)(partial(_float_extreme, np.fmin))
 
 
 @pure(arith.CmpfOp)
-def _float_compare(em: Emitter, op: arith.CmpfOp) -> Value:
+def _float_compare(em: PythonEmitter, op: arith.CmpfOp) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
     predicate = op.predicate.value.data
     ordered = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<="}
@@ -135,7 +135,7 @@ def _float_compare(em: Emitter, op: arith.CmpfOp) -> Value:
 
 
 @pure(arith.SIToFPOp, arith.UIToFPOp)
-def _to_float(em: Emitter, op: Operation) -> Value:
+def _to_float(em: PythonEmitter, op: Operation) -> Value:
     value = em.integer(op.operands[0])
     if isinstance(op, arith.UIToFPOp):
         value = unsigned(em, value, op.operands[0].type)
@@ -150,7 +150,7 @@ def saturated(value: float, low: int, high: int) -> int:
 
 
 @pure(arith.FPToSIOp, arith.FPToUIOp)
-def _to_integer(em: Emitter, op: Operation) -> Value:
+def _to_integer(em: PythonEmitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
     low, high = bounds(op.results[0].type)
     if low is None or high is None:
@@ -160,12 +160,12 @@ def _to_integer(em: Emitter, op: Operation) -> Value:
 
 
 @pure(arith.ExtFOp)
-def _widen(em: Emitter, op: arith.ExtFOp) -> Value:
+def _widen(em: PythonEmitter, op: arith.ExtFOp) -> Value:
     return em.expression(op.operands[0])
 
 
 @pure(arith.TruncFOp)
-def _narrow(em: Emitter, op: arith.TruncFOp) -> Value:
+def _narrow(em: PythonEmitter, op: arith.TruncFOp) -> Value:
     value = em.expression(op.operands[0])
     return _rounded(em, value.text, op.results[0].type, value)
 
@@ -183,7 +183,7 @@ def reinterpret(value: float, source: str, target: str) -> float:
 
 
 @pure(arith.BitcastOp)
-def _bitcast(em: Emitter, op: arith.BitcastOp) -> Value:
+def _bitcast(em: PythonEmitter, op: arith.BitcastOp) -> Value:
     source, target = op.operands[0].type, op.results[0].type
     helper = em.constant(reinterpret, "reinterpret")
     value = em.expression(op.operands[0])
@@ -197,7 +197,7 @@ def _bitcast(em: Emitter, op: arith.BitcastOp) -> Value:
     if code is None or not isinstance(source, IntegerType):
         raise unsupported(op, f"from {source} to {target}")
     text = f"{helper}({value.text}, '{_PACK[source.width.data]}', '{code}')"
-    return Expr(em.define(text, value.scope, "f"), value.scope)
+    return ScalarExpr(em.define(text, value.scope, "f"), value.scope)
 
 
 _MATH: dict[type[Operation], Callable[..., object]] = {
@@ -211,7 +211,7 @@ _MATH: dict[type[Operation], Callable[..., object]] = {
     mlir_math.ErfOp: math.erf}
 
 
-def _math(function: Callable[..., object], em: Emitter, op: Operation) -> Value:
+def _math(function: Callable[..., object], em: PythonEmitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
     return _rounded(em, f"float({em.constant(function, 'f')}({value.text}))", op.results[0].type, value)
 
@@ -221,7 +221,7 @@ for _kind, _function in _MATH.items():
 
 
 @pure(mlir_math.CtPopOp, mlir_math.CountLeadingZerosOp)
-def _count_bits(em: Emitter, op: Operation) -> Value:
+def _count_bits(em: PythonEmitter, op: Operation) -> Value:
     kind = op.results[0].type
     assert isinstance(kind, IntegerType)
     value = unsigned(em, em.integer(op.operands[0]), kind)
@@ -232,6 +232,6 @@ def _count_bits(em: Emitter, op: Operation) -> Value:
 
 
 @pure(mlir_math.AbsIOp)
-def _absolute(em: Emitter, op: mlir_math.AbsIOp) -> Value:
+def _absolute(em: PythonEmitter, op: mlir_math.AbsIOp) -> Value:
     value = em.integer(op.operands[0])
     return fitted(em, em.named(f"abs({em.spelled(value)})", em.scope_of(value), 0), op.results[0].type)

@@ -13,18 +13,18 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import InternalError, TileError
-from tilelang_npu.simulator.codegen.scope import Expr, Int
-from tilelang_npu.simulator.codegen.views import Choice, Local, View
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
 
 if TYPE_CHECKING:
     from tilelang_npu.dialects import hivm
-    from tilelang_npu.simulator.codegen.emitter import Emitter
+    from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 
-Value = Int | Expr | View | Choice | Local
+Value = Int | ScalarExpr | StridedView | Choice | Local
 OpT = TypeVar("OpT", bound=Operation)
-Pure = Callable[["Emitter", OpT], Value | Sequence[Value]]
-Effect = Callable[["Emitter", OpT], None]
-Custom = Callable[["Emitter", "hivm.CustomOp"], None]
+Pure = Callable[["PythonEmitter", OpT], Value | Sequence[Value]]
+Effect = Callable[["PythonEmitter", OpT], None]
+Custom = Callable[["PythonEmitter", "hivm.CustomOp"], None]
 
 
 class Handler(NamedTuple):
@@ -37,7 +37,7 @@ class Handler(NamedTuple):
     """
 
     kind: Literal["pure", "effect", "nothing"]
-    run: Callable[[Emitter, Any], Any]
+    run: Callable[[PythonEmitter, Any], Any]
 
 
 HANDLERS: dict[type[Operation], Handler] = {}

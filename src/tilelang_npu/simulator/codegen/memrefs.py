@@ -17,18 +17,18 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
-from tilelang_npu.simulator.codegen.elements import bounds, element_of
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
+from tilelang_npu.simulator.codegen.integers import is_truth
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reach import check_address
 from tilelang_npu.simulator.codegen.records import Operand
-from tilelang_npu.simulator.codegen.scalars import is_truth
-from tilelang_npu.simulator.codegen.scope import Expr, Int
-from tilelang_npu.simulator.codegen.views import Choice, Local, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Local, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
 
-def _mixed(em: Emitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
+def _mixed(em: PythonEmitter, static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue]) -> list[Int]:
     """A list of which the static part stands in an attribute and the rest in operands."""
     rest = iter(dynamic)
     return [em.integer(next(rest)) if number == DYNAMIC_INDEX else Int(number) for number in static.get_values()]
@@ -41,13 +41,13 @@ def _type(op: Operation) -> MemRefType:
 
 
 @pure(memref.SubviewOp)
-def _subview(em: Emitter, op: memref.SubviewOp) -> Value:
+def _subview(em: PythonEmitter, op: memref.SubviewOp) -> Value:
     offsets = _mixed(em, op.static_offsets, op.offsets)
     sizes = _mixed(em, op.static_sizes, op.sizes)
     steps = _mixed(em, op.static_strides, op.strides)
     kept = _kept_axes(sizes, _type(op).get_shape())
 
-    def cut(view: View) -> View:
+    def cut(view: StridedView) -> StridedView:
         start = view.offset
         for offset, stride in zip(offsets, view.strides, strict=True):
             start = start + em.multiplied(offset, stride)
@@ -73,12 +73,12 @@ def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
 
 
 @pure(memref.ReinterpretCastOp)
-def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
+def _reinterpret(em: PythonEmitter, op: memref.ReinterpretCastOp) -> Value:
     (offset,) = _mixed(em, op.static_offsets, op.offsets)
     sizes = _mixed(em, op.static_sizes, op.sizes)
     strides = _mixed(em, op.static_strides, op.strides)
 
-    def place(view: View) -> View:
+    def place(view: StridedView) -> StridedView:
         width = view.element.nbytes
         return replace(view, offset=view.origin + offset.scaled(width), sizes=tuple(sizes),
                        strides=tuple(stride.scaled(width) for stride in strides))
@@ -87,19 +87,19 @@ def _reinterpret(em: Emitter, op: memref.ReinterpretCastOp) -> Value:
 
 
 @pure(memref.CastOp, memref.MemorySpaceCastOp)
-def _cast(em: Emitter, op: Operation) -> Value:
+def _cast(em: PythonEmitter, op: Operation) -> Value:
     return em.value(op.operands[0])
 
 
 @pure(memref.ViewOp)
-def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
+def _byte_view(em: PythonEmitter, op: memref.ViewOp) -> Value:
     kind = _type(op)
     element = element_of(kind)
     rest = iter(op.sizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
     shift = em.integer(op.byte_shift)
 
-    def place(view: View) -> View:
+    def place(view: StridedView) -> StridedView:
         start = view.offset + shift
         return replace(view, element=element, origin=start, offset=start, sizes=sizes,
                        strides=tuple(em.row_major(sizes, element.nbytes)))
@@ -108,7 +108,7 @@ def _byte_view(em: Emitter, op: memref.ViewOp) -> Value:
 
 
 @pure(hivm.BitcastOp)
-def _bitcast(em: Emitter, op: hivm.BitcastOp) -> Value:
+def _bitcast(em: PythonEmitter, op: hivm.BitcastOp) -> Value:
     element = element_of(op.results[0].type)
     return mapped(em.buffer(op.operands[0]),
                   lambda view: replace(view, element=element))
@@ -120,10 +120,10 @@ def _groups(op: memref.AlterShapeOperation) -> list[list[int]]:
 
 
 @pure(memref.CollapseShapeOp)
-def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
+def _collapse(em: PythonEmitter, op: memref.CollapseShapeOp) -> Value:
     groups = _groups(op)
 
-    def merge(view: View) -> View:
+    def merge(view: StridedView) -> StridedView:
         sizes, strides = [], []
         for group in groups:
             size = Int(1)
@@ -141,11 +141,11 @@ def _collapse(em: Emitter, op: memref.CollapseShapeOp) -> Value:
 
 
 @pure(memref.ExpandShapeOp)
-def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
+def _expand(em: PythonEmitter, op: memref.ExpandShapeOp) -> Value:
     shape = _mixed(em, op.static_output_shape, op.output_shape)
     groups = _groups(op)
 
-    def split(view: View) -> View:
+    def split(view: StridedView) -> StridedView:
         strides: list[Int] = [Int(0)] * len(shape)
         for axis, group in enumerate(groups):
             step = view.strides[axis]
@@ -158,7 +158,7 @@ def _expand(em: Emitter, op: memref.ExpandShapeOp) -> Value:
 
 
 @pure(memref.DimOp)
-def _dim(em: Emitter, op: memref.DimOp) -> Value:
+def _dim(em: PythonEmitter, op: memref.DimOp) -> Value:
     axis = em.integer(op.index)
     buffer = em.buffer(op.source)
     while isinstance(buffer, Choice):
@@ -171,12 +171,12 @@ def _dim(em: Emitter, op: memref.DimOp) -> Value:
 
 
 @pure(memref.RankOp)
-def _rank(em: Emitter, op: memref.RankOp) -> Value:
+def _rank(em: PythonEmitter, op: memref.RankOp) -> Value:
     return Int(em.buffer(op.source).rank)
 
 
 @pure(hivm.PointerCastOp)
-def _pointer_cast(em: Emitter, op: hivm.PointerCastOp) -> Value:
+def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     kind = _type(op)
     element = element_of(kind)
     memory = space_of(kind)
@@ -188,11 +188,11 @@ def _pointer_cast(em: Emitter, op: hivm.PointerCastOp) -> Value:
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.const for size in sizes) if all(size.known for size in sizes) else None
-    views = [View(base, element, place, place, sizes, strides,
+    views = [StridedView(base, element, place, place, sizes, strides,
                   (place.const, place.const + bytes_) if place.known and bytes_ is not None else None) for place in places]
     for view in views:
         check_address(em, view)
-    made: View | Choice = views[-1]
+    made: StridedView | Choice = views[-1]
     if len(views) > 1:
         iteration = turn(em, op)
         if iteration.known:
@@ -200,7 +200,7 @@ def _pointer_cast(em: Emitter, op: hivm.PointerCastOp) -> Value:
         for number in reversed(range(len(views) - 1)):
             scope = em.scope_of(iteration)
             text = f"{em.name_of(iteration)} % {len(views)} == {number}"
-            made = Choice(Expr(em.define(text, scope, "c"), scope), views[number], made)
+            made = Choice(ScalarExpr(em.define(text, scope, "c"), scope), views[number], made)
     return made
 
 
@@ -209,7 +209,7 @@ MOST_SCALARS = 1 << 16
 
 
 @effect(memref.AllocOp, memref.AllocaOp)
-def _alloc(em: Emitter, op: Operation) -> None:
+def _alloc(em: PythonEmitter, op: Operation) -> None:
     kind = _type(op)
     memory = space_of(kind)
     if memory is not None:
@@ -230,7 +230,7 @@ def _alloc(em: Emitter, op: Operation) -> None:
     em.values[op.results[0]] = Local(name, kind.element_type, tuple(kind.get_shape()))
 
 
-def _inside(em: Emitter, op: Operation, numbers: Sequence[Int], sizes: Sequence[Int], name: str) -> None:
+def _inside(em: PythonEmitter, op: Operation, numbers: Sequence[Int], sizes: Sequence[Int], name: str) -> None:
     """Make sure that an element is there, where it is not certain."""
     for axis, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
         if not (number.at_least(0) and (size - number).at_least(1)):
@@ -245,7 +245,7 @@ def _outside(index: int, size: int, axis: int, name: str, block: int) -> TileErr
                      help="check the index against the shape, or the data that it comes from")
 
 
-def _place(em: Emitter, op: Operation, local: Local, indices: Sequence[SSAValue]) -> str:
+def _place(em: PythonEmitter, op: Operation, local: Local, indices: Sequence[SSAValue]) -> str:
     shape = local.shape
     _inside(em, op, [em.integer(index) for index in indices], [Int(size) for size in shape], "a local buffer")
     total = Int(0)
@@ -254,12 +254,12 @@ def _place(em: Emitter, op: Operation, local: Local, indices: Sequence[SSAValue]
     return em.spelled(total)
 
 
-def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequence[SSAValue]) -> View | Choice:
+def _element(em: PythonEmitter, op: Operation, buffer: Buffer, indices: Sequence[SSAValue]) -> Buffer:
     numbers = [em.integer(index) for index in indices]
     first = alternatives(buffer)[0]
     _inside(em, op, numbers, first.sizes, first.base.label or first.base.memory)
 
-    def pick(view: View) -> View:
+    def pick(view: StridedView) -> StridedView:
         start = view.offset
         for number, stride in zip(numbers, view.strides, strict=True):
             start = start + em.multiplied(number, stride)
@@ -269,7 +269,7 @@ def _element(em: Emitter, op: Operation, buffer: View | Choice, indices: Sequenc
 
 
 @effect(memref.LoadOp)
-def _load(em: Emitter, op: memref.LoadOp) -> None:
+def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     source = em.value(op.memref)
     result = op.results[0]
     kind = result.type
@@ -284,15 +284,15 @@ def _load(em: Emitter, op: memref.LoadOp) -> None:
                   lambda slot: ScalarAccess(store=False))
         em.read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
-        em.values[result] = Expr(name, em.scope)
+        em.values[result] = ScalarExpr(name, em.scope)
     elif bounds(kind) != (None, None) or str(kind) == "index":
         em.values[result] = em.atom(name, em.scope, *bounds(kind))
     else:
-        em.values[result] = Expr(name, em.scope)
+        em.values[result] = ScalarExpr(name, em.scope)
 
 
 @effect(memref.StoreOp)
-def _store(em: Emitter, op: memref.StoreOp) -> None:
+def _store(em: PythonEmitter, op: memref.StoreOp) -> None:
     target = em.value(op.memref)
     text = em.expression(op.value).text
     if isinstance(target, Local):

@@ -13,12 +13,12 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
 from tilelang_npu.ops.rounding import conversion, is_plain
-from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
+from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.records import Operand
-from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.work import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
@@ -33,7 +33,7 @@ def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) ->
             Operand(target, reads=False, writes=True, pipe=pipe, name="dst", path=path)]
 
 
-def transfer(em: Emitter, op: Operation, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
+def transfer(em: PythonEmitter, op: Operation, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
              unit_flag: bool = False, turned: bool = False) -> None:
     """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns."""
     operands = pair(source, target, path.pipe, path)
@@ -42,7 +42,7 @@ def transfer(em: Emitter, op: Operation, path: Path, source: Buffer, target: Buf
     em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned))
 
 
-def _move(em: Emitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
+def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
     transfer(em, op, path_of(em, op, pipe, source, target), source, target, adds=atomic != "none")
     write = em.array(target)
     if atomic == "none":
@@ -52,18 +52,18 @@ def _move(em: Emitter, op: Operation, source: Buffer, target: Buffer, pipe: str,
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
 
 
-def _atomic(em: Emitter, op: Operation) -> str:
+def _atomic(em: PythonEmitter, op: Operation) -> str:
     kind = getattr(op, "atomic_kind", None)
     return em.atomic if kind is None else str(kind.data)
 
 
 @effect(hivm.SetAtomicOp)
-def _set_atomic(em: Emitter, op: hivm.SetAtomicOp) -> None:
+def _set_atomic(em: PythonEmitter, op: hivm.SetAtomicOp) -> None:
     em.atomic = op.kind.data
 
 
 @effect(hivm.LoadOp)
-def _load(em: Emitter, op: hivm.LoadOp) -> None:
+def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
     transfer(em, op, path_of(em, op, "MTE2", source, target), source, target)
@@ -78,7 +78,7 @@ def _load(em: Emitter, op: hivm.LoadOp) -> None:
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {left}, {right}, {value})")
 
 
-def _initialise(em: Emitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
+def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> None:
     """``init_out_buffer``: fill the destination first, where its condition holds."""
     flag = op.init_out_buffer
     if flag is None or not flag.value.data:
@@ -96,12 +96,12 @@ def _initialise(em: Emitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffer) -> 
 
 
 @effect(hivm.StoreOp)
-def _store(em: Emitter, op: hivm.StoreOp) -> None:
+def _store(em: PythonEmitter, op: hivm.StoreOp) -> None:
     _move(em, op, em.buffer(op.src), em.buffer(op.dst), "MTE3", atomic=_atomic(em, op))
 
 
 @effect(hivm.CopyOp, memref.CopyOp)
-def _copy(em: Emitter, op: Operation) -> None:
+def _copy(em: PythonEmitter, op: Operation) -> None:
     source, target = em.buffer(op.operands[0]), em.buffer(op.operands[1])
     spaces = (alternatives(source)[0].base.memory, alternatives(target)[0].base.memory)
     pipe = pipes_of("copy").get(spaces)
@@ -115,7 +115,7 @@ def _copy(em: Emitter, op: Operation) -> None:
         _move(em, op, source, target, pipe, atomic=em.atomic if pipe == "MTE3" else "none")
 
 
-def blocks_view(view: View) -> View | None:
+def blocks_view(view: StridedView) -> StridedView | None:
     """A fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``; None where that is no view."""
     if view.rank != 4:
         return None
@@ -123,7 +123,7 @@ def blocks_view(view: View) -> View | None:
     if not (view.sizes[2].known and inner.known) or (outer != inner.scaled(view.sizes[2].const) and view.sizes[1] != Int(1)):
         return None
     rows = view.sizes[1].scaled(view.sizes[2].const)
-    return View(view.base, view.element, view.origin, view.offset, (view.sizes[0], rows, view.sizes[3]),
+    return StridedView(view.base, view.element, view.origin, view.offset, (view.sizes[0], rows, view.sizes[3]),
                 (view.strides[0], inner, view.strides[3]))
 
 
@@ -135,7 +135,7 @@ def panels(buffer: Buffer) -> Buffer | None:
     return mapped(buffer, lambda view: blocks_view(view) or view)
 
 
-def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
+def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, StridedView] | None:
     """Both sides of nd2nz in rows of 32 bytes, where the source consists of whole ones."""
     width, run = target.sizes[3], source.element.nbytes
     merged = blocks_view(target)
@@ -146,13 +146,14 @@ def _whole_rows(source: View, target: View) -> tuple[View, View] | None:
         return None
     count = Int(columns.const // width.const)
     shape = (count, rows)
-    first = View(source.base, source.element, source.origin, source.offset, shape, (Int(_BLOCK.itemsize), source.strides[0]))
-    second = View(target.base, target.element, target.origin, target.offset, shape, merged.strides[:2])
+    first = StridedView(source.base, source.element, source.origin, source.offset, shape,
+                        (Int(_BLOCK.itemsize), source.strides[0]))
+    second = StridedView(target.base, target.element, target.origin, target.offset, shape, merged.strides[:2])
     return first, second
 
 
 @effect(hivm.Nd2NzOp)
-def _nd2nz(em: Emitter, op: hivm.Nd2NzOp) -> None:
+def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     transfer(em, op, path_of(em, op, "MTE2", source, target, ("nd2nz",)), source, target)
     _initialise(em, op, target)
@@ -160,7 +161,7 @@ def _nd2nz(em: Emitter, op: hivm.Nd2NzOp) -> None:
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
         return
     fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
-    if all(views is not None for views in fast) and isinstance(source, View):
+    if all(views is not None for views in fast) and isinstance(source, StridedView):
         write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # asked above
         read = fast[0][0]  # type: ignore[index]  # asked above
         em.line(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
@@ -170,7 +171,7 @@ def _nd2nz(em: Emitter, op: hivm.Nd2NzOp) -> None:
 
 
 @effect(hivm.Nz2NdOp)
-def _nz2nd(em: Emitter, op: hivm.Nz2NdOp) -> None:
+def _nz2nd(em: PythonEmitter, op: hivm.Nz2NdOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     transfer(em, op, path_of(em, op, "MTE3", source, target, ("nz2nd",)), source, target)
     helper = em.constant(datapath.nz2nd, "nz2nd")
@@ -181,7 +182,7 @@ _QUANT = {"F322F16": "f16", "F322BF16": "bf16", "S322I8": "i8", "QF322F32_PRE": 
 
 
 @effect(hivm.FixpipeOp)
-def _fixpipe(em: Emitter, op: hivm.FixpipeOp) -> None:
+def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     relu = "NO_RELU" if op.pre_relu is None else op.pre_relu.data
     quant = "NO_QUANT" if op.pre_quant is None else op.pre_quant.data
@@ -215,7 +216,7 @@ def _fixpipe(em: Emitter, op: hivm.FixpipeOp) -> None:
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
 
 
-def _drain_rows(em: Emitter, source: Buffer, target: Buffer, *, relu: bool) -> bool:
+def _drain_rows(em: PythonEmitter, source: Buffer, target: Buffer, *, relu: bool) -> bool:
     """L0C to rows as one assignment of views, where the destination has whole fractals of columns."""
     panel = panels(source)
     views = alternatives(target)
@@ -226,15 +227,15 @@ def _drain_rows(em: Emitter, source: Buffer, target: Buffer, *, relu: bool) -> b
         return False
     width = datapath.FRACTAL
 
-    def blocks(view: View) -> View:
+    def blocks(view: StridedView) -> StridedView:
         count = Int(view.sizes[1].const // width)
-        return View(view.base, view.element, view.origin, view.offset, (count, view.sizes[0], Int(width)),
+        return StridedView(view.base, view.element, view.origin, view.offset, (count, view.sizes[0], Int(width)),
                     (view.strides[1].scaled(width), view.strides[0], view.strides[1]))
 
     shape = blocks(views[0]).sizes
 
-    def crop(view: View) -> View:
-        return View(view.base, view.element, view.origin, view.offset, (shape[0], shape[1], view.sizes[2]), view.strides)
+    def crop(view: StridedView) -> StridedView:
+        return StridedView(view.base, view.element, view.origin, view.offset, (shape[0], shape[1], view.sizes[2]), view.strides)
 
     read, write = em.array(mapped(panel, crop)), em.array(mapped(target, blocks))
     if relu:
@@ -245,14 +246,14 @@ def _drain_rows(em: Emitter, source: Buffer, target: Buffer, *, relu: bool) -> b
 
 
 @effect(hivm.VBrcOp)
-def _broadcast(em: Emitter, op: hivm.VBrcOp) -> None:
+def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
     target = em.buffer(op.dst)
     bits = 8 * target.element.nbytes
     scratch = scratch_operands(em, op.temp_buffer)
     pipe = op.pipes()[0]
     write = Operand(target, reads=False, writes=True, pipe=pipe, name="dst")
     value = em.value(op.src)
-    if isinstance(value, View) or hasattr(value, "condition"):
+    if isinstance(value, StridedView) or hasattr(value, "condition"):
         source = em.buffer(op.src)
         read = Operand(source, reads=True, writes=False, pipe=pipe, name="src")
         last = alternatives(source)[0].rank - 1
@@ -268,7 +269,7 @@ def _broadcast(em: Emitter, op: hivm.VBrcOp) -> None:
     em.line(f"{em.array(target)}[...] = {text}")
 
 
-def scratch_operands(em: Emitter, buffer: SSAValue | None) -> list[Operand]:
+def scratch_operands(em: PythonEmitter, buffer: SSAValue | None) -> list[Operand]:
     """The temporary buffer of a vector op as an operand that is written."""
     if buffer is None:
         return []

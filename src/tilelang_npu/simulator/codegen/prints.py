@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import IndexType, IntegerType
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
-from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import custom
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import ScalarAccess
@@ -22,7 +22,7 @@ _CONVERSION = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?P<digits>\.\d+)?(
 
 
 @custom("printf")
-def _printf(em: Emitter, op: hivm.CustomOp) -> None:
+def _printf(em: PythonEmitter, op: hivm.CustomOp) -> None:
     texts, widths = [], []
     for ssa in op.ins():
         whole = isinstance(ssa.type, (IndexType, IntegerType))
@@ -54,7 +54,7 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
 
 
 @custom("dump_tensor")
-def _dump(em: Emitter, op: hivm.CustomOp) -> None:
+def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
     facts = facts_of(op.attributes)
     buffer = em.buffer(op.ins()[0])
     em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.views import Base, View, spoken
+from tilelang_npu.simulator.codegen.strided import Base, StridedView, spoken
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.values import Values
@@ -27,7 +27,7 @@ def part(em: Values, base: Base, limit: tuple[int, int]) -> str:
     return name
 
 
-def checked(em: Values, view: View, element: np.dtype[np.void] | None) -> bool:
+def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) -> bool:
     """Whether a view surely lies in its memory; one that surely does not is an error."""
     base = view.base
     reach = view.offset + (view.element.nbytes if element is None else element.itemsize)
@@ -54,7 +54,7 @@ def checked(em: Values, view: View, element: np.dtype[np.void] | None) -> bool:
     return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
 
 
-def check_address(em: Values, view: View) -> None:
+def check_address(em: Values, view: StridedView) -> None:
     """An address that is known must be aligned and leave room for the buffer.
 
     Raises:

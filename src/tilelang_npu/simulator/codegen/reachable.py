@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.views import Buffer, alternatives
+from tilelang_npu.simulator.codegen.strided import Buffer, alternatives
 from tilelang_npu.target import Path, name_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
+from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.reachable import check_operand, check_pipe
-from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen.strided import Buffer, Choice, alternatives
 from tilelang_npu.simulator.codegen.values import Values
-from tilelang_npu.simulator.codegen.views import Buffer, Choice, alternatives
 from tilelang_npu.simulator.machine.events import Access, Fact, OpRecord, Slot
 from tilelang_npu.simulator.machine.work import Work
 from tilelang_npu.target import Chip, Path

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.lines import Int, Line
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
-from tilelang_npu.simulator.codegen.scope import Int, Line
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.target import Chip
 
 
-class StepwiseEmitter(Emitter):
-    """As ``Emitter``, for code that yields its ops."""
+class StepwiseEmitter(PythonEmitter):
+    """As ``PythonEmitter``, for code that yields its ops."""
 
     stepwise = True
     _pending: tuple[str, Sequence[Operand]] | None = None

@@ -12,11 +12,11 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
+from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import check_pipe
-from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.machine.cores import BARRIER_FLAG
+from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG
 from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait
 from tilelang_npu.target import Sync
 
@@ -26,23 +26,23 @@ GROUP_OF_MODE = {"INTER_BLOCK_SYNCHRONIZATION": "kind", "INTER_SUBBLOCK_SYNCHRON
 _Flag = hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp
 
 
-def _number(em: Emitter, given: int | SSAValue) -> Int:
+def _number(em: PythonEmitter, given: int | SSAValue) -> Int:
     return Int(given) if isinstance(given, int) else em.integer(given)
 
 
 @effect(hivm.SetFlagOp)
-def _set_event(em: Emitter, op: hivm.SetFlagOp) -> None:
+def _set_event(em: PythonEmitter, op: hivm.SetFlagOp) -> None:
     source, target, event = _event(em, op)
     em.record(op, source, (), lambda slot: EventSet(source, target, slot(event)))
 
 
 @effect(hivm.WaitFlagOp)
-def _wait_event(em: Emitter, op: hivm.WaitFlagOp) -> None:
+def _wait_event(em: PythonEmitter, op: hivm.WaitFlagOp) -> None:
     source, target, event = _event(em, op)
     em.record(op, target, (), lambda slot: EventWait(source, target, slot(event)))
 
 
-def _event(em: Emitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
+def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str, Int]:
     """Both pipes and the number of the event, which is there."""
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
@@ -56,7 +56,7 @@ def _event(em: Emitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str, str,
 
 
 @effect(hivm.PipeBarrierOp)
-def _barrier(em: Emitter, op: hivm.PipeBarrierOp) -> None:
+def _barrier(em: PythonEmitter, op: hivm.PipeBarrierOp) -> None:
     (pipe,) = op.pipes()
     if pipe != "ALL":
         check_pipe(em, op, pipe)
@@ -64,7 +64,7 @@ def _barrier(em: Emitter, op: hivm.PipeBarrierOp) -> None:
 
 
 @effect(hivm.SyncBlockSetOp)
-def _cross_set(em: Emitter, op: hivm.SyncBlockSetOp) -> None:
+def _cross_set(em: PythonEmitter, op: hivm.SyncBlockSetOp) -> None:
     _right_core(em, op)
     producer = check_pipe(em, op, op.pipes()[0])
     group = GROUP_OF_MODE[op.tsync_instr_mode.data]
@@ -72,19 +72,19 @@ def _cross_set(em: Emitter, op: hivm.SyncBlockSetOp) -> None:
 
 
 @effect(hivm.SyncBlockWaitOp)
-def _cross_wait(em: Emitter, op: hivm.SyncBlockWaitOp) -> None:
+def _cross_wait(em: PythonEmitter, op: hivm.SyncBlockWaitOp) -> None:
     _right_core(em, op)
     consumer = check_pipe(em, op, op.pipes()[1])
     _wait(em, op, consumer, _flag(em, op))
 
 
-def _right_core(em: Emitter, op: _Flag) -> None:
+def _right_core(em: PythonEmitter, op: _Flag) -> None:
     core = op.core()
     if core not in (em.core, "either"):
         raise unsupported(op, f"it belongs to the {core} and stands in a function of the {em.core}")
 
 
-def _flag(em: Emitter, op: _Flag) -> Int:
+def _flag(em: PythonEmitter, op: _Flag) -> Int:
     flag = _number(em, op.flag_id())
     sync = em.chip.sync
     if flag.known and not 0 <= flag.const < sync.flag_ids:
@@ -105,7 +105,7 @@ def _no_flag(flag: int, sync: Sync) -> TileError:
                      help=f"use one of {list(sync.user_flag_ids)}")
 
 
-def _set(em: Emitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, group: str) -> None:
+def _set(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, group: str) -> None:
     em.record(op, pipe, (), lambda slot: CrossSet(pipe, slot(flag), group))
     if group in ("kind", "all"):
         em.global_sync = True
@@ -113,14 +113,14 @@ def _set(em: Emitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int, group:
     em.leave_flag(flag, group, op)
 
 
-def _wait(em: Emitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
+def _wait(em: PythonEmitter, op: _Flag | hivm.SyncBlockOp, pipe: str, flag: Int) -> None:
     record = em.record(op, pipe, (), lambda slot: CrossWait(pipe, slot(flag)))
     em.switches = True
     em.take_flag(record, flag, op)
 
 
 @effect(hivm.SyncBlockOp)
-def _block_barrier(em: Emitter, op: hivm.SyncBlockOp) -> None:
+def _block_barrier(em: PythonEmitter, op: hivm.SyncBlockOp) -> None:
     mode = op.sync_block_mode.data
     if mode == "BARRIER_CUBE" or mode == "BARRIER_VECTOR":
         if (mode == "BARRIER_CUBE") == (em.core == "AIC"):
@@ -139,7 +139,7 @@ def _block_barrier(em: Emitter, op: hivm.SyncBlockOp) -> None:
 
 
 @effect(hivm.CreateSyncBlockLockOp, hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp, hivm.FreeLockVarOp)
-def _lock(em: Emitter, op: Operation) -> None:
+def _lock(em: PythonEmitter, op: Operation) -> None:
     """Blocks run one after another here, which is the order that the lock asks for."""
     if op.results:
         em.values[op.results[0]] = em.value(op.operands[0]) if op.operands else Int(0)

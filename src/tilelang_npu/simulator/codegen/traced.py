@@ -13,9 +13,9 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
-from tilelang_npu.simulator.codegen.scope import Int
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.target import Chip
@@ -58,12 +58,12 @@ class Witness:
         return bool(condition)
 
 
-class TracingEmitter(Emitter):
-    """As ``Emitter``, for code that leaves out what its ops do.
+class TracingEmitter(PythonEmitter):
+    """As ``PythonEmitter``, for code that leaves out what its ops do.
 
     Args:
         data: what depends on the numbers that are read.
-        function, core, chip, parallel: as for ``Emitter``.
+        function, core, chip, parallel: as for ``PythonEmitter``.
     """
 
     computes = False

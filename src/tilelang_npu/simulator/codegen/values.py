@@ -13,12 +13,12 @@ from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
-from tilelang_npu.simulator.codegen.elements import bounds, element_of
+from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
+from tilelang_npu.simulator.codegen.lines import CodeScope, Int, MadeArray, ScalarExpr, Sum
 from tilelang_npu.simulator.codegen.reach import checked, part
 from tilelang_npu.simulator.codegen.reachable import check_argument
-from tilelang_npu.simulator.codegen.scope import Expr, Int, Made, Scope, Sum
-from tilelang_npu.simulator.codegen.views import Base, Buffer, Choice, View, called
+from tilelang_npu.simulator.codegen.strided import Base, Buffer, Choice, StridedView, called
 from tilelang_npu.target import Chip
 
 
@@ -78,25 +78,25 @@ class Values(Definitions, ABC):
         value = self.value(ssa)
         if isinstance(value, Int):
             return value
-        if isinstance(value, Expr):  # a truth value in integer clothes
+        if isinstance(value, ScalarExpr):  # a truth value in integer clothes
             if value.value is not None:
                 return Int(int(value.value))
             return self.named(f"int({value.text})", value.scope, 0, 1)
         raise unsupported(self._owner(ssa), "an integer is needed here")
 
-    def expression(self, ssa: SSAValue) -> Expr:
+    def expression(self, ssa: SSAValue) -> ScalarExpr:
         """A scalar as an expression that is a name or a literal."""
         value = self.value(ssa)
         if isinstance(value, Int):
-            return Expr(self.name_of(value), self.scope_of(value), value.const if value.known else None)
-        if isinstance(value, Expr):
+            return ScalarExpr(self.name_of(value), self.scope_of(value), value.const if value.known else None)
+        if isinstance(value, ScalarExpr):
             return value
         raise unsupported(self._owner(ssa), "a scalar is needed here")
 
     def buffer(self, ssa: SSAValue) -> Buffer:
         """The memref that an SSA value is."""
         value = self.value(ssa)
-        if isinstance(value, (View, Choice)):
+        if isinstance(value, (StridedView, Choice)):
             return value
         raise unsupported(self._owner(ssa), "a memref in a device memory is needed here",
                           "give the memref an address space and an address (hivm.hir.pointer_cast)")
@@ -125,18 +125,18 @@ class Values(Definitions, ABC):
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
                     sizes.append(self.atom(f"{name}_{axis}", self.launch, 0, WORD))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
-            return View(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
+            return StridedView(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
         if isinstance(kind, (IndexType, IntegerType)):
             self.launch.line(f"{name} = scalars[{index}]")
             if isinstance(kind, IntegerType) and kind.width.data == 1:
-                return Expr(name, self.launch)
+                return ScalarExpr(name, self.launch)
             low, high = bounds(kind) if isinstance(kind, IntegerType) else (-WORD, WORD)
             return self.atom(name, self.launch, low, high)
         self.launch.line(f"{name} = scalars[{index}]")
-        return Expr(name, self.launch)
+        return ScalarExpr(name, self.launch)
 
-    def who(self, name: str, scope: Scope, low: int, high: int) -> Int:
+    def who(self, name: str, scope: CodeScope, low: int, high: int) -> Int:
         """A number that the driver hands to the generated code."""
         found = self._who.get(name)
         if found is None:
@@ -171,7 +171,7 @@ class Values(Definitions, ABC):
         if empty:
             offset = f"{offset} if {' and '.join(empty)} else 0"
         text = f"nd({_tuple(sizes)}, {kind}, {memory}, {offset}, {_tuple(strides)})"
-        made = Made(memory, called(buffer.base, whole=memory == buffer.base.name),
+        made = MadeArray(memory, called(buffer.base, whole=memory == buffer.base.name),
                     buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(((place, 1),), -begin), sizes, strides,
                     (buffer.element.nbytes if element is None else element.itemsize), empty)
         scope = self.scope_of(buffer)

@@ -11,26 +11,26 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.codegen.elements import element_of
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
+from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import scratch_operands
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Operand
-from tilelang_npu.simulator.codegen.scope import Int
-from tilelang_npu.simulator.codegen.views import Buffer, View, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.events import Slot
 from tilelang_npu.simulator.machine.work import Fold, Lanes
 
 
 def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
-    def turn(view: View) -> View:
-        return View(view.base, view.element, view.origin, view.offset, tuple(view.sizes[axis] for axis in permutation),
+    def turn(view: StridedView) -> StridedView:
+        return StridedView(view.base, view.element, view.origin, view.offset, tuple(view.sizes[axis] for axis in permutation),
                     tuple(view.strides[axis] for axis in permutation))
 
     return mapped(buffer, turn) if permutation else buffer
 
 
-def _kernel(em: Emitter, op: ops.Operation, sources: Sequence[DType], target: DType,
+def _kernel(em: PythonEmitter, op: ops.Operation, sources: Sequence[DType], target: DType,
             clauses: Mapping[str, object]) -> Callable[..., object]:
     key = (op.name, tuple(sources), target, tuple(sorted(clauses.items())))
     found = _KERNELS.get(key)
@@ -43,7 +43,7 @@ _KERNELS: dict[tuple[object, ...], Callable[..., object]] = {}
 
 
 @effect(hivm.ElementwiseOp)
-def elementwise(em: Emitter, op: hivm.ElementwiseOp) -> None:
+def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     """Emit an op of the elementwise table."""
     entry = op.ENTRY
     inputs: list[Buffer | str] = []
@@ -99,7 +99,7 @@ def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
 
 
 @effect(hivm.VReduceOp)
-def _reduce(em: Emitter, op: hivm.VReduceOp) -> None:
+def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
     source = em.buffer(op.src)
     targets = [em.buffer(ssa) for ssa in op.dst]
     mode: str = op.mode
@@ -131,7 +131,7 @@ def _combine_cost(entry: ops.Reduce) -> str:
     return ops.operation(entry.combine).cost
 
 
-def _lanes(em: Emitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
+def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
            times: int = 1) -> tuple[list[str], list[str]]:
     """Record a vector op with plain operands; the names of its arrays."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
@@ -144,7 +144,7 @@ def _lanes(em: Emitter, op: Operation, cost: str, sources: Sequence[SSAValue], t
     return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
 
 
-def _structured(em: Emitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
+def _structured(em: PythonEmitter, op: Operation, name: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue],
                 facts: dict[str, object], scalars: Sequence[str] = (), times: int = 1) -> None:
     """Emit an op that is a structured entry of the op table: its cost, and a call of its meaning."""
     entry = ops.operation(name)
@@ -155,53 +155,53 @@ def _structured(em: Emitter, op: Operation, name: str, sources: Sequence[SSAValu
 
 
 @effect(hivm.VTransposeOp)
-def _transpose(em: Emitter, op: hivm.VTransposeOp) -> None:
+def _transpose(em: PythonEmitter, op: hivm.VTransposeOp) -> None:
     _structured(em, op, "transpose", [op.src], [op.dst], {"permutation": [int(axis) for axis in op.permutation.get_values()]})
 
 
 @effect(hivm.VArangeOp)
-def _arange(em: Emitter, op: hivm.VArangeOp) -> None:
+def _arange(em: PythonEmitter, op: hivm.VArangeOp) -> None:
     offset = em.spelled(em.integer(op.offset)) if op.offset is not None else "0"
     _structured(em, op, "arange", [], [op.dst], {}, [offset, *(em.spelled(em.integer(stride)) for stride in op.strides)])
 
 
 @effect(hivm.VFlipOp)
-def _flip(em: Emitter, op: hivm.VFlipOp) -> None:
+def _flip(em: PythonEmitter, op: hivm.VFlipOp) -> None:
     _structured(em, op, "flip", [op.src], [op.dst], {"axis": op.flip_axis.value.data})
 
 
 @effect(hivm.VConcatOp)
-def _concat(em: Emitter, op: hivm.VConcatOp) -> None:
+def _concat(em: PythonEmitter, op: hivm.VConcatOp) -> None:
     _structured(em, op, "concat", list(op.src), [op.dst], {"dim": op.dim.value.data})
 
 
 @effect(hivm.VPadOp)
-def _pad(em: Emitter, op: hivm.VPadOp) -> None:
+def _pad(em: PythonEmitter, op: hivm.VPadOp) -> None:
     rest = iter(op.low)
     lows = [em.integer(next(rest)) if int(low) < 0 else Int(int(low)) for low in op.static_low.get_values()]
     _structured(em, op, "pad", [op.src], [op.dst], {}, [em.expression(op.pad_value).text, *map(em.spelled, lows)])
 
 
 @effect(hivm.VInterleaveOp)
-def _interleave(em: Emitter, op: hivm.VInterleaveOp) -> None:
+def _interleave(em: PythonEmitter, op: hivm.VInterleaveOp) -> None:
     _structured(em, op, "interleave", list(op.src), [op.dst], {})
 
 
 @effect(hivm.VDeinterleaveOp)
-def _deinterleave(em: Emitter, op: hivm.VDeinterleaveOp) -> None:
+def _deinterleave(em: PythonEmitter, op: hivm.VDeinterleaveOp) -> None:
     mode = "ALL_CHANNELS" if op.index_mode is None else op.index_mode.data
     channels = op.channel_num.value.data if op.channel_num is not None else 2
     _structured(em, op, "deinterleave", [op.src], list(op.dst), {"index_mode": mode, "channels": channels})
 
 
 @effect(hivm.VGatherOp)
-def _gather(em: Emitter, op: hivm.VGatherOp) -> None:
+def _gather(em: PythonEmitter, op: hivm.VGatherOp) -> None:
     axis = op.gather_axis.value.data if op.gather_axis is not None else -1
     _structured(em, op, "gather", [op.src, op.indices], [op.dst], {"axis": axis})
 
 
 @effect(hivm.VGatherMaskOp)
-def _gather_mask(em: Emitter, op: hivm.VGatherMaskOp) -> None:
+def _gather_mask(em: PythonEmitter, op: hivm.VGatherMaskOp) -> None:
     (source, mask), targets = _lanes(em, op, "reducev2", [op.src, op.mask], list(op.dst))
     em.line(f"{em.constant(rearrange.pack, 'pack')}({', '.join(targets)}, {source}, {mask})")
 
@@ -209,7 +209,7 @@ def _gather_mask(em: Emitter, op: hivm.VGatherMaskOp) -> None:
 _Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
 
 
-def _scan_steps(em: Emitter, op: _Scan) -> int:
+def _scan_steps(em: PythonEmitter, op: _Scan) -> int:
     """Passes over the data that a scan takes: the logarithm of the axis."""
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
     return max(1, (size.const if size.known else 1).bit_length())
@@ -220,34 +220,34 @@ def _is_reverse(op: _Scan) -> bool:
 
 
 @effect(hivm.VCumsumOp)
-def _cumsum(em: Emitter, op: hivm.VCumsumOp) -> None:
+def _cumsum(em: PythonEmitter, op: hivm.VCumsumOp) -> None:
     facts: dict[str, object] = {"dim": int(op.cum_dims.get_values()[0]), "reverse": _is_reverse(op)}
     _structured(em, op, "cumsum", [op.src], [op.dst], facts, times=_scan_steps(em, op))
 
 
 @effect(hivm.VCumprodOp)
-def _cumprod(em: Emitter, op: hivm.VCumprodOp) -> None:
+def _cumprod(em: PythonEmitter, op: hivm.VCumprodOp) -> None:
     _cumulate(em, op, "prod", "mul")
 
 
 @effect(hivm.VCummaxOp)
-def _cummax(em: Emitter, op: hivm.VCummaxOp) -> None:
+def _cummax(em: PythonEmitter, op: hivm.VCummaxOp) -> None:
     _cumulate(em, op, "max", "max")
 
 
 @effect(hivm.VCumminOp)
-def _cummin(em: Emitter, op: hivm.VCumminOp) -> None:
+def _cummin(em: PythonEmitter, op: hivm.VCumminOp) -> None:
     _cumulate(em, op, "min", "min")
 
 
-def _cumulate(em: Emitter, op: _Scan, kind: str, cost: str) -> None:
+def _cumulate(em: PythonEmitter, op: _Scan, kind: str, cost: str) -> None:
     (source,), (target,) = _lanes(em, op, cost, [op.src], [op.dst], times=_scan_steps(em, op))
     axis = int(op.cum_dims.get_values()[0])
     em.line(f"{em.constant(rearrange.cumulate, 'cumulate')}({target}, {source}, {kind!r}, {axis}, {_is_reverse(op)})")
 
 
 @effect(hivm.VSortOp)
-def _sort(em: Emitter, op: hivm.VSortOp) -> None:
+def _sort(em: PythonEmitter, op: hivm.VSortOp) -> None:
     (source,), targets = _lanes(em, op, "mrgsort4", [op.src], list(op.dst))
     descending = op.descending is not None and bool(op.descending.value.data)
     axis = op.sort_axis.value.data
@@ -256,6 +256,6 @@ def _sort(em: Emitter, op: hivm.VSortOp) -> None:
 
 
 @effect(hivm.VMulextendedOp)
-def _multiply_extended(em: Emitter, op: hivm.VMulextendedOp) -> None:
+def _multiply_extended(em: PythonEmitter, op: hivm.VMulextendedOp) -> None:
     sources, targets = _lanes(em, op, "mul", list(op.src), list(op.dst), times=3)
     em.line(f"{em.constant(rearrange.multiply_extended, 'mulext')}({', '.join(targets)}, {', '.join(sources)})")

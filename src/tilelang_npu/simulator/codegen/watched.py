@@ -8,7 +8,7 @@ from typing import Protocol
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
@@ -26,12 +26,12 @@ class Observer(Protocol):
         """It has run."""
 
 
-class WatchingEmitter(Emitter):
-    """As ``Emitter``, with an observer.
+class WatchingEmitter(PythonEmitter):
+    """As ``PythonEmitter``, with an observer.
 
     Args:
         observer: who is called.
-        function, core, chip, parallel: as for ``Emitter``.
+        function, core, chip, parallel: as for ``PythonEmitter``.
     """
 
     _watched = ""

@@ -11,7 +11,7 @@ from tilelang_npu.simulator.machine.memory import Array
 
 
 @dataclass
-class Memory:
+class SharedMemory:
     """Kernel arguments that share bytes: usually one.
 
     Attributes:
@@ -25,16 +25,16 @@ class Memory:
     delta: dict[int, int] = field(default_factory=dict)
 
 
-def memories(arrays: Sequence[Array | None]) -> list[Memory]:
+def memories(arrays: Sequence[Array | None]) -> list[SharedMemory]:
     """The arguments of a launch, those that share bytes together."""
     spans = sorted((array.ctypes.data, array.nbytes, number) for number, array in enumerate(arrays) if array is not None)
-    found: list[Memory] = []
+    found: list[SharedMemory] = []
     for start, size, number in spans:
         if found and start < found[-1].start + found[-1].size:
             last = found[-1]
             last.size = max(last.size, start + size - last.start)
         else:
-            found.append(Memory(start, size))
+            found.append(SharedMemory(start, size))
         found[-1].delta[number] = start - found[-1].start
     return found
 

@@ -8,7 +8,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.time.steps import PIPES
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch import Launch
+    from tilelang_npu.simulator.result.launch_result import Launch
 
 ROW_INCHES = 0.35
 """Height of a pipe's row."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.events import number_of
 from tilelang_npu.simulator.machine.work import Mmad
-from tilelang_npu.simulator.result.products import products
+from tilelang_npu.simulator.result.multiplications import products
 from tilelang_npu.simulator.time.steps import PIPE, PIPES, RUN, Expansion
 from tilelang_npu.target import name_of
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch import Launch
+    from tilelang_npu.simulator.result.launch_result import Launch
     from tilelang_npu.simulator.run.program import Program
     from tilelang_npu.simulator.run.recorded import BlockRun
 

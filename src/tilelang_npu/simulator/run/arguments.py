@@ -16,7 +16,7 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType, dtype
-from tilelang_npu.simulator.codegen.elements import element_of
+from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.machine.memory import Array, as_bytes
 from tilelang_npu.simulator.machine.shared_bytes import copies
 
@@ -29,7 +29,7 @@ GRID = 3
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """An argument of a device function.
 
     Attributes:
@@ -55,7 +55,7 @@ class Parameter:
         return f"{self.name}: {self.element} [{sizes}]"
 
 
-def parameters(function: FuncOp) -> list[Parameter]:
+def parameters(function: FuncOp) -> list[FunctionParameter]:
     """The arguments of a device function; grid arguments are still ``user``, and numbers of the index type are 64 bits.
 
     Raises:
@@ -72,7 +72,7 @@ def parameters(function: FuncOp) -> list[Parameter]:
             raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
                             location=location_of(function), help="declare it with open sizes: memref<?xf16>")
         element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
-        made.append(Parameter(index, spoken(argument, f"arg{index}"), role, shape, element))
+        made.append(FunctionParameter(index, spoken(argument, f"arg{index}"), role, shape, element))
     return made
 
 
@@ -91,7 +91,7 @@ class Bound:
     dims: tuple[tuple[int, ...], ...]
     users: tuple[int, ...]
     given: tuple[object, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
 
     def copied(self, which: Iterable[int]) -> Bound:
         """With copies in place of these arrays; what had bytes in common has so still."""
@@ -164,7 +164,7 @@ def bind(function: FuncOp, args: Sequence[object], blocks: int, workspace_bytes:
     return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
-def has_grid(function: FuncOp, declared: Sequence[Parameter]) -> bool:
+def has_grid(function: FuncOp, declared: Sequence[FunctionParameter]) -> bool:
     """Whether the last parameters are the three sizes of the grid."""
     last = declared[-GRID:]
     return len(last) == GRID and all(
@@ -172,7 +172,7 @@ def has_grid(function: FuncOp, declared: Sequence[Parameter]) -> bool:
         function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
 
 
-def _with_grid(declared: list[Parameter], count: int, function: FuncOp) -> list[Parameter]:
+def _with_grid(declared: list[FunctionParameter], count: int, function: FuncOp) -> list[FunctionParameter]:
     """Give the trailing grid arguments their role where the user's arguments leave them out."""
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]
@@ -180,13 +180,13 @@ def _with_grid(declared: list[Parameter], count: int, function: FuncOp) -> list[
     if count == len(user):
         return declared
     if is_grid and count == len(user) - GRID:
-        return [*declared[:-GRID], *(Parameter(p.index, p.name, "grid", None, p.element) for p in last)]
+        return [*declared[:-GRID], *(FunctionParameter(p.index, p.name, "grid", None, p.element) for p in last)]
     wanted = user[:-GRID] if is_grid else user
     raise TileError(f"{function.sym_name.data} takes {len(wanted)} arguments, {count} given", code="T401",
                     notes=tuple(parameter.spelled for parameter in wanted))
 
 
-def _scalar(parameter: Parameter, given: object) -> float:
+def _scalar(parameter: FunctionParameter, given: object) -> float:
     if isinstance(given, np.generic):
         given = given.item()
     if isinstance(given, (bool, int)) and not parameter.element.is_float:
@@ -197,7 +197,7 @@ def _scalar(parameter: Parameter, given: object) -> float:
                     help=f"give a number of type {parameter.element}")
 
 
-def _tensor(parameter: Parameter, given: object) -> tuple[Array, tuple[int, ...]]:
+def _tensor(parameter: FunctionParameter, given: object) -> tuple[Array, tuple[int, ...]]:
     if not isinstance(given, np.ndarray):
         raise TileError(f"argument {parameter.spelled} got {type(given).__name__}", code="T405", help="give a NumPy array")
     if given.dtype != parameter.element.numpy:

@@ -11,10 +11,10 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.traced import Witness
-from tilelang_npu.simulator.machine.cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.datapath import Product, Scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory
+from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
@@ -22,7 +22,7 @@ from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.simulator.run.recorded import BlockRun
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Stepped, Stores
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import Expansion
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _hang(lanes: Sequence[BoundCore], cores: Sequence[CoreId], program: Program)
     costs = CostModel(program.chip)
     expansions = {id(lane.function): Expansion(lane.function.records, costs) for lane in lanes}
     try:
-        Order(cores, [lane.events for lane in lanes], [expansions[id(lane.function)] for lane in lanes],
+        StepOrder(cores, [lane.events for lane in lanes], [expansions[id(lane.function)] for lane in lanes],
               program.chip.sync.flag_limit)
     except TileError as error:
         return error

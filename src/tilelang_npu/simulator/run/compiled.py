@@ -17,10 +17,10 @@ from xdsl.dialects.func import FuncOp
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.rearrange import OutsideError
-from tilelang_npu.simulator.codegen import Emitter
+from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.handlers import op_name
-from tilelang_npu.simulator.codegen.scope import Line, Made
+from tilelang_npu.simulator.codegen.lines import Line, MadeArray
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.machine.datapath import Product
 from tilelang_npu.simulator.machine.events import Event
@@ -29,7 +29,7 @@ from tilelang_npu.simulator.run.arguments import parameters
 from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.target import Chip
 
-Form = Callable[[FuncOp, str, Chip, int], Emitter]
+Form = Callable[[FuncOp, str, Chip, int], PythonEmitter]
 """What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
 _NUMBERS = itertools.count(1)
 
@@ -78,7 +78,7 @@ class CompiledFunction:
             ``Witness`` where it only tells what it does, and its memories.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = Emitter) -> None:
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = PythonEmitter) -> None:
         emitter = form(function, core, chip, parallel)
         emitter.emit_block(function.body.block)
         emitter.flush()
@@ -100,7 +100,7 @@ class CompiledFunction:
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
 
-    def _assemble(self, emitter: Emitter) -> str:
+    def _assemble(self, emitter: PythonEmitter) -> str:
         texts = [_BIND.format(memories=", ".join(f"m_{name}" for name in emitter.chip.memory))]
         for line in emitter.launch.lines:
             texts.append("    " * line.indent + line.text)
@@ -167,7 +167,7 @@ class TracedFunction(CompiledFunction):
         super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
 
 
-def _failed_view(made: Made, names: Mapping[str, Any]) -> tuple[str, str]:
+def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
     """What is wrong with the array that a line makes, with its numbers, and what to do."""
     shape = [size.of(names) for size in made.sizes]
     if min(shape, default=0) < 0:

@@ -15,19 +15,19 @@ from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.codegen.data_uses import DataUses
-from tilelang_npu.simulator.codegen.emitter import MAX_BLOCKS
+from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.simulator.codegen.traced import Ways, Witness
 from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.machine.blas import one_blas_thread
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.datapath import no_scratch
 from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.run.arguments import Bound, bind, parameters
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, finished, part_of, run_beside
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, TracedFunction
-from tilelang_npu.simulator.run.kernels import answer_of, kernel_of, vector_cores
+from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
 from tilelang_npu.simulator.time.cost import CostModel

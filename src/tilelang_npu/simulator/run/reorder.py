@@ -18,12 +18,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tilelang_npu.errors import InternalError, TileError
-from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.events import Access, Event, OpRecord, number_of
 from tilelang_npu.simulator.machine.memory import POISON, Array
+from tilelang_npu.simulator.machine.running_cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.work import CrossSet
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import (
     ALL,
     BARRIER,
@@ -36,7 +36,7 @@ from tilelang_npu.simulator.time.steps import (
     SET,
     WAIT,
     Expansion,
-    Step,
+    PipeStep,
 )
 
 SCALAR = PIPE["S"]
@@ -147,7 +147,7 @@ class _Op:
 class _Queued(NamedTuple):
     """A step in a pipe's queue: of which op, and for ``JOIN`` how many steps the other pipe must have done."""
 
-    step: Step
+    step: PipeStep
     op: _Op | None
     last_reads: tuple[int, ...]
     executes: bool
@@ -162,7 +162,7 @@ class _Landing(NamedTuple):
 
 
 @dataclass
-class _Pipe:
+class _PipeQueue:
     queue: deque[_Queued] = field(default_factory=deque)
     landing: list[_Landing] = field(default_factory=list)
     issued: int = 0
@@ -184,9 +184,9 @@ class Parts(Expansion):
 
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         super().__init__(records, costs)
-        self._parts: dict[Event, list[tuple[Step, tuple[int, ...], bool]]] = {}
+        self._parts: dict[Event, list[tuple[PipeStep, tuple[int, ...], bool]]] = {}
 
-    def parts(self, event: Event) -> list[tuple[Step, tuple[int, ...], bool]]:
+    def parts(self, event: Event) -> list[tuple[PipeStep, tuple[int, ...], bool]]:
         """The steps of an event, each with the operands it reads last, and whether it is the one that writes."""
         found = self._parts.get(event)
         if found is None:
@@ -221,7 +221,7 @@ class Stepped:
     def __init__(self, identity: CoreId, code: Generator[Issued, None, None], expansion: Parts,
                  explained: Callable[[Exception], Exception], left: LeftSet, stores: Stores | None = None) -> None:
         self.identity = identity
-        self.pipes = [_Pipe() for _ in PIPES]
+        self.pipes = [_PipeQueue() for _ in PIPES]
         self.tokens, self.flags = left.events, left.flags
         self.events: list[Event] = []
         self.gm: list[int] = []
@@ -318,14 +318,14 @@ class Stepped:
     def _count(self, source: int, target: int, event: int) -> None:
         self.tokens[source, target, event] = self.tokens.get((source, target, event), 0) + 1
 
-    def _behind(self, here: _Pipe, pipe: int, act: Callable[[], None]) -> None:
+    def _behind(self, here: _PipeQueue, pipe: int, act: Callable[[], None]) -> None:
         """Act once all that the pipe has started has landed; what comes next in the pipe does not wait for it."""
         if pipe in _AT_ONCE or not here.landing:
             act()
         else:
             here.landing.append(_Landing(act, fence=True))
 
-    def _execute(self, here: _Pipe, pipe: int, item: _Queued, policy: Policy) -> None:
+    def _execute(self, here: _PipeQueue, pipe: int, item: _Queued, policy: Policy) -> None:
         op = item.op
         if pipe == SCALAR and op is None:
             here.land_all(policy)
@@ -430,7 +430,7 @@ def run_reordered(cores: Sequence[Stepped], policy: Policy) -> None:
         for core in cores:
             core.issue_rest()
         for together in _meeting(cores):
-            Order([core.identity for core in together], [core.events for core in together],
+            StepOrder([core.identity for core in together], [core.events for core in together],
                   [core.expansion for core in together], 0)
         raise InternalError("a schedule got stuck where the program's order does not")
 

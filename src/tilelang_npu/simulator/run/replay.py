@@ -18,7 +18,7 @@ from tilelang_npu.simulator.machine.work import ScalarAccess
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.watched import Observer
-    from tilelang_npu.simulator.run.arguments import Bound, Parameter
+    from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter
     from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 
 Arrays = Sequence[Array | None]
@@ -142,7 +142,7 @@ class Replay:
             return self._run(recorded.bound, blocks, poison, spans, observer)  # not on made-up numbers
 
 
-def _made_up(array: Array, parameter: Parameter, rng: np.random.Generator, *, keep: bool) -> Array:
+def _made_up(array: Array, parameter: FunctionParameter, rng: np.random.Generator, *, keep: bool) -> Array:
     """Normal numbers; integers keep their values where they have any, because they may be places, and are 0 or 1 otherwise.
 
     Args:

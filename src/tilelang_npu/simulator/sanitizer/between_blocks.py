@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.shared_bytes import Memory, memories
+from tilelang_npu.simulator.machine.shared_bytes import SharedMemory, memories
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.target import name_of
@@ -29,7 +29,7 @@ _NOBODY, _SEVERAL = -1, -2
 """Marks of bytes that no block writes, and that several write with the same value."""
 
 
-class _Use(NamedTuple):
+class _BlockUse(NamedTuple):
     """One access to a memory.
 
     Attributes:
@@ -63,7 +63,7 @@ def find_between_blocks(recorded: Recorded) -> list[Hazard]:
 class _Check:
     """The search in one memory."""
 
-    def __init__(self, recorded: Recorded, memory: Memory) -> None:
+    def __init__(self, recorded: Recorded, memory: SharedMemory) -> None:
         self.recorded = recorded
         self.memory = memory
         self.records = [recorded.program.functions[index].records for index, _ in recorded.program.lanes]
@@ -105,10 +105,10 @@ class _Check:
                     yield position + operand, place, access, shape.simplified()
             position += counts[number]
 
-    def _uses(self, run: BlockRun) -> Iterator[_Use]:
+    def _uses(self, run: BlockRun) -> Iterator[_BlockUse]:
         for lane, (stream, offsets) in enumerate(zip(run.streams, run.gm, strict=True)):
             for where, place, access, shape in self._listed(lane, stream):
-                yield _Use(access, shape, offsets[where] + self.memory.delta[access.buffer], lane, place)
+                yield _BlockUse(access, shape, offsets[where] + self.memory.delta[access.buffer], lane, place)
 
     def _may_meet(self) -> bool:
         """Whether the stretches of memory that two blocks touch, from first to last byte, overlap."""
@@ -155,7 +155,7 @@ class _Check:
                     self._meet_adds(run, use)
         return list(self.found.values())
 
-    def _write(self, run: BlockRun, use: _Use) -> None:
+    def _write(self, run: BlockRun, use: _BlockUse) -> None:
         seen = self._view(self.writer, use)
         others = (seen != _NOBODY) & (seen != run.block)
         if use.atomic:
@@ -175,22 +175,22 @@ class _Check:
             self._meet(run, use, seen, others)
             seen[...] = run.block
 
-    def _meet_adds(self, run: BlockRun, use: _Use) -> None:
+    def _meet_adds(self, run: BlockRun, use: _BlockUse) -> None:
         if self.adder is not None:
             seen = self._view(self.adder, use)
             self._meet(run, use, seen, (seen != _NOBODY) & (seen != run.block))
 
-    def _view(self, mark: NDArray[np.int32], use: _Use) -> NDArray[np.int32]:
+    def _view(self, mark: NDArray[np.int32], use: _BlockUse) -> NDArray[np.int32]:
         grain, shape = self.grain, use.shape
         strides = (*(stride // grain * mark.itemsize for stride in shape.strides), mark.itemsize)
         start = use.offset // grain * mark.itemsize
         return np.ndarray((*shape.sizes, shape.element // grain), mark.dtype, mark, start, strides)
 
-    def _byte(self, use: _Use, at: Sequence[np.intp]) -> int:
+    def _byte(self, use: _BlockUse, at: Sequence[np.intp]) -> int:
         steps = (*use.shape.strides, self.grain)
         return use.offset + sum(int(place) * step for place, step in zip(at, steps, strict=True))
 
-    def _meet(self, run: BlockRun, use: _Use, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
+    def _meet(self, run: BlockRun, use: _BlockUse, seen: NDArray[np.int32], others: NDArray[np.bool_]) -> None:
         """Report the first byte at which a use meets the marks of another block."""
         if not others.any():
             return
@@ -207,7 +207,7 @@ class _Check:
             self.found[key] = Hazard("S203", kind, self._site(first_run, first), self._site(run, use), name_of("gm"),
                                      start - delta, end - delta, MISSING, run.block, use.access.label)
 
-    def _common(self, first: _Use, second: _Use, byte: int) -> tuple[int, int]:
+    def _common(self, first: _BlockUse, second: _BlockUse, byte: int) -> tuple[int, int]:
         """The run of bytes around ``byte`` that both touch."""
         start, end = 0, self.memory.size
         for use in (first, second):
@@ -217,7 +217,7 @@ class _Check:
             start, end = max(start, byte - rest), min(end, byte - rest + use.shape.element)
         return start, end
 
-    def _leaves(self, block: int, use: _Use, where: NDArray[np.bool_]) -> bool:
+    def _leaves(self, block: int, use: _BlockUse, where: NDArray[np.bool_]) -> bool:
         """Whether a block, run again, leaves some of the bytes of a use as they are: others wrote the same values."""
         if len(self.memory.delta) > 1:
             return False  # copies of arguments that share bytes would not
@@ -237,10 +237,10 @@ class _Check:
                     for arrays in (after, self.recorded.replay.arrays))
         return bool(np.array_equal(one[where], two[where]))
 
-    def _record(self, run: BlockRun, use: _Use) -> OpRecord:
+    def _record(self, run: BlockRun, use: _BlockUse) -> OpRecord:
         return self.records[use.lane][number_of(run.streams[use.lane][use.event])]
 
-    def _site(self, run: BlockRun, use: _Use) -> Site:
+    def _site(self, run: BlockRun, use: _BlockUse) -> Site:
         record = self._record(run, use)
         before = sum(number_of(event) == record.number for event in run.streams[use.lane][:use.event])
         label = self.recorded.program.core_ids(run.block)[use.lane].label

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.work import Barrier
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Kind, Site
 from tilelang_npu.simulator.sanitizer.overlap import overlap
-from tilelang_npu.simulator.time.schedule import EventKey, Key, Order
+from tilelang_npu.simulator.time.schedule import EventKey, Key, StepOrder
 from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, INTERNAL, JOIN, PIPES, RUN, SET, WAIT
 from tilelang_npu.target import name_of
 
@@ -114,7 +114,7 @@ Waited = Key | tuple[int, ...] | str
 class _Walk:
     """The state of the walk over an order."""
 
-    def __init__(self, order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
+    def __init__(self, order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
                  gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
         self.order, self.cores, self.streams, self.records = order, cores, streams, records
         self.places = places
@@ -354,7 +354,7 @@ class _Walk:
         return ", ".join(dict.fromkeys(said[-3:]))
 
 
-def find_hazards(order: Order, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
+def find_hazards(order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], gm: Sequence[Sequence[int]],
                  records: Sequence[Sequence[OpRecord]], places: Places) -> list[Hazard]:
     """The hazards of cores that run together, in the order in which they are met; flags last.
 

@@ -23,14 +23,14 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import meaning
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import Access, Event, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.work import Mmad, Multiply, Transfer
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.simulator.sanitizer.marks import MarkedMemory, Marks, laid_out, matrix
-from tilelang_npu.simulator.sanitizer.numbers import spreads
+from tilelang_npu.simulator.sanitizer.number_faults import spreads
 from tilelang_npu.target import name_of
 
 _POINTWISE = (hivm.CopyOp, hivm.VCastOp, hivm.VBrcOp)
@@ -106,11 +106,11 @@ class _Kept:
     writes: Sequence[Array]
     made: Marks | None = None
     mixed: tuple[Sequence[Marks], Sequence[Array], bool] | None = None
-    product: _Product | None = None
+    product: _MarkedProduct | None = None
 
 
 @dataclass
-class _Product:
+class _MarkedProduct:
     """A multiplication of which an operand has padding, by row and column.
 
     Attributes:
@@ -202,7 +202,7 @@ class _Padding:
             fits = made is not None and (made.ndim == 0 or made.shape == array.shape)
             self._marks.put(array, made if fits and made is not None else np.zeros((), np.int32))
 
-    def _multiplied(self, product: _Product, access: Access, array: Array) -> Marks | None:
+    def _multiplied(self, product: _MarkedProduct, access: Access, array: Array) -> Marks | None:
         """The marks of an accumulator, and a report where padding changed it."""
         after = matrix(access, array)
         assert after is not None
@@ -287,7 +287,7 @@ def _moved(reading: Sequence[Access], marks: Sequence[Marks], writing: Access, t
 
 
 def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Access], reads: Sequence[Array],
-             marks: Sequence[Marks], writing: Access, marked: Marks) -> _Product | None:
+             marks: Sequence[Marks], writing: Access, marked: Marks) -> _MarkedProduct | None:
     """A multiplication with and without padding; None where its sizes are known at run time only, or it has a bias."""
     if not (isinstance(work.m, int) and isinstance(work.k, int) and isinstance(work.n, int)):
         return None
@@ -315,7 +315,7 @@ def _product(block: int, site: Site, work: Mmad | Multiply, reading: Sequence[Ac
     terms = (rows == 0).astype(np.float32) @ (columns == 0).astype(np.float32)
     some = np.maximum(rows.max(axis=1, initial=0)[:, None], columns.max(axis=0, initial=0)[None, :])
     alone = np.where(terms == 0, some, 0).astype(np.int32)
-    return _Product(block, site, writing.label, given, own, alone, some, terms, k, seen.copy(), size)
+    return _MarkedProduct(block, site, writing.label, given, own, alone, some, terms, k, seen.copy(), size)
 
 
 def _is_nan(array: Array) -> NDArray[np.bool_]:

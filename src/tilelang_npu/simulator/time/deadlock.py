@@ -1,6 +1,6 @@
 """Why cores hang: what each pipe that is stuck waits for, who would have to set it, and what holds that one up.
 
-The walk of :class:`~tilelang_npu.simulator.time.schedule.Order` got stuck. What it has not executed by then stands in the
+The walk of :class:`~tilelang_npu.simulator.time.schedule.StepOrder` got stuck. What it has not executed by then stands in the
 queues of the pipes that wait, or was not issued yet because the scalar unit waits. So for each wait there are two cases: a
 set of it is still to come, behind another wait, which is an edge of the wait-for graph; or none is. A cycle of edges is a
 deadlock (S301). Without one, something waits for a set that no step of the program makes: of one core (S302), or of some of
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.machine.cores import BARRIER_FLAG, CoreId, Rendezvous
 from tilelang_npu.simulator.machine.events import OpRecord, number_of
-from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, Step
+from tilelang_npu.simulator.machine.running_cores import BARRIER_FLAG, CoreId, Rendezvous
+from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, INTERNAL, PIPES, SET, WAIT, PipeStep
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.time.schedule import CoreState, Ordered
@@ -55,7 +55,7 @@ class _Wait:
     """
 
     agent: Agent
-    step: Step
+    step: PipeStep
     record: OpRecord
     iteration: int
     sets: int = 0
@@ -99,7 +99,7 @@ class _Graph:
         core = self.cores[wait.agent[0]]
         kind, pipe, other, flag = wait.step[:4]
         if kind == WAIT:
-            def is_set(step: Step) -> bool:
+            def is_set(step: PipeStep) -> bool:
                 return step.kind == SET and step[1:4] == (other, pipe, flag)
 
             wait.done = [place for place, one in enumerate(self.steps) if one.core == core.place and is_set(one.step)]
@@ -137,7 +137,7 @@ class _Graph:
                 else:
                     wait.absent.append(member)
 
-    def _next(self, core: CoreState, wanted: Callable[[Step], bool]) -> _Found | None:
+    def _next(self, core: CoreState, wanted: Callable[[PipeStep], bool]) -> _Found | None:
         """The next step of a core that is wanted, and the pipe that holds it up."""
         for pipe, queue in enumerate(core.queues):
             for step, number in queue:

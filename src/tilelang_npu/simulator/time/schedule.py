@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tilelang_npu.simulator.machine.cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.events import Event, Fact, OpRecord, number_of
+from tilelang_npu.simulator.machine.running_cores import CoreId, Rendezvous
 from tilelang_npu.simulator.machine.work import CrossSet
 from tilelang_npu.simulator.time.deadlock import explain
 from tilelang_npu.simulator.time.steps import (
@@ -24,7 +24,7 @@ from tilelang_npu.simulator.time.steps import (
     SET,
     WAIT,
     Expansion,
-    Step,
+    PipeStep,
 )
 
 SCALAR = 0
@@ -45,7 +45,7 @@ class Ordered(NamedTuple):
     """
 
     core: int
-    step: Step
+    step: PipeStep
     number: int
     partners: tuple[int, ...]
 
@@ -59,9 +59,9 @@ class CoreState:
     stream: Sequence[Event]
     expansion: Expansion
     next_event: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PipeStep, ...] = ()
     next_step: int = 0
-    queues: list[deque[tuple[Step, int]]] = field(default_factory=lambda: [deque() for _ in PIPES])
+    queues: list[deque[tuple[PipeStep, int]]] = field(default_factory=lambda: [deque() for _ in PIPES])
     tokens: dict[Key, deque[tuple[int, ...]]] = field(default_factory=dict)
     outstanding: dict[EventKey, list[int]] = field(default_factory=dict)
     held: int = 0
@@ -69,7 +69,7 @@ class CoreState:
     def record(self, number: int) -> OpRecord:
         return self.expansion.records[number_of(self.stream[number])]
 
-    def unissued(self) -> Iterator[tuple[int, Step]]:
+    def unissued(self) -> Iterator[tuple[int, PipeStep]]:
         """The steps that were not issued yet, each with the place of its event."""
         for step in self.steps[self.next_step:]:
             yield self.next_event - 1, step
@@ -83,7 +83,7 @@ class CoreState:
         return {work.group for work in works if isinstance(work.flag, Fact) or work.flag == flag}
 
 
-class Order:
+class StepOrder:
     """The linear order of a group of cores.
 
     Args:
@@ -159,7 +159,7 @@ class Order:
             core.next_step += 1
         return before != (len(self.steps), core.next_event, core.next_step)
 
-    def _count(self, core: CoreState, step: Step, number: int) -> None:
+    def _count(self, core: CoreState, step: PipeStep, number: int) -> None:
         """Note an event that is set twice in a row, as the program is written: the hardware has one bit for it."""
         event = step.pipe, step.other, step.number
         if step.kind == SET:
@@ -183,7 +183,7 @@ class Order:
                     core.held -= 1
                     again = True
 
-    def _execute(self, core: CoreState, step: Step, number: int) -> bool:
+    def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
         """Put a step into the order; False if it waits for a set that has not come."""
         kind = step.kind
         partners: tuple[int, ...] = ()

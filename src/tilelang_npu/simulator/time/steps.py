@@ -19,7 +19,7 @@ ALL = -1
 _FREE_OF_COST = Cost(0.0, 0.0, 0)
 
 
-class Step(NamedTuple):
+class PipeStep(NamedTuple):
     """A step of an op.
 
     Attributes:
@@ -61,40 +61,40 @@ class Expansion:
     def __init__(self, records: Sequence[OpRecord], costs: CostModel) -> None:
         self.records = records
         self._costs = costs
-        self._known: dict[Event, tuple[Step, ...]] = {}
+        self._known: dict[Event, tuple[PipeStep, ...]] = {}
 
-    def of(self, event: Event) -> tuple[Step, ...]:
+    def of(self, event: Event) -> tuple[PipeStep, ...]:
         """The steps of an event."""
         found = self._known.get(event)
         if found is None:
             record = self.records[number_of(event)]
             found = self._known[event] = tuple(
-                Step(*step[:-2], op=record.number, scalars=0 if place else record.scalars)
+                PipeStep(*step[:-2], op=record.number, scalars=0 if place else record.scalars)
                 for place, step in enumerate(self._expand(record, event)))
         return found
 
-    def _expand(self, record: OpRecord, event: Event) -> list[Step]:
+    def _expand(self, record: OpRecord, event: Event) -> list[PipeStep]:
         work = record.work
         if isinstance(work, EventSet):
-            return [Step(SET, PIPE[work.source], PIPE[work.target], value(work.event, event))]
+            return [PipeStep(SET, PIPE[work.source], PIPE[work.target], value(work.event, event))]
         if isinstance(work, EventWait):
-            return [Step(WAIT, PIPE[work.target], PIPE[work.source], value(work.event, event))]
+            return [PipeStep(WAIT, PIPE[work.target], PIPE[work.source], value(work.event, event))]
         if isinstance(work, Barrier):
-            return [Step(BARRIER, ALL if work.pipe == "ALL" else PIPE[work.pipe])]
+            return [PipeStep(BARRIER, ALL if work.pipe == "ALL" else PIPE[work.pipe])]
         if isinstance(work, CrossSet):
-            return [Step(CROSS_SET, PIPE[work.pipe], number=value(work.flag, event), group=work.group)]
+            return [PipeStep(CROSS_SET, PIPE[work.pipe], number=value(work.flag, event), group=work.group)]
         if isinstance(work, CrossWait):
-            return [Step(CROSS_WAIT, PIPE[work.pipe], number=value(work.flag, event))]
+            return [PipeStep(CROSS_WAIT, PIPE[work.pipe], number=value(work.flag, event))]
         if isinstance(work, Nothing):
             return []
         if isinstance(work, Mmad):
             return self._macro(record, work, event)
         run = _run(PIPE[record.pipe], self._costs.cost(record, event), *range(len(record.accesses)))
         if isinstance(work, Transfer) and work.unit_flag:
-            return [Step(JOIN, PIPE["FIX"], PIPE["M"]), run]
+            return [PipeStep(JOIN, PIPE["FIX"], PIPE["M"]), run]
         return [run]
 
-    def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[Step]:
+    def _macro(self, record: OpRecord, work: Mmad, event: Event) -> list[PipeStep]:
         """L1 to L0A and L0B by MTE1 and multiplications by M, chunk by chunk of K, in halves of L0 in turn."""
         load, mult = PIPE["MTE1"], PIPE["M"]
         move = PIPE["MTE2"]
@@ -106,38 +106,38 @@ class Expansion:
         first = phase * len(chunks) % 2 if phase >= 0 else 0
         wait_a, wait_b = (value(wait, event) for wait in work.waits)
         free_a, free_b = (value(free, event) for free in work.frees)
-        steps: list[Step] = []
+        steps: list[PipeStep] = []
         if work.unit_flag:
-            steps.append(Step(JOIN, mult, PIPE["FIX"]))
+            steps.append(PipeStep(JOIN, mult, PIPE["FIX"]))
         if not guarded:
-            steps += [Step(SET, mult, load, _ENTRY), Step(WAIT, load, mult, _ENTRY)]
+            steps += [PipeStep(SET, mult, load, _ENTRY), PipeStep(WAIT, load, mult, _ENTRY)]
         last = len(chunks) - 1
         for number, depth in enumerate(chunks):
             half = (first + number) % 2
             if guarded:
-                steps.append(Step(WAIT, load, mult, halves[half]))
+                steps.append(PipeStep(WAIT, load, mult, halves[half]))
             elif number >= 2:
-                steps.append(Step(WAIT, load, mult, _FREE + half))
+                steps.append(PipeStep(WAIT, load, mult, _FREE + half))
             if number == 0 and wait_a >= 0:
-                steps.append(Step(WAIT, load, move, wait_a))
+                steps.append(PipeStep(WAIT, load, move, wait_a))
             steps.append(_run(load, self._costs.load_a(work, m, depth), 0))
             if number == last and free_a >= 0:
-                steps.append(Step(SET, load, move, free_a))
+                steps.append(PipeStep(SET, load, move, free_a))
             if number == 0 and wait_b >= 0:
-                steps.append(Step(WAIT, load, move, wait_b))
+                steps.append(PipeStep(WAIT, load, move, wait_b))
             steps.append(_run(load, self._costs.load_b(work, depth, n), 1))
             if number == 0 and work.bias:
                 steps.append(_run(load, self._costs.load_bias(n), 3))
             if number == last and free_b >= 0:
-                steps.append(Step(SET, load, move, free_b))
-            steps += [Step(SET, load, mult, _READY + half), Step(WAIT, mult, load, _READY + half),
+                steps.append(PipeStep(SET, load, move, free_b))
+            steps += [PipeStep(SET, load, mult, _READY + half), PipeStep(WAIT, mult, load, _READY + half),
                       _run(mult, self._costs.multiply(work, m, depth, n), 2)]
             if guarded:
-                steps.append(Step(SET, mult, load, halves[half]))
+                steps.append(PipeStep(SET, mult, load, halves[half]))
             elif number + 2 <= last:
-                steps.append(Step(SET, mult, load, _FREE + half))
+                steps.append(PipeStep(SET, mult, load, _FREE + half))
         return steps
 
 
-def _run(pipe: int, cost: Cost, *accesses: int) -> Step:
-    return Step(RUN, pipe, cost=cost, accesses=accesses)
+def _run(pipe: int, cost: Cost, *accesses: int) -> PipeStep:
+    return PipeStep(RUN, pipe, cost=cost, accesses=accesses)

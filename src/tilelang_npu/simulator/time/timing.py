@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.schedule import Order, Ordered
-from tilelang_npu.simulator.time.steps import ALL, CROSS_WAIT, INTERNAL, PIPES, Step
+from tilelang_npu.simulator.time.schedule import Ordered, StepOrder
+from tilelang_npu.simulator.time.steps import ALL, CROSS_WAIT, INTERNAL, PIPES, PipeStep
 from tilelang_npu.target import Chip
 
 SCALAR = 0
@@ -63,12 +63,12 @@ class BlockTiming:
     slices: list[Slice] = field(default_factory=list)
 
 
-class _Pipe:
+class _PipeClock:
     """Times of one pipe of a core: when it takes its next step, when the work so far is done, and since when it is busy."""
 
     __slots__ = ("busy", "clock", "done", "end", "free", "last", "number", "reason", "stalled", "starts")
 
-    def __init__(self, clock: _Clock, number: int, queue: int) -> None:
+    def __init__(self, clock: _CoreClock, number: int, queue: int) -> None:
         self.clock = clock
         self.number = number
         self.free = self.done = self.end = 0.0
@@ -78,7 +78,7 @@ class _Pipe:
         self.reason = ""
 
 
-class _Clock:
+class _CoreClock:
     """Times of one core: when its scalar unit issues the next step, and its pipes."""
 
     __slots__ = ("issue", "moving", "number", "pipes")
@@ -87,26 +87,26 @@ class _Clock:
         self.number = number
         self.issue = 0.0
         self.moving = 0.0
-        self.pipes = [_Pipe(self, pipe, queue) for pipe in range(len(PIPES))]
+        self.pipes = [_PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
         """When all that was issued is done."""
         return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
 
 
-class _Walk:
+class _TimedWalk:
     """One walk over the steps of a group of cores.
 
     Each kind of step has a function: it gets the pipe, the cycle in which the step could start, the step, its place in the
     order, and the places of the sets that it waits for; and returns when the step starts.
     """
 
-    def __init__(self, order: Order, cores: int, chip: Chip, pace: Pace) -> None:
+    def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace) -> None:
         self.order = order
         self.chip = chip
         self.sync = chip.sync
         self.pace = pace
-        self.clocks = [_Clock(core, chip.sync.queue) for core in range(cores)]
+        self.clocks = [_CoreClock(core, chip.sync.queue) for core in range(cores)]
         self.fired = [0.0] * len(order.steps)
         self.held: dict[tuple[int, int], float] = defaultdict(float)
         self.slices: list[Slice] = []
@@ -132,7 +132,7 @@ class _Walk:
             free = pipe.free
             starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
 
-    def run(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def run(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Execute."""
         cost = step.cost
         busy, done = cost.busy, cost.done
@@ -157,17 +157,17 @@ class _Walk:
             pipe.done = finish
         return start
 
-    def set_event(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def set_event(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set an event once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
         return start
 
-    def set_flag(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def set_flag(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set a flag between cores once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
         return start
 
-    def wait(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def wait(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until all that it waits for is set."""
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
@@ -181,7 +181,7 @@ class _Walk:
             pipe.clock.issue = start
         return start
 
-    def drain(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def drain(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until its earlier work is done."""
         pipe.free = max(start, pipe.done) + self.sync.barrier
         self.held[pipe.clock.number, step.op] += pipe.free - start
@@ -189,26 +189,26 @@ class _Walk:
             pipe.clock.issue = pipe.free
         return start
 
-    def drain_all(self, clock: _Clock, step: Step) -> None:
+    def drain_all(self, clock: _CoreClock, step: PipeStep) -> None:
         """Hold the scalar unit until the earlier work of all pipes is done."""
         before = clock.issue
         clock.issue = clock.drained() + self.sync.barrier
         self.held[clock.number, step.op] += clock.issue - before
 
-    def join(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def join(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until the earlier work of another is done."""
         pipe.free = max(start, pipe.clock.pipes[step.other].done)
         return start
 
 
-class _Traced(_Walk):
-    """As ``_Walk``, keeping a slice of each step that executes, and what it waited for."""
+class _Traced(_TimedWalk):
+    """As ``_TimedWalk``, keeping a slice of each step that executes, and what it waited for."""
 
-    def __init__(self, order: Order, cores: int, chip: Chip, pace: Pace, records: Sequence[Sequence[OpRecord]]) -> None:
+    def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace, records: Sequence[Sequence[OpRecord]]) -> None:
         super().__init__(order, cores, chip, pace)
         self.records = records
 
-    def run(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def run(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Execute, and cut off the slice of the step before."""
         held = pipe.free > pipe.clock.issue
         super().run(pipe, start, step, place, partners)
@@ -223,19 +223,19 @@ class _Traced(_Walk):
         pipe.reason = ""
         return start
 
-    def wait(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def wait(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Wait, and note for what."""
         released = super().wait(pipe, start, step, place, partners)
         if released > start:
             pipe.reason = self._reason(step, self.order.steps[partners[-1]])
         return released
 
-    def drain(self, pipe: _Pipe, start: float, step: Step, place: int, partners: tuple[int, ...]) -> float:
+    def drain(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Drain, and note it."""
         pipe.reason = f"pipe_barrier[{PIPES[pipe.number]}]"
         return super().drain(pipe, start, step, place, partners)
 
-    def _reason(self, wait: Step, setter: Ordered) -> str:
+    def _reason(self, wait: PipeStep, setter: Ordered) -> str:
         """What a wait waited for, in words."""
         location = self.records[setter.core][setter.step.op].location
         line = f" at line {location.line}" if location is not None else ""
@@ -246,7 +246,7 @@ class _Traced(_Walk):
         return f"event {setter.step.number} of {PIPES[setter.step.pipe]} set{line}"
 
 
-def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequence[OpRecord]], chip: Chip, pace: Pace, *,
+def simulate_times(order: StepOrder, cores: Sequence[CoreId], records: Sequence[Sequence[OpRecord]], chip: Chip, pace: Pace, *,
                    trace: bool = False) -> BlockTiming:
     """The times of a group of cores.
 
@@ -258,7 +258,7 @@ def simulate_times(order: Order, cores: Sequence[CoreId], records: Sequence[Sequ
         pace: how fast GM is.
         trace: keep slices.
     """
-    walk = _Traced(order, len(cores), chip, pace, records) if trace else _Walk(order, len(cores), chip, pace)
+    walk = _Traced(order, len(cores), chip, pace, records) if trace else _TimedWalk(order, len(cores), chip, pace)
     walk.walk()
     ends = [clock.drained() for clock in walk.clocks]
     return BlockTiming(

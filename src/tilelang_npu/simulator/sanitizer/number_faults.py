@@ -17,9 +17,9 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import Location
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.running_cores import CoreId
 
 CODES = {
     "S401": "NaN is born",

@@ -32,7 +32,7 @@ class Sum(NamedTuple):
         return self.const + sum((names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.parts)
 
 
-class Made(NamedTuple):
+class MadeArray(NamedTuple):
     """The array that a line makes over a memory.
 
     Attributes:
@@ -62,11 +62,11 @@ class Line:
     indent: int
     text: str
     op: Operation | None
-    made: Made | None = None
+    made: MadeArray | None = None
 
 
 @dataclass
-class Scope:
+class CodeScope:
     """A block of the generated function.
 
     Attributes:
@@ -77,7 +77,7 @@ class Scope:
     """
 
     kind: Kind
-    parent: Scope | None
+    parent: CodeScope | None
     indent: int
     certain: bool = False
     lines: list[Line] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Scope:
     def __post_init__(self) -> None:
         self.depth: int = 0 if self.parent is None else self.parent.depth + 1
 
-    def line(self, text: str, op: Operation | None = None, made: Made | None = None) -> None:
+    def line(self, text: str, op: Operation | None = None, made: MadeArray | None = None) -> None:
         """Append a line."""
         self.lines.append(Line(self.indent, text, op, made))
 
@@ -96,7 +96,7 @@ class Scope:
         self.parent.lines.extend(self.lines)
 
 
-def deeper(first: Scope, second: Scope) -> Scope:
+def deeper(first: CodeScope, second: CodeScope) -> CodeScope:
     """The inner one of two scopes of one chain."""
     return first if first.depth >= second.depth else second
 
@@ -106,7 +106,7 @@ class Atom:
     """A name that holds an integer: where it is defined and between which bounds it lies (None: unknown)."""
 
     name: str
-    scope: Scope
+    scope: CodeScope
     low: int | None
     high: int | None
     order: int
@@ -182,7 +182,7 @@ def product(text: str, factor: int) -> str:
 
 
 @dataclass(frozen=True)
-class Expr:
+class ScalarExpr:
     """A scalar that is not affine: a float, a truth value, or an integer behind its name.
 
     Attributes:
@@ -192,7 +192,7 @@ class Expr:
     """
 
     text: str
-    scope: Scope
+    scope: CodeScope
     value: float | bool | None = None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.simulator.time.steps import PIPES
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch import Launch, Traced
+    from tilelang_npu.simulator.result.launch_result import Launch, TracedTimes
 
 MAX_EVENTS = 100_000
 """Slices from which on later blocks are left out; a viewer gets slow beyond."""
@@ -24,7 +24,7 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
     gap = launch.chip.launch.block_us * 1e-6 * launch.chip.clock
     together = launch.recorded.program.global_sync
     left_out = 0
-    traced: dict[int, Traced] = {}
+    traced: dict[int, TracedTimes] = {}
     for place, group in enumerate(launch.group_of_block):
         core = place % launch.cores
         start = clocks[core] + (gap if place >= launch.cores else 0.0)
@@ -42,7 +42,7 @@ def chrome_trace(launch: Launch) -> dict[str, Any]:
                           "time_us": launch.time_us, "launch_us": launch.launch_us}}
 
 
-def _draw(launch: Launch, traced: Traced, shift: int, start: float, events: list[dict[str, object]],
+def _draw(launch: Launch, traced: TracedTimes, shift: int, start: float, events: list[dict[str, object]],
           named: set[tuple[int, int]]) -> None:
     """The slices of one block (of all of them, where they run together); ``shift`` is its distance to the traced one."""
     per_cycle = 1e6 / launch.chip.clock

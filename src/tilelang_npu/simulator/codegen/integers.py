@@ -13,14 +13,14 @@ from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.elements import bounds
-from tilelang_npu.simulator.codegen.emitter import Emitter
+from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
-from tilelang_npu.simulator.codegen.scope import Expr, Int, deeper
-from tilelang_npu.simulator.codegen.views import Choice, View
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr, deeper
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
+from tilelang_npu.simulator.codegen.strided import Choice, StridedView
 
 
-def fitted(em: Emitter, value: Int, kind: Attribute) -> Int:
+def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
     """``value`` as an integer of that type: wrapped where it may not fit."""
     low, high = bounds(kind)
     if low is None or high is None or (value.at_least(low) and value.at_most(high)):
@@ -39,14 +39,14 @@ CARRIED = 1 << 64
 """The same of what an iteration hands to the next: a sum may grow by a step each time, a product may not."""
 
 
-def kept(em: Emitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
+def kept(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
     """``value`` as an integer of that type; of the index type only where it may be beyond ``most``."""
     if not isinstance(kind, IndexType) or (value.at_least(-most) and value.at_most(most)):
         return fitted(em, value, kind)
     return fitted(em, value, IntegerType(INDEX_BITS))
 
 
-def grouped(em: Emitter, value: Int) -> str:
+def grouped(em: PythonEmitter, value: Int) -> str:
     """An integer as an operand of a binding operator."""
     text = em.spelled(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
@@ -57,24 +57,24 @@ def is_truth(kind: Attribute) -> bool:
     return isinstance(kind, IntegerType) and kind.width.data == 1
 
 
-def _operands(em: Emitter, op: Operation) -> tuple[Int, Int]:
+def _operands(em: PythonEmitter, op: Operation) -> tuple[Int, Int]:
     return em.integer(op.operands[0]), em.integer(op.operands[1])
 
 
 @pure(arith.AddiOp)
-def _add(em: Emitter, op: arith.AddiOp) -> Value:
+def _add(em: PythonEmitter, op: arith.AddiOp) -> Value:
     a, b = _operands(em, op)
     return fitted(em, a + b, op.results[0].type)
 
 
 @pure(arith.SubiOp)
-def _sub(em: Emitter, op: arith.SubiOp) -> Value:
+def _sub(em: PythonEmitter, op: arith.SubiOp) -> Value:
     a, b = _operands(em, op)
     return fitted(em, a - b, op.results[0].type)
 
 
 @pure(arith.MuliOp)
-def _mul(em: Emitter, op: arith.MuliOp) -> Value:
+def _mul(em: PythonEmitter, op: arith.MuliOp) -> Value:
     a, b = _operands(em, op)
     return kept(em, em.multiplied(a, b), op.results[0].type)
 
@@ -85,7 +85,7 @@ def truncated_quotient(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def unsigned(em: Emitter, value: Int, kind: Attribute) -> Int:
+def unsigned(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
     """The integer read as unsigned."""
     if value.at_least(0):
         return value
@@ -94,11 +94,11 @@ def unsigned(em: Emitter, value: Int, kind: Attribute) -> Int:
 
 
 @pure(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivUIOp, arith.CeilDivSIOp)
-def _divide(em: Emitter, op: Operation) -> Value:
+def _divide(em: PythonEmitter, op: Operation) -> Value:
     return fitted(em, _quotient(em, op), op.results[0].type)
 
 
-def _quotient(em: Emitter, op: Operation) -> Int:
+def _quotient(em: PythonEmitter, op: Operation) -> Int:
     a, b = _operands(em, op)
     kind = op.results[0].type
     if isinstance(op, (arith.DivUIOp, arith.CeilDivUIOp)):
@@ -131,7 +131,7 @@ def _quotient(em: Emitter, op: Operation) -> Int:
 
 
 @pure(arith.RemUIOp, arith.RemSIOp)
-def _remainder(em: Emitter, op: Operation) -> Value:
+def _remainder(em: PythonEmitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
     if isinstance(op, arith.RemUIOp):
@@ -151,7 +151,7 @@ def _remainder(em: Emitter, op: Operation) -> Value:
 
 
 @pure(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
-def _extreme(em: Emitter, op: Operation) -> Value:
+def _extreme(em: PythonEmitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     if isinstance(op, (arith.MinUIOp, arith.MaxUIOp)):
         a, b = unsigned(em, a, op.results[0].type), unsigned(em, b, op.results[0].type)
@@ -177,7 +177,7 @@ def _bound(pick: Callable[..., int], values: tuple[int | None, int | None], *, k
 
 
 @pure(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
-def _bitwise(em: Emitter, op: Operation) -> Value:
+def _bitwise(em: PythonEmitter, op: Operation) -> Value:
     sign = "&" if isinstance(op, arith.AndIOp) else "|" if isinstance(op, arith.OrIOp) else "^"
     if is_truth(op.results[0].type):
         a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
@@ -200,15 +200,15 @@ def _bitwise(em: Emitter, op: Operation) -> Value:
     return em.named(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, low, high)
 
 
-def truth(em: Emitter, text: str, *parts: Value) -> Expr:
+def truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
     """A truth value (or a float) computed by an expression."""
     scope = em.scope_of(*parts)
-    return Expr(em.define(text, scope, "c"), scope)
+    return ScalarExpr(em.define(text, scope, "c"), scope)
 
 
-def _negated(em: Emitter, value: Expr) -> Expr:
+def _negated(em: PythonEmitter, value: ScalarExpr) -> ScalarExpr:
     if value.value is not None:
-        return Expr(str(not value.value), em.launch, not value.value)
+        return ScalarExpr(str(not value.value), em.launch, not value.value)
     return truth(em, f"not {value.text}", value)
 
 
@@ -224,7 +224,7 @@ def counted(count: int, width: int) -> int:
                     help=f"shift by 0 to {width - 1}, or select 0 where it is more")
 
 
-def _places(em: Emitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
+def _places(em: PythonEmitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
     """By how much is shifted: the number, the text that makes sure of it, and whether it needs no looking at."""
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     if count.known:
@@ -234,7 +234,7 @@ def _places(em: Emitter, count: Int, kind: Attribute) -> tuple[Int, str, bool]:
 
 
 @pure(arith.ShLIOp)
-def _shift_left(em: Emitter, op: arith.ShLIOp) -> Value:
+def _shift_left(em: PythonEmitter, op: arith.ShLIOp) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
@@ -247,7 +247,7 @@ def _shift_left(em: Emitter, op: arith.ShLIOp) -> Value:
 
 
 @pure(arith.ShRSIOp, arith.ShRUIOp)
-def _shift_right(em: Emitter, op: Operation) -> Value:
+def _shift_right(em: PythonEmitter, op: Operation) -> Value:
     a, b = _operands(em, op)
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
@@ -266,7 +266,7 @@ _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 
 
 @pure(arith.CmpiOp)
-def _compare(em: Emitter, op: arith.CmpiOp) -> Value:
+def _compare(em: PythonEmitter, op: arith.CmpiOp) -> Value:
     predicate = op.predicate.value.data
     sign = _INTEGER_PREDICATES[predicate]
     if is_truth(op.operands[0].type):
@@ -277,7 +277,7 @@ def _compare(em: Emitter, op: arith.CmpiOp) -> Value:
         x, y = unsigned(em, x, op.operands[0].type), unsigned(em, y, op.operands[0].type)
     known = _decided(sign, x - y)
     if known is not None:
-        return Expr(str(known), em.launch, known)
+        return ScalarExpr(str(known), em.launch, known)
     return truth(em, f"{em.name_of(x)} {sign} {em.name_of(y)}", x, y)
 
 
@@ -294,14 +294,14 @@ def _decided(sign: str, difference: Int) -> bool | None:
 
 
 @pure(arith.IndexCastOp, IndexCastUIOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp)
-def _cast(em: Emitter, op: Operation) -> Value:
+def _cast(em: PythonEmitter, op: Operation) -> Value:
     source, kind = op.operands[0], op.results[0].type
     if is_truth(source.type):
         value = em.integer(source)
         return value.scaled(-1) if isinstance(op, (arith.ExtSIOp, arith.IndexCastOp)) else value
     value = em.integer(source)
     if is_truth(kind):
-        return truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else Expr(
+        return truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else ScalarExpr(
             str(bool(value.const & 1)), em.launch, bool(value.const & 1))
     if isinstance(op, (arith.ExtUIOp, IndexCastUIOp)):
         return fitted(em, unsigned(em, value, source.type), kind)
@@ -309,7 +309,7 @@ def _cast(em: Emitter, op: Operation) -> Value:
 
 
 @pure(UnrealizedConversionCastOp)
-def _resigned(em: Emitter, op: UnrealizedConversionCastOp) -> Value:
+def _resigned(em: PythonEmitter, op: UnrealizedConversionCastOp) -> Value:
     """The same bits read with a sign or without one."""
     source, kind = op.operands[0].type, op.results[0].type
     if not (isinstance(source, IntegerType) and isinstance(kind, IntegerType) and source.width == kind.width):
@@ -318,14 +318,14 @@ def _resigned(em: Emitter, op: UnrealizedConversionCastOp) -> Value:
 
 
 @pure(arith.SelectOp)
-def _select(em: Emitter, op: arith.SelectOp) -> Value:
+def _select(em: PythonEmitter, op: arith.SelectOp) -> Value:
     condition = em.expression(op.cond)
     if condition.value is not None:
         return em.value(op.lhs if condition.value else op.rhs)
     kind = op.result.type
     if isinstance(kind, MemRefType):
         first, second = em.value(op.lhs), em.value(op.rhs)
-        if not isinstance(first, (View, Choice)) or not isinstance(second, (View, Choice)):
+        if not isinstance(first, (StridedView, Choice)) or not isinstance(second, (StridedView, Choice)):
             raise unsupported(op, "it chooses among scalar storage")
         return Choice(condition, first, second)
     if isinstance(kind, (IndexType, IntegerType)) and not is_truth(kind):

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRef
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
-from tilelang_npu.simulator.codegen.emitter import Emitter
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess
@@ -21,7 +21,7 @@ Shown = Array | float
 
 
 @effect(hivm.CustomOp)
-def _custom(em: Emitter, op: hivm.CustomOp) -> None:
+def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if op.symbol in CUSTOM:
         CUSTOM[op.symbol](em, op)
         return
@@ -56,7 +56,7 @@ def _custom(em: Emitter, op: hivm.CustomOp) -> None:
 
 
 @effect(hivm.DebugOp)
-def _debug(em: Emitter, op: hivm.DebugOp) -> None:
+def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
     where = op.location
     line = f"line {where.line.data}" if isinstance(where, FileLineColLoc) else "no line"
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")

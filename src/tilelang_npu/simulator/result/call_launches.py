@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, door
-from tilelang_npu.simulator.result.launch import Launch
+from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.numbers import NumberFinding
+from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 
 
 @door

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import Attribute
 
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.codegen.scope import Expr, Int
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.target import name_of
 
 
@@ -44,7 +44,7 @@ def called(base: Base, *, whole: bool) -> str:
 
 
 @dataclass(frozen=True)
-class View:
+class StridedView:
     """A strided part of a memory.
 
     Attributes:
@@ -86,7 +86,7 @@ class View:
 class Choice:
     """One of two memrefs, by a condition."""
 
-    condition: Expr
+    condition: ScalarExpr
     true: Buffer
     false: Buffer
 
@@ -112,17 +112,17 @@ class Local:
     shape: tuple[int, ...]
 
 
-Buffer = View | Choice
+Buffer = StridedView | Choice
 
 
-def mapped(buffer: Buffer, change: Callable[[View], View]) -> Buffer:
+def mapped(buffer: Buffer, change: Callable[[StridedView], StridedView]) -> Buffer:
     """The memref with ``change`` made to each alternative."""
     if isinstance(buffer, Choice):
         return replace(buffer, true=mapped(buffer.true, change), false=mapped(buffer.false, change))
     return change(buffer)
 
 
-def alternatives(buffer: Buffer) -> list[View]:
+def alternatives(buffer: Buffer) -> list[StridedView]:
     """The views that the memref may be."""
     if isinstance(buffer, Choice):
         return [*alternatives(buffer.true), *alternatives(buffer.false)]

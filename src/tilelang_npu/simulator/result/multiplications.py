@@ -19,7 +19,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 from tilelang_npu.simulator.machine.work import Mmad, Multiply, Transfer
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch import Launch
+    from tilelang_npu.simulator.result.launch_result import Launch
 
 Mask = NDArray[np.bool_]
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.cores import CoreId
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import plot, report, trace
-from tilelang_npu.simulator.result.coverage import written
+from tilelang_npu.simulator.result import chrome_trace, plot, report
+from tilelang_npu.simulator.result.elements_written import written
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
@@ -24,12 +24,12 @@ from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.hazards import Places, find_hazards, shared_memories
 from tilelang_npu.simulator.sanitizer.left_over import find_left_over
 from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
-from tilelang_npu.simulator.sanitizer.numbers import NumberFinding
+from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 from tilelang_npu.simulator.sanitizer.padding import find_padding
 from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
 from tilelang_npu.simulator.sanitizer.unwritten import find_unwritten
 from tilelang_npu.simulator.time.cost import CostModel
-from tilelang_npu.simulator.time.schedule import Order
+from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import PIPES, Expansion
 from tilelang_npu.simulator.time.timing import BlockTiming, Slice, simulate_times
 from tilelang_npu.simulator.time.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
@@ -77,7 +77,7 @@ class Together(NamedTuple):
     records: list[tuple[OpRecord, ...]]
 
 
-class Traced(NamedTuple):
+class TracedTimes(NamedTuple):
     """The times of cores that run together, with their slices."""
 
     timing: BlockTiming
@@ -117,7 +117,7 @@ class Launch:
         self.name = recorded.program.name
         costs = CostModel(self.chip)
         self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
-        self._orders: dict[tuple[Key, ...], Order] = {}
+        self._orders: dict[tuple[Key, ...], StepOrder] = {}
         self._kept = 0
         self.sample = (1, 1)
         self._check_order()
@@ -232,12 +232,12 @@ class Launch:
                 found.records.append(program.functions[index].records)
         return found
 
-    def _order(self, runs: Sequence[BlockRun]) -> Order:
+    def _order(self, runs: Sequence[BlockRun]) -> StepOrder:
         key = tuple(self._key(run) for run in runs)
         found = self._orders.get(key)
         if found is None:
             cores, streams, expansions, _ = self._together(runs)
-            found = Order(cores, streams, expansions, self.chip.sync.flag_limit)
+            found = StepOrder(cores, streams, expansions, self.chip.sync.flag_limit)
             self._kept += len(found.steps)
             if self._kept <= KEPT_STEPS:
                 self._orders[key] = found
@@ -491,7 +491,7 @@ class Launch:
 
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
-        return trace.chrome_trace(self)
+        return chrome_trace.chrome_trace(self)
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
         """The timeline of a block as a matplotlib picture: a row per core and pipe, a bar per op.
@@ -508,13 +508,13 @@ class Launch:
         """
         return plot.timeline(self, block, axes)
 
-    def traced(self, group: Group) -> Traced:
+    def traced(self, group: Group) -> TracedTimes:
         """The times of a block with its slices."""
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
         timing = simulate_times(self._order(runs), together.cores, together.records, self.chip,
                                 pace_of(self._seconds, group.sharing, self.chip), trace=True)
-        return Traced(timing, together)
+        return TracedTimes(timing, together)
 
     def summary(self, name: str | None = None) -> str:
         """The launch in five lines: time, busy pipes, memory."""

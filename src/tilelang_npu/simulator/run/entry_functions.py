@@ -9,8 +9,8 @@ from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.hivm.enums import FuncCoreTypeAttr
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen import Emitter
-from tilelang_npu.simulator.codegen.scope import Int
+from tilelang_npu.simulator.codegen import PythonEmitter
+from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.run.compiled import functions_of
 from tilelang_npu.target import Chip
 
@@ -87,7 +87,7 @@ def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
         if function.sym_name.data == name:
             last = function.body.block.last_op
             if isinstance(last, ReturnOp):
-                value = Emitter(function, "AIV", chip, 1).value(last.arguments[0])
+                value = PythonEmitter(function, "AIV", chip, 1).value(last.arguments[0])
                 if isinstance(value, Int) and value.known:
                     return value.const
             raise TileError(f"{name} does not return a constant", code="T501")

@@ -9,8 +9,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.simulator.codegen.data_uses import lengths_by_data
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
+from tilelang_npu.simulator.codegen.lines import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.records import Records
-from tilelang_npu.simulator.codegen.scope import Int, Kind, Scope
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.target import Chip
 
@@ -18,7 +18,7 @@ MAX_BLOCKS = 65535
 """Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
 
 
-class Emitter(Records):
+class PythonEmitter(Records):
     """Generates the Python source of one device function.
 
     Args:
@@ -97,10 +97,10 @@ class Emitter(Records):
         self.line(f"while not counts[{text}]: yield {record.number}, {text}", op)
         self.line(f"counts[{text}] -= 1", op)
 
-    def enter(self, kind: Kind, *, certain: bool = False) -> Scope:
+    def enter(self, kind: Kind, *, certain: bool = False) -> CodeScope:
         """Open a scope inside the current one."""
         self.flush()
-        self.scope = Scope(kind, self.scope, self.scope.indent + 1, certain)
+        self.scope = CodeScope(kind, self.scope, self.scope.indent + 1, certain)
         return self.scope
 
     def leave(self) -> None:
