@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.lowering import Lowering
+    from tilelang_npu.transforms.pipeline import Options
 
 __all__ = ["Explanation", "explain"]
 
@@ -76,8 +77,8 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         "memory": (f"{one.name:<4} of {one.core}{memory.launch_of(one)}  {one.used:>7} of {one.room} bytes, "
                    f"{one.alive} alive together at most" for one in memory.memories),
         "waits": _waits(waits),
-        "optimisations": _optimisations(remarks, lowering.options.has),
-        "refused": _refused(remarks, lowering.options.has),
+        "optimisations": _optimisations(remarks, lowering.options),
+        "refused": _refused(remarks, lowering.options),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
     return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks)
@@ -148,22 +149,24 @@ def _hand_overs(waits: list[Waits]) -> Iterator[str]:
             yield f"{one.source} -> {one.target}  {reason.first.name}, {lines}"
 
 
-def _optimisations(remarks: Sequence[Remark], has: Callable[[str], bool]) -> Iterator[str]:
-    """Each by its name: what it did, that it is off, that it refused all it looked at, or that there was nothing."""
+def _optimisations(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
+    """Each by its name: what it did, that it is off and why, that it refused all it looked at, or that there was nothing."""
     width = max(map(len, OPTIMISATIONS))
     for name in OPTIMISATIONS:
         about = [one for one in remarks if one.about == name]
         found = [f"{_line(one.place)}: {one.text}" if one.place is not None else one.text for one in about if one.kind == DONE]
         if not found:
             found = [f"refused, see below: {len(dict.fromkeys(about))}" if about else "no occasion"]
-        for position, text in enumerate(dict.fromkeys(found if has(name) else ["switched off"])):
+        if not options.does(name):
+            found = ["switched off" if not options.has(name) else f"off: {options.off(name)}"]
+        for position, text in enumerate(dict.fromkeys(found)):
             yield f"{name if position == 0 else '':<{width}}  {text}"
 
 
-def _refused(remarks: Sequence[Remark], has: Callable[[str], bool]) -> Iterator[str]:
+def _refused(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
     """What each optimisation looked at and left: the line, why, and the change with which it is done."""
     for name in OPTIMISATIONS:
-        for one in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED and has(name)):
+        for one in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED and options.does(name)):
             what = f"{_points(one.facts)} point by point: " if isinstance(one.facts, Points) else ""
             yield f"{name}  {_line(one.place)}: {what}{one.text}"
             yield f"  to have it: {one.edit}"

@@ -57,6 +57,16 @@ from tilelang_npu.transforms.tile.vectorise_parallel import VectoriseParallel
 Observer = Callable[[str, ModuleOp], None]
 
 
+_MANAGED = ("drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
+_NEEDED = {"synchronise": _MANAGED, "cross_synchronise": _MANAGED, "divide": _MANAGED,
+           "reuse": ("hoist-loads", "banks", "keep-apart"), "multi_buffer": ("multi-buffer", "overlap-iterations")}
+"""Which optimisations want which of the options on."""
+_OFF = {"synchronise": "its author sets the waits inside the cores", "cross_synchronise": "its author orders the cores",
+        "divide": "its author puts the work on the cores", "reuse": "memory planning is off",
+        "multi_buffer": "multi-buffering is off"}
+"""What it means that they are not."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What a compilation is for.
@@ -89,8 +99,18 @@ class Options:
         return self.synchronise or self.cross_synchronise
 
     def has(self, optimisation: str) -> bool:
-        """Whether an optimisation is on."""
+        """Whether an optimisation is not switched off."""
         return optimisation not in self.without
+
+    def off(self, optimisation: str) -> str:
+        """Why an optimisation that nobody switched off has nothing to act on; empty where it is on."""
+        if optimisation == "overlap-iterations" and not self.has("multi-buffer"):
+            return "multi-buffer is switched off"
+        return next((why for needed, why in _OFF.items() if optimisation in _NEEDED[needed] and not getattr(self, needed)), "")
+
+    def does(self, optimisation: str) -> bool:
+        """Whether an optimisation is on."""
+        return self.has(optimisation) and not self.off(optimisation)
 
     @classmethod
     def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object], without: tuple[str, ...] = ()) -> Options:
@@ -110,7 +130,7 @@ class Options:
 
 
 def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
-    chip, has = options.chip.name, options.has
+    chip, has, does = options.chip.name, options.has, options.does
     yield "split-launches", SplitLaunches()  # each function below is one launch
     yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
     yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
@@ -121,22 +141,19 @@ def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
     tensors = options.cross_synchronise
     yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
     yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
-    managed = options.synchronise and options.cross_synchronise and options.divide
-    drop, collapse = (managed and has(name) for name in ("drop-dead-stores", "collapse-copies"))
+    drop, collapse = does("drop-dead-stores"), does("collapse-copies")
     yield "drop-dead-stores", DropDeadStores(drop=drop)  # a clear would keep a load from being the first of its buffer
     yield "collapse-copies", CollapseCopies(collapse=collapse)  # one buffer has the uses of both when memories are inferred
-    yield "fuse-fixpipe", FuseFixpipe(fuse=managed and has("fuse-fixpipe"))  # what it leaves in L0C needs no other memory
+    yield "fuse-fixpipe", FuseFixpipe(fuse=does("fuse-fixpipe"))  # what it leaves in L0C needs no other memory
     yield "infer-scopes", InferScopes(chip=chip)  # everything below asks which memory a buffer is in
     mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
     divide, fold = has("bind-sub-blocks"), has("fold-accumulator-clear")
     yield "bind-sub-blocks", BindSubBlocks(mixed=mixed, divide=divide)  # what is in UB is known, and nothing is planned yet
     yield "fold-accumulator-clear", FoldAccumulatorClear(fold=fold)  # L0C has no fill: known once accumulators are
-    hoist = managed and options.reuse and has("hoist-loads")
-    yield "hoist-loads", HoistLoads(chip=chip, hoist=hoist)  # what leaves a loop needs no slots in it
-    slots = options.multi_buffer and has("multi-buffer")
-    sink = has("sink-buffers")
+    yield "hoist-loads", HoistLoads(chip=chip, hoist=does("hoist-loads"))  # what leaves a loop needs no slots in it
+    slots, sink = does("multi-buffer"), has("sink-buffers")
     yield "sink-buffers", SinkBuffers(multi_buffer=slots, sink=sink)  # while copies are still whole tiles
-    overlap = slots and has("overlap-iterations") and managed
+    overlap = does("overlap-iterations")
     yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
     yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
     yield "hivm-auto", Tidy()  # the form for the vendor's compiler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
@@ -23,6 +23,16 @@ def line_of(op: Operation) -> str:
     """``line 31`` for a message, or ``a compiler-made operation``."""
     where = location_of(op)
     return f"line {where.line}" if where else "a compiler-made operation"
+
+
+def lines_of(ops: Iterable[Operation]) -> str:
+    """``line 31, line 40`` for a message: each line once, in order."""
+    return ", ".join(line_of(op) for op in {location_of(op): op for op in sorted(ops, key=_position)}.values())
+
+
+def _position(op: Operation) -> tuple[str, int, int]:
+    where = location_of(op)
+    return (where.file, where.line, where.column) if where is not None else ("", 0, 0)
 
 
 def refuse(op: Operation, message: str, code: str, *, notes: Sequence[str] = (),

@@ -28,9 +28,10 @@ def spaced(number: int) -> str:
 
 def sized(value: SSAValue) -> str:
     """An allocation in words: ``k (16 384 bytes of L1)``."""
-    owner, memory = value.owner, name_of(space_of(value))
+    owner, space = value.owner, space_of(value)
     name = owner.label.data if isinstance(owner, tile.AllocOp) else value.name_hint or "the buffer"
-    return f"{name} ({spaced(nbytes_of(value))} bytes{f' of {memory}' if memory else ''})"
+    memory = f" of {name_of(space)}" if name_of(space) != space else ""  # else it is open yet
+    return f"{name} ({spaced(nbytes_of(value))} bytes{memory})"
 
 
 __all__ = ["nbytes_of", "sized", "spaced"]

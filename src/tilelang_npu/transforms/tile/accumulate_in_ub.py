@@ -23,9 +23,12 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.remarks import refused
 from tilelang_npu.transforms.ir.buffers import body_of, root_of, space_of
+from tilelang_npu.transforms.ir.locations import location_of
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import folds, restarted
+from tilelang_npu.transforms.ir.sizes import sized
+from tilelang_npu.transforms.tile.accumulators import folds, followers, is_zero, not_started, restarted
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
 
 _OPEN = ("shared", "fragment")
@@ -110,8 +113,19 @@ class AccumulateInUb(ModulePass):
             for region in op.regions:
                 for block in region.blocks:
                     writers.block(block, frozenset())
+        self._tell(op, {root_of(gemm.c) for gemm in writers.late}, writers.ranges)
         for gemm in writers.late:
             _split(gemm)
+
+    def _tell(self, module: ModuleOp, late: set[SSAValue], ranges: Ranges) -> None:
+        """Say which clears are the reason, and why they are not the start of a gemm."""
+        for fill in [inner for inner in module.walk() if isinstance(inner, tile.FillOp)]:
+            if root_of(fill.target) in late and is_zero(fill.value) and not folds(fill, ranges):
+                chain = list(followers(fill))
+                loops = [each for each in chain if isinstance(each, scf.ForOp) and ranges.trip_count(each).low < 1]
+                kept = not_started(next(iter([*loops, *chain[-1:]]), None))
+                text = f"products are added to {sized(root_of(fill.target))} in UB, where it is cleared: {kept.why}"
+                refused(module, "fold-accumulator-clear", location_of(fill), text, kept.edit, maker=self.name)
 
 
 def _on_core(op: Operation) -> bool:

@@ -12,6 +12,8 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.transforms.ir.buffers import covers_root, root_of
+from tilelang_npu.transforms.ir.locations import line_of
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Range, Ranges
 
 
@@ -69,6 +71,20 @@ def folds(fill: tile.FillOp, ranges: Ranges) -> bool:
         return False
     return (not chain or isinstance(chain[-1], tile.GemmOp)) and all(
         ranges.trip_count(loop).low >= 1 for loop in chain if isinstance(loop, scf.ForOp))
+
+
+def not_started(follower: Operation | None) -> Refusal:
+    """Why what touches a cleared accumulator next does not start it with its ``init``."""
+    if follower is None:
+        return Refusal("nothing that surely runs multiplies into it", "remove the clear, or pass init=True to the first gemm")
+    if isinstance(follower, scf.ForOp):
+        return Refusal(f"the loop at {line_of(follower)}, which multiplies into it, may not run",
+                       "give the loop constant bounds, or pass init=True to its first gemm")
+    if isinstance(follower, scf.IfOp):
+        return Refusal(f"what touches it next, at {line_of(follower)}, is under a condition",
+                       "pass init=True to the first gemm, or clear it under the same condition")
+    return Refusal(f"what touches it next, at {line_of(follower)}, is no gemm that adds to all of it",
+                   "clear it in front of the gemm")
 
 
 def comes_round(fill: tile.FillOp) -> bool:

@@ -28,7 +28,7 @@ from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
-from tilelang_npu.transforms.ir.locations import line_of
+from tilelang_npu.transforms.ir.locations import line_of, lines_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
@@ -51,10 +51,10 @@ def _kept(copy: tile.CopyOp) -> Refusal | None:
     given, taken = _label(source), _label(target)
     others = [use.operation for use in source.uses if use.operation is not copy]
     if len(others) != 1 or len(list(source.uses)) != 2:
-        readers = [line_of(op) for op in users_of(source) if op is not copy
+        readers = [op for op in users_of(source) if op is not copy
                    and any(use.reads and root_of(use.value) is source for use in effects_of(op))]
         if readers:
-            return Refusal(f"{given} is read at {', '.join(dict.fromkeys(readers))} too", f"read {taken} there")
+            return Refusal(f"{given} is read at {lines_of(readers)} too", f"read {taken} there")
         return Refusal(f"parts of {given} are written one by one", f"write to {taken} what goes to {given}")
     (writer,) = others
     if writer.parent_block() is not block or not writer.is_before_in_block(copy) or not overwrites(writer, source):

@@ -23,9 +23,10 @@ from tilelang_npu.dialects.remarks import Remark, Waits, done, refused, remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse, stand_in
+from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import sized
-from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, starts_over
+from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, not_started, starts_over
 
 NAME = "fold-accumulator-clear"
 FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
@@ -44,17 +45,17 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
         raise refuse(fill, f"{label} is in L0C, which can only be cleared to zero", "T210",
                      help="add the value in vector work, or start from T.clear")
 
-    def multiply(why: str, edit: str) -> None:
+    def multiply(kept: Refusal) -> None:
         if fold:
-            text = f"{sized(buffer)} is cleared by a product of zeros, between full barriers: {why}"
-            refused(module, NAME, where, text, edit)
+            text = f"{sized(buffer)} is cleared by a product of zeros, between full barriers: {kept.why}"
+            refused(module, NAME, where, text, kept.edit)
         _multiply_zeros(fill, label)
         _drop(fill)
 
     follower = next_touching(fill.next_op, buffer)
     if follower is None:
         if comes_round(fill):
-            multiply("what reads it stands further up in its loop", "clear it at the head of the loop")
+            multiply(Refusal("what reads it stands further up in its loop", "clear it at the head of the loop"))
         else:
             _drop(fill)
         return
@@ -63,10 +64,10 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
         loops.append(follower)
         follower = next_touching(follower.body.block.first_op, buffer)
     if not fold or not isinstance(follower, tile.GemmOp):
-        multiply(*_next(follower))
+        multiply(not_started(follower))
         return
     if not starts_over(follower, fill):
-        multiply(f"the gemm at {line_of(follower)} writes another part of it", "clear the part that the gemm writes")
+        multiply(Refusal(f"the gemm at {line_of(follower)} writes another part of it", "clear the part that the gemm writes"))
         return
     first: SSAValue | None = None
     for loop in loops:
@@ -87,19 +88,6 @@ def _fold(module: ModuleOp, fill: tile.FillOp, ranges: Ranges, *, fold: bool) ->
         follower.operands[3] = either.result
     done(module, NAME, where, f"the clear is the start of the gemm at {line_of(follower)}")
     _drop(fill)
-
-
-def _next(follower: Operation | None) -> tuple[str, str]:
-    """Why what touches a cleared accumulator next does not start it, and what to change."""
-    if follower is None:
-        return "nothing that surely runs multiplies into it", "remove the clear, or pass init=True to the first gemm"
-    if isinstance(follower, scf.ForOp):
-        return (f"the loop at {line_of(follower)}, which multiplies into it, may not run",
-                "give the loop constant bounds, or pass init=True to its first gemm")
-    if isinstance(follower, scf.IfOp):
-        return (f"what touches it next, at {line_of(follower)}, is under a condition",
-                "pass init=True to the first gemm, or clear it under the same condition")
-    return f"what touches it next, at {line_of(follower)}, is no gemm", "clear it in front of the gemm"
 
 
 def _multiply_zeros(fill: tile.FillOp, label: str) -> None:

@@ -32,7 +32,7 @@ from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
-from tilelang_npu.transforms.ir.locations import line_of, stand_in
+from tilelang_npu.transforms.ir.locations import lines_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.accumulators import is_zero
@@ -156,7 +156,7 @@ def _shared(store: tile.CopyOp, products: set[SSAValue]) -> Refusal | None:
     if not all(op.parent_block() is store.parent_block() and store.is_before_in_block(op) for op in others):
         return None  # what is stored is more than the product
     assert isinstance(value.owner, tile.AllocOp)
-    lines = ", ".join(dict.fromkeys(line_of(op) for op in users if op is not from_product[0]))
+    lines = lines_of(op for op in users if op is not from_product[0])
     return Refusal(f"the product goes through UB: {sized(value)} is used at {lines} too",
                    f"copy the product to the tensor by itself, and to {value.owner.label.data} for the rest")
 

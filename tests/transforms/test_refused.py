@@ -1,0 +1,259 @@
+"""What an optimisation looks at and leaves: the page names the line, the reason with sizes, and an edit that makes it done."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.dialects.remarks import DONE, Remark
+from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
+
+# Each makes a kernel as it was first written, and as the edit makes it.
+
+
+def shifted(edited: bool) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            old = T.alloc_shared((8, 64), "float32")
+            T.copy(X, x)
+            T.copy(X, old)
+            for i, j in T.Parallel(7, 64):
+                x[i + 1, j] = (old if edited else x)[i, j] + 1.0
+            T.copy(x, Y)
+
+    return main
+
+
+def converted(edited: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16" if edited else "float32"), B: T.Tensor((32, 32), "float16"),
+             C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            own = T.alloc_shared((32, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            T.copy(A, a)
+            T.copy(a, own)
+            T.copy(B, b)
+            T.gemm(own, b, c, initC=True)
+            T.copy(c, C)
+
+    return main
+
+
+def read_twice(edited: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float16"), D: T.Tensor((32, 32), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            out = T.alloc_shared((32, 32), "float16")
+            more = T.alloc_shared((32, 32), "float16")
+            T.copy(A, a)
+            T.gemm(a, a, c, initC=True)
+            T.copy(c, out)
+            if edited:
+                T.copy(c, more)
+                T.copy(more, C)
+            else:
+                T.copy(out, C)
+            T.vexp(out, out)
+            T.copy(out, D)
+
+    return main
+
+
+def halves(edited: bool) -> Any:
+    rows = 32 if edited else 31
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            v = T.alloc_shared((rows, 32), "float32")
+            T.copy(A, a)
+            T.gemm(a, a, c, initC=True)
+            T.copy(c[0:rows, 0:32], v)
+            T.vexp(v, v)
+            T.copy(v, C[0:rows, 0:32])
+
+    return main
+
+
+def weights(edited: bool) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 64), "float32"), W: T.Tensor((8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            w = T.alloc_shared((8, 64), "float32")
+            for i in T.serial(4):
+                T.copy(X[i, 0, 0], x)
+                T.copy(W, w)
+                T.vmul(w, x, x if edited else w)
+                T.copy(x if edited else w, Y[i, 0, 0])
+
+    return main
+
+
+def cleared(edited: bool) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            T.copy(A, a)
+            T.clear(c)
+            for _ in T.serial(3 if edited else n):
+                T.gemm(a, a, c)
+            T.copy(c, C)
+
+    return main
+
+
+def partly_written(edited: bool) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            for i in T.serial(4):
+                if edited:
+                    T.copy(X[i, 0, 0], x)
+                else:
+                    T.copy(X[i, 0, 0], x[0:4, 0:64])
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+
+    return main
+
+
+def loaded_in_turn(edited: bool) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            other = T.alloc_shared((8, 64), "float32")
+            total = T.alloc_shared((8, 64), "float32")
+            T.clear(total)
+            for i in T.Pipelined(4, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.vadd(total, x, total)
+            T.copy(X[0, 0, 0], other if edited else x)
+            T.vadd(total, other if edited else x, total)
+            T.copy(total, Y)
+
+    return main
+
+
+def attention(edited: bool) -> Any:
+    @T.prim_func
+    def main(Q: T.Tensor((64, 64), "float16"), K: T.Tensor((256, 64), "float16"), O: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            q = T.alloc_shared((64, 64), "float16")
+            k = T.alloc_shared((64, 64), "float16")
+            p = T.alloc_shared((64, 64), "float16")
+            s = T.alloc_fragment((64, 64), "float32")
+            c = T.alloc_fragment((64, 64), "float32")
+            total = T.alloc_shared((64, 64), "float32")
+            T.copy(Q, q)
+            T.clear(total)
+            for i in T.Pipelined(4, num_stages=2):
+                T.copy(K[i * 64, 0], k)
+                T.gemm(q, k, s, initC=True, b_transpose=True)
+                T.vexp(s, s)
+                T.copy(s, p)
+                T.gemm(p, k, c, initC=True)
+                T.vadd(total, c, total)
+                if not edited:
+                    T.dump_tensor(total, 1, 16)
+            T.copy(total, O)
+
+    return main
+
+
+def crowded(edited: bool) -> Any:
+    rows = 16 if edited else 40
+
+    @T.prim_func
+    def main(A: T.Tensor((5, rows, 256), "float32"), C: T.Tensor((5, rows, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            for turn in T.serial(5):
+                a = T.alloc_shared((rows, 256), "float32")
+                b = T.alloc_shared((rows, 256), "float32")
+                c = T.alloc_shared((rows, 256), "float32")
+                d = T.alloc_shared((rows, 256), "float32")
+                e = T.alloc_shared((rows, 256), "float32")
+                T.copy(A[turn, 0, 0], a)
+                T.vexp(a, b)
+                T.vadd(a, b, c)
+                T.vmul(c, b, d)
+                T.vadd(d, c, e)
+                T.copy(e, C[turn, 0, 0])
+
+    return main
+
+
+REFUSED = {
+    "vectorise-parallel": (shifted, r"an element is read that another point writes", "T.copy the buffer to a second one"),
+    "collapse-copies": (
+        converted, r"a \(2 048 bytes\) is copied to own: a is loaded from f32 as f16", "the element type of the tensor"),
+    "fuse-fixpipe": (
+        read_twice, r"through UB: out \(2 048 bytes\) is used at line \d+, line \d+ too", "copy the product to the tensor"),
+    "bind-sub-blocks": (
+        halves, r"v \(3 968 bytes of UB\) is not divided between the Vector cores: its first axis has 31 rows",
+        "an even number of rows"),
+    "hoist-loads": (
+        weights, r"w \(2 048 bytes of UB\) is loaded alike in each iteration of the loop at line \d+: line \d+ writes w",
+        "write to a buffer of its own in place of w"),
+    "fold-accumulator-clear": (
+        cleared, r"products are added to c \(4 096 bytes\) in UB, where it is cleared: the loop .* may not run",
+        "give the loop constant bounds"),
+    "sink-buffers": (
+        partly_written, r"x \(2 048 bytes of UB\) lives for all iterations of the loop at line \d+", "write all of x"),
+    "multi-buffer": (
+        loaded_in_turn, r"x \(2 048 bytes of UB\) has one slot for the 2 stages.*line \d+, outside of the loop, uses it",
+        "use a buffer of its own there in place of x"),
+    "overlap-iterations": (attention, r"iterations follow each other: line \d+ prints", "print outside of the loop"),
+    "keep-apart": (
+        crowded, r"share bytes and wait for each other: .* take 204 800 bytes, and 196 608 are there", "to 96 % or less"),
+}
+
+
+def about(func: Any, name: str) -> tuple[Any, list[Remark]]:
+    kernel = tilelang.compile(func, target="npuir")
+    return kernel, [one for one in kernel.explain().remarks if one.about == name]
+
+
+def test_what_has_no_case_has_no_candidates_that_an_author_could_help() -> None:
+    """A store is dead or it is not; the banks are the planner's."""
+    assert OPTIMISATIONS.keys() - REFUSED.keys() == {"drop-dead-stores", "banks"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_explain_says_refused_where_it_was_refused_and_with_the_edit_it_is_done(name: str) -> None:
+    made, why, edit = REFUSED[name]
+    kernel, before = about(made(edited=False), name)
+    refused = [one for one in kernel.explain().refused if one.about == name and re.search(why, one.text)]
+    assert len(refused) == 1, before
+    (one,) = refused
+    assert one.place is not None and one.place.file == __file__ and edit in one.edit
+    shown = kernel.explain().sections["refused"]
+    (row,) = (row for row, line in enumerate(shown) if line.startswith(f"{name}  line {one.place.line}: ") and one.text in line)
+    assert shown[row + 1] == f"  to have it: {one.edit}"
+    assert f"{name:<{max(map(len, OPTIMISATIONS))}}  no occasion" not in kernel.explain().sections["optimisations"]
+    _, after = about(made(edited=True), name)
+    assert not any(re.search(why, each.text) for each in after)
+    assert name == "keep-apart" or len([each for each in after if each.kind == DONE]) > len(
+        [each for each in before if each.kind == DONE])
+
+
+def test_there_is_no_section_where_nothing_was_refused() -> None:
+    kernel = tilelang.compile(shifted(edited=True), target="npuir")
+    assert "refused" not in kernel.explain().sections and not kernel.explain().refused
