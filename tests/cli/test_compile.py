@@ -33,6 +33,20 @@ def test_forms(tool, script: Path) -> None:
     assert f'loc("{script}":' in located
 
 
+def test_annotated_text_says_who_inserted_an_op_and_why(tool, script: Path) -> None:
+    plain, annotated = tool("compile", script).out, tool("compile", script, "--annotate").out
+    assert [line.partition("  // ")[0] for line in annotated.splitlines()] == plain.splitlines()
+    for line in annotated.splitlines():
+        name, _, comment = line.partition("  // ")
+        if "pointer_cast" in name:
+            assert re.search(r"plan-memory: \w+( \(slot \d\))?, \d+ B of UB, alive \d+\.\.\d+$", comment), line
+        elif "wait_flag" in name or "set_flag" in name:
+            assert re.search(r"insert-sync: \w.* \((RAW|WAR|WAW)\)$", comment), line
+        elif "pipe_barrier" in name:
+            assert re.search(r"(complete-kernel: the kernel ends when all is done|insert-sync: .*)$", comment), line
+    assert "set_flag" in plain and "pointer_cast" in plain
+
+
 def test_mistakes(tool, script: Path, tmp_path: Path) -> None:
     assert "T710" in tool("compile", f"{script}:copied", "--stage", "hivmm").err
     missing = tool("compile", f"{script}:copid")

@@ -58,6 +58,19 @@ def test_the_page_of_several_kernels_has_them_all(tool, script: Path, tmp_path: 
     assert "memref&lt;32x64xf32" not in second
 
 
+def test_a_pass_says_what_it_did_and_what_it_left_at_the_line_that_it_is_about(tool, tmp_path: Path) -> None:
+    example = next(path for path in EXAMPLES if path.stem == "flash_attention")
+    assert tool("stages", example, "--html", tmp_path / "stages.html").code == 0
+    text = (tmp_path / "stages.html").read_text()
+    (part, *_) = re.findall(r"<summary><b>overlap-iterations</b>.*?</details>", text, re.DOTALL)
+    assert re.match(r"<summary><b>overlap-iterations</b><span>\+\d+ -\d+, \d+ lines, 2 done</span>", part)
+    found = [(int(line), html.unescape(text)) for line, text in
+             re.findall(r'<span class="l s" data-p="(\d+)"># (.*?)</span>', part)]
+    source = example.read_text().splitlines()
+    assert any("T.Pipelined" in source[line - 1] and text == f"done, line {line}: the body is 4 stages, which work on several "
+               "iterations at a time" for line, text in found)
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_has_its_page(tool, example: Path, tmp_path: Path) -> None:
     done = tool("stages", example, "--html", tmp_path / "stages.html")

@@ -68,7 +68,7 @@ def test_at_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("softmax on Ascend910B2\n\nbuffers\n") and "hivm.hir" not in out
 
 
-@pytest.mark.parametrize("other", [["--generic"], ["--locations"], ["--stage", "tile"]])
+@pytest.mark.parametrize("other", [["--generic"], ["--locations"], ["--annotate"], ["--stage", "tile"]])
 def test_what_would_do_nothing_is_an_error(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain", *other])

@@ -1,17 +1,20 @@
-"""The page of ``stages FILE --html``: what each pass did to a script's kernels, as diffs, with the Python beside them."""
+"""The page of ``stages FILE --html``: what each pass did to a script's kernels, in words and as diffs, beside the Python."""
 
 from __future__ import annotations
 
 import difflib
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.selection import labels, parameters
+from tilelang_npu.dialects.remarks import DONE, REFUSED
 
 if TYPE_CHECKING:
+    from tilelang_npu.dialects.remarks import Remark
     from tilelang_npu.runtime.kernel import JITKernel
 
 __all__ = ["page"]
@@ -44,6 +47,7 @@ summary span { color: var(--dim); margin-left: 8px }
 .a { background: var(--new) }
 .d { background: var(--old) }
 .f { color: var(--dim); background: var(--bar) }
+.s { color: var(--dim); font-style: italic }
 .l.on { background: var(--on) }
 """
 _SCRIPT = """
@@ -86,8 +90,9 @@ def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
     """What is said of a kernel in a line, and its stages."""
     stages = [(name, list(_lines(kernel.mlir(name, locations=True), source))) for name in kernel.stages()]
     shown = [_first(*stages[0])]
+    remarks = [one for one in dict.fromkeys(kernel.explain().remarks) if one.text]
     for (_, before), (name, after) in zip(stages, stages[1:], strict=False):
-        shown.append(_change(name, before, after))
+        shown.append(_change(name, before, after, [one for one in remarks if one.maker == name], source))
     changed = sum("<details open>" in part for part in shown[1:])
     return f"{html.escape(kernel.chip.name)}: {len(stages) - 1} passes, {changed} of which change it", "".join(shown)
 
@@ -103,6 +108,16 @@ def _lines(text: str, source: Path) -> Iterator[tuple[str, int | None]]:
         yield line[:match.start()], int(match[2]) if own else None
 
 
+def _said(one: Remark, source: Path) -> str:
+    """What a pass did, or looked at and left, at the line that it is about."""
+    own = one.place is not None and Path(one.place.file).name == source.name
+    where = f"line {one.place.line}: " if one.place is not None else ""
+    edit = f"; to have it: {one.edit}" if one.edit else ""
+    about = f"{one.about} " if one.about != one.maker else ""
+    text = f"{about}{one.kind}, {where}{one.text}{edit}"
+    return _row("s", "#", (text, one.place.line if one.place is not None and own else None))
+
+
 def _row(kind: str, sign: str, line: tuple[str, int | None]) -> str:
     place = "" if line[1] is None else f' data-p="{line[1]}"'
     return f'<span class="l {kind}"{place}>{sign} {html.escape(line[0])}</span>'
@@ -114,8 +129,9 @@ def _first(name: str, lines: list[tuple[str, int | None]]) -> str:
             f"<section><pre>{rows}</pre></section></details>")
 
 
-def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]]) -> str:
-    """What a pass removed and added; equal lines far from a change are counted only."""
+def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[str, int | None]], remarks: Sequence[Remark],
+            source: Path) -> str:
+    """What a pass says, and what it removed and added; equal lines far from a change are counted only."""
     matcher = difflib.SequenceMatcher(None, [text for text, _ in before], [text for text, _ in after], autojunk=False)
     rows: list[str] = []
     added = removed = end = 0
@@ -130,7 +146,11 @@ def _change(name: str, before: list[tuple[str, int | None]], after: list[tuple[s
             rows += [_row("a", "+", line) for line in after[j1:j2]]
             removed, added = removed + i2 - i1, added + j2 - j1
         end = group[-1][2]
+    counts = Counter(one.kind for one in remarks)
+    counted = "".join(f", {counts[kind]} {kind}" for kind in (DONE, REFUSED) if counts[kind])
+    said = "".join(_said(one, source) for one in remarks)
     if not rows:
-        return f"<details><summary><b>{name}</b><span>changes nothing</span></summary></details>"
-    return (f"<details open><summary><b>{name}</b><span>+{added} -{removed}, {len(after)} lines</span></summary>"
-            f"<section><pre>{''.join(rows)}</pre></section></details>")
+        shown = f"<section><pre>{said}</pre></section>" if said else ""
+        return f"<details><summary><b>{name}</b><span>changes nothing{counted}</span></summary>{shown}</details>"
+    return (f"<details open><summary><b>{name}</b><span>+{added} -{removed}, {len(after)} lines{counted}</span></summary>"
+            f"<section><pre>{said}{''.join(rows)}</pre></section></details>")
