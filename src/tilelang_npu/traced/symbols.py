@@ -35,7 +35,7 @@ class Sym(HostScalar):
         dtype: element type of a symbol's value in the kernel's source (sizes are ``index`` in the IR).
     """
 
-    __slots__ = ("_hash", "_name", "dtype", "key", "operands", "operator")
+    __slots__ = ("_name", "dtype", "key", "operands", "operator")
     __array_ufunc__ = None  # NumPy's integers leave the operation to these operators
 
     def __init__(self, name: str, dtype: str = "int32") -> None:
@@ -52,7 +52,6 @@ class Sym(HostScalar):
         self.dtype = dtype
         parts = (part.key if isinstance(part, Sym) else part for part in operands)
         self.key: tuple[Hashable, ...] = (operator, *parts) if operands else (operator, name)
-        self._hash = hash(self.key)
 
     @classmethod
     def _make(cls, operator: str, left: Dimension, right: Dimension) -> Dimension:
@@ -168,7 +167,7 @@ class Sym(HostScalar):
         return True if isinstance(other, (int, Sym)) else NotImplemented
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.key)  # not kept: a pickle goes to processes that hash text otherwise
 
     def _trace(self) -> Trace:
         """The running trace, where it has a value; on the host it has none."""
