@@ -258,6 +258,11 @@ class Linear(Generic[Atom]):
         """``self % divisor``, where it is the same for all values of the atoms."""
         return None if any(factor % divisor for factor in self.terms.values()) else self.constant % divisor
 
+    @property
+    def single(self) -> tuple[Atom, int] | None:
+        """The only atom and its factor, where there is one."""
+        return next(iter(self.terms.items())) if len(self.terms) == 1 else None
+
     def factor(self, atom: Atom) -> int:
         """How many times an atom is in it."""
         return self.terms.get(atom, 0)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -120,8 +119,8 @@ def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hiv
     """The flags that the user's own code does not name; the highest first where it computes numbers without bounds."""
     ranges = Ranges()
     named = [ranges.of(op.flag_id()) for op in by_hand]
-    bounded = [known for known in named if known.low > -inf and known.high < inf]
-    left = [flag for flag in flags if not any(known.low <= flag <= known.high for known in bounded)]
+    bounded = [known for known in named if known.closed]
+    left = [flag for flag in flags if not any(flag in known.numbers for known in bounded)]
     return left if len(bounded) == len(named) else left[::-1]
 
 

@@ -34,11 +34,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.linear import Interval
 from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import line_of, refuse
-from tilelang_npu.transforms.ir.ranges import Range, Ranges
+from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.lower.views import Buffer, whole
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _index(emit: Emitter, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, nam
     raw = emit.insert(query).results[0]
     cast = emit.insert(arith.IndexCastOp(raw, IndexType())).result
     cast.name_hint = name
-    emit.ranges.assume(cast, Range(0, count - 1))
+    emit.ranges.assume(cast, Interval(0, count - 1))
     return cast
 
 
@@ -141,7 +142,7 @@ def _in_panels(emit: Emitter, number: Value, along: Value, across: Value, width:
     turned = emit.add(second, emit.mul(odd, emit.sub(emit.sub(across, 1), emit.mul(second, 2))))
     for value, extent in ((first, along), (turned, across)):
         if isinstance(value, SSAValue):
-            emit.ranges.assume(value, Range(0, _high(emit.ranges, extent) - 1))
+            emit.ranges.assume(value, Interval(0, _high(emit.ranges, extent) - 1))
     return first, turned
 
 
@@ -252,7 +253,7 @@ def _bind_arguments(lowering: Lowering, emit: Emitter, block: Block, arguments: 
         if isinstance(argument.type, IndexType):
             index = emit.insert(arith.IndexCastOp(given[argument], IndexType())).result
             index.name_hint = argument.name_hint
-            emit.ranges.assume(index, Range(1, math.inf))  # the runtime refuses empty tensors
+            emit.ranges.assume(index, Interval(1))  # the runtime refuses empty tensors
             lowering.values[argument] = index
         elif isinstance(argument.type, MemRefType):
             shape = argument.type.get_shape()

@@ -11,10 +11,11 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.buffers import covers_root, root_of
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
-from tilelang_npu.transforms.ir.ranges import Range, Ranges
+from tilelang_npu.transforms.ir.ranges import Ranges
 
 
 def is_zero(value: SSAValue) -> bool:
@@ -130,7 +131,7 @@ def holds_first(value: SSAValue, loops: Sequence[scf.ForOp], ranges: Ranges) -> 
     for loop in loops:
         start = ranges.constant(loop.lb)
         if start is not None:
-            first.assume(loop.body.block.args[0], Range(start, start))
+            first.assume(loop.body.block.args[0], Interval.at(start))
     left, right = first.constant(sides[0]), first.constant(sides[1])
     compare = _COMPARE.get(owner.predicate.value.data)
     return left is not None and right is not None and compare is not None and compare(left, right)

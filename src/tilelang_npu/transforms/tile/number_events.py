@@ -23,6 +23,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 
@@ -41,12 +42,12 @@ def _numbers(flag: Flag, ranges: Ranges) -> range:
     if not isinstance(number, SSAValue):
         return range(int(number), int(number) + 1)
     known = ranges.of(number)
-    if known.low == known.high:
-        return range(int(known.low), int(known.low) + 1)
+    if known.constant is not None:
+        return known.numbers
     if known.low >= hivm.EVENT_IDS:
         raise refuse(flag, f"this event is computed and never below {hivm.EVENT_IDS}", "T161",
                      help=f"count from 0: there are {hivm.EVENT_IDS} events between two pipes")
-    return range(int(max(known.low, 0)), int(min(known.high, hivm.EVENT_IDS - 1)) + 1)
+    return known.meet(Interval(0, hivm.EVENT_IDS - 1)).numbers
 
 
 def _closed(number: int, numbers: dict[Flag, range]) -> bool:

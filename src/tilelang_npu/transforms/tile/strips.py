@@ -5,10 +5,11 @@ The two Vector cores of a block run the same statements, each on its half of a t
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.affine import affine
 from tilelang_npu.transforms.ir.buffers import covers_root, space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
 
@@ -73,12 +74,13 @@ def _reach(strips: list[tuple[int, int]]) -> int:
 
 def _is_half(offset: SSAValue | int, size: int, ranges: Ranges) -> bool:
     """Whether an offset is the sub-block's index times a size."""
-    owner = offset.owner if isinstance(offset, SSAValue) else None
-    if not isinstance(owner, arith.MuliOp) or ranges.constant(owner.rhs) != size or not isinstance(owner.lhs, BlockArgument):
+    form = affine(offset, ranges.constant)
+    index = None if form.single is None else form.single[0]
+    if not isinstance(index, BlockArgument) or form != size * Linear[SSAValue].of(index):
         return False
-    launch = owner.lhs.block.parent_op()
+    launch = index.block.parent_op()
     return (isinstance(launch, tile.LaunchOp) and launch.explicit_sub_block is not None and launch.sub_blocks.value.data == 2
-            and owner.lhs.index == len(owner.lhs.block.args) - 1)
+            and index.index == len(index.block.args) - 1)
 
 
 __all__ = ["Strips"]

@@ -8,21 +8,14 @@ a grid that the iterations number, row and column being quotient and remainder o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.affine import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
-
-
-class _Linear(NamedTuple):
-    """``factor`` times the loop's index, plus a constant, plus values that the loop does not change."""
-
-    factor: int
-    constant: int
-    rest: tuple[object, ...]
 
 
 def apart(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
@@ -45,14 +38,14 @@ def apart(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | Non
     starts = [_parts(cut.static_offsets.get_values(), cut.offsets) for cut in (one, two)]
     sizes = [_parts(cut.static_sizes.get_values(), cut.sizes) for cut in (one, two)]
     for a, b, size_a, size_b in zip(*starts, *sizes, strict=True):
-        at_a, at_b = _linear(a, loop, ranges), _linear(b, loop, ranges)
-        if at_a is None or at_b is None or at_a.factor != at_b.factor or at_a.rest != at_b.rest:
+        at_a, at_b = _sum(a, loop, ranges), _sum(b, loop, ranges)
+        if at_a is None or at_b is None or not (distance := at_b - at_a).known:
             continue
-        behind = at_b.constant - at_a.constant
-        stride = at_a.factor * step if later else 0
-        if stride >= 0 and behind + stride >= ranges.of(size_a).high:
+        stride = at_a.factor(loop.body.block.args[0]) * step if later and loop is not None else 0
+        behind = distance.constant + stride
+        if stride >= 0 and behind >= ranges.of(size_a).high:
             return True
-        if stride <= 0 and behind + stride <= -ranges.of(size_b).high:
+        if stride <= 0 and behind <= -ranges.of(size_b).high:
             return True
     largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
     return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, loop, ranges)
@@ -67,8 +60,8 @@ def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], loop: scf.F
         if part is not None and by is not None and part[1] >= size:
             found.setdefault((part[0].operands[0], by), set()).add(type(part[0]))
     for (number, _), kinds in found.items():
-        at = _linear(number, loop, ranges)
-        if len(kinds) == 2 and at is not None and at.factor and ranges.of(number).low >= 0:
+        at = _sum(number, loop, ranges)
+        if len(kinds) == 2 and at is not None and at.factor(loop.body.block.args[0]) and ranges.of(number).low >= 0:
             return True
     return False
 
@@ -78,8 +71,8 @@ def _tile(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> tuple[Operation, 
     owner = value.owner
     if isinstance(owner, arith.AddiOp):
         for part, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-            kept = _linear(other, loop, ranges)
-            if kept is not None and not kept.factor:
+            kept = _sum(other, loop, ranges)
+            if kept is not None and not kept.factor(loop.body.block.args[0]):
                 return _tile(part, loop, ranges)
     if isinstance(owner, arith.MuliOp) and isinstance(owner.lhs.owner, (arith.DivUIOp, arith.RemUIOp)):
         times = ranges.constant(owner.rhs)
@@ -92,41 +85,11 @@ def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue 
     return [next(values) if part == DYNAMIC_INDEX else part for part in static]
 
 
-def _linear(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> _Linear | None:
-    """A value as a function of the loop's index; None where it changes in another way."""
-    known = ranges.constant(value)
-    if known is not None:
-        return _Linear(0, known, ())
-    assert isinstance(value, SSAValue)
-    if loop is not None and value is loop.body.block.args[0]:
-        return _Linear(1, 0, ())
-    owner = value.owner
-    if isinstance(owner, arith.IndexCastOp):
-        return _linear(owner.input, loop, ranges)
-    if isinstance(owner, (arith.AddiOp, arith.SubiOp, arith.MuliOp)):
-        one, two = _linear(owner.lhs, loop, ranges), _linear(owner.rhs, loop, ranges)
-        made = None if one is None or two is None else _combined(owner, one, two)
-        if made is not None:
-            return made
-    return _Linear(0, 0, (value,)) if not _changes(value, loop) else None
-
-
-def _combined(op: Operation, one: _Linear, two: _Linear) -> _Linear | None:
-    if isinstance(op, arith.AddiOp):
-        rest = tuple(sorted((*one.rest, *two.rest), key=_order))
-        return _Linear(one.factor + two.factor, one.constant + two.constant, rest)
-    if isinstance(op, arith.SubiOp):
-        return None if two.rest else _Linear(one.factor - two.factor, one.constant - two.constant, one.rest)
-    if one.rest or one.factor:
-        one, two = two, one
-    if one.rest or one.factor:
-        return None
-    rest = tuple(sorted((("times", one.constant, part) for part in two.rest), key=_order))
-    return _Linear(two.factor * one.constant, two.constant * one.constant, rest)
-
-
-def _order(part: object) -> int:
-    return id(part) if isinstance(part, SSAValue) else hash(part)
+def _sum(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> Linear[SSAValue] | None:
+    """A value as a multiple of the loop's index plus what the loop does not change; None where it changes in another way."""
+    form = affine(value, ranges.constant)
+    index = None if loop is None else loop.body.block.args[0]
+    return None if any(atom is not index and _changes(atom, loop) for atom in form.terms) else form
 
 
 def _changes(value: SSAValue, loop: scf.ForOp | None) -> bool:

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import Linear
 from tilelang_npu.ops import dtype
+from tilelang_npu.transforms.ir.affine import affine, literal
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import location_of
 
@@ -140,43 +142,33 @@ def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
         one = cut.static_sizes.get_values()[0] == 1 and cut.static_offsets.get_values()[0] == DYNAMIC_INDEX
         return cut.offsets[0] if one else None
     if isinstance(cut, memref.ReinterpretCastOp) and len(cut.offsets) == 1:
-        offset, sizes, strides = cut.offsets[0].owner, cut.static_sizes.get_values(), cut.static_strides.get_values()
+        sizes, strides = cut.static_sizes.get_values(), cut.static_strides.get_values()
         last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-        if DYNAMIC_INDEX not in (*sizes, *strides) and last < elements and isinstance(offset, arith.MuliOp):
-            return offset.lhs if _number(offset.rhs) == elements else None
+        form = affine(cut.offsets[0])
+        if DYNAMIC_INDEX not in (*sizes, *strides) and last < elements and form.single is not None:
+            return index if form == elements * Linear.of(index := form.single[0]) else None
     return None
 
 
 def _turn(value: SSAValue, count: int) -> tuple[SSAValue, int] | None:
     """A loop's index and what is added to it, where a value is their sum modulo ``count``."""
     owner = value.owner
-    if not isinstance(owner, arith.RemUIOp) or _number(owner.rhs) != count:
+    if not isinstance(owner, arith.RemUIOp) or literal(owner.rhs) != count:
         return None
-    value, added = owner.lhs, 0
-    while isinstance(value.owner, (arith.AddiOp, arith.SubiOp)):
-        number = _number(value.owner.rhs)
-        if number is None:
-            return None
-        added += number if isinstance(value.owner, arith.AddiOp) else -number
-        value = value.owner.lhs
-    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-    if not isinstance(loop, scf.ForOp) or value is not loop.body.block.args[0] or _number(loop.step) != 1:
+    form = affine(owner.lhs)
+    index, times = form.single or (None, 0)
+    loop = index.owner.parent_op() if isinstance(index, BlockArgument) else None
+    if not isinstance(loop, scf.ForOp) or index is not loop.body.block.args[0] or times != 1 or literal(loop.step) != 1:
         return None
-    return value, added % count
-
-
-def _number(value: SSAValue) -> int | None:
-    owner = value.owner
-    known = isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
-    return int(owner.value.value.data) if known else None  # type: ignore[union-attr]  # checked in the line above
+    return loop.body.block.args[0], form.constant % count
 
 
 def _constant(value: SSAValue) -> int:
-    owner = value.owner
-    if not (isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)):
+    known, owner = literal(value), value.owner
+    if known is None:
         raise TileError("synchronisation is inserted for addresses that are constants, and this one is computed", code="T602",
                         location=location_of(owner) if isinstance(owner, Operation) else None, help="run plan-memory first")
-    return int(owner.value.value.data)
+    return known
 
 
 def _size(kind: MemRefType) -> int:

@@ -9,6 +9,7 @@ from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.hivm.sync.cover import Event
 from tilelang_npu.transforms.hivm.sync.event_ids import Name
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
@@ -25,12 +26,11 @@ def flags_by_name(function: func.FuncOp) -> dict[Name, list[Flag]]:
         if isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp)):
             number = op.event_id()
             if isinstance(number, SSAValue):
-                known = ranges.of(number)
-                low, high = max(known.low, 0), min(known.high, hivm.EVENT_IDS - 1)
+                known = ranges.of(number).meet(Interval(0, hivm.EVENT_IDS - 1))
             else:
-                low = high = int(number)
+                known = Interval.at(int(number))
             source, target = op.pipes()
-            for each in range(int(low), int(high) + 1):
+            for each in known.numbers:
                 found[(source, target), each].append(op)
     return found
 

@@ -14,7 +14,7 @@ What is left is decided point by point. Points are taken apart only where none r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -25,17 +25,21 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.arith import DIVISIONS
+from tilelang_npu.linear import Interval, Linear
+from tilelang_npu.transforms.ir.affine import affine, literal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
-from tilelang_npu.transforms.ir.ranges import Range, Ranges
-from tilelang_npu.transforms.tile.parallel.indices import Form, Invariants, affine
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.indices import Invariants
 
 _MOST_PARTS = 27
 """Loops that one becomes at most: a point's neighbours on three axes, each with two edges."""
 
-_HOLDS = {  # arith.cmpi, of the difference of its sides: surely, surely not
-    0: (lambda d: d.low == 0 == d.high, lambda d: d.low > 0 or d.high < 0),
-    1: (lambda d: d.low > 0 or d.high < 0, lambda d: d.low == 0 == d.high),
+ZERO = Interval.at(0)
+_Test = Callable[[Interval], bool]
+_HOLDS: dict[int, tuple[_Test, _Test]] = {  # arith.cmpi, of the difference of its sides: surely, surely not
+    0: (lambda d: d == ZERO, lambda d: not ZERO.within(d)),
+    1: (lambda d: not ZERO.within(d), lambda d: d == ZERO),
     2: (lambda d: d.high < 0, lambda d: d.low >= 0),
     3: (lambda d: d.high <= 0, lambda d: d.low > 0),
     4: (lambda d: d.low > 0, lambda d: d.high <= 0),
@@ -79,8 +83,7 @@ def _can_be_both(choice: scf.IfOp, *, clipped: bool) -> bool:
         elif isinstance(op, memref.LoadOp):
             computed = _is_there(op, clipped)
         elif isinstance(op, DIVISIONS):
-            divisor = Ranges().of(op.operands[1])
-            computed = divisor.low > 0 or divisor.high < 0
+            computed = not ZERO.within(Ranges().of(op.operands[1]))
         else:
             computed = isinstance(op, scf.YieldOp) or _is_scalar(op)
         if not computed:
@@ -96,7 +99,7 @@ def _is_there(load: memref.LoadOp, clipped: bool) -> bool:
     ranges = Ranges()
     clips = clipped and space_of(load.memref) == "gm"
     for index, size in zip(load.indices, tile.shape_of(load.memref), strict=True):
-        known = _range_of(affine(index), ranges)
+        known = affine(index).bounds(ranges.of)
         if known.low < 0 or not (clips or known.high < size):
             return False
     return True
@@ -128,9 +131,8 @@ def _choice(condition: SSAValue, one: SSAValue, two: SSAValue) -> SSAValue | Ope
 
 
 def _truth(value: SSAValue) -> bool | None:
-    owner = value.owner
-    known = isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr)
-    return bool(owner.value.value.data) if known else None  # type: ignore[union-attr]  # checked in the line above
+    known = literal(value)
+    return None if known is None else bool(known)
 
 
 def _yielded(block: Block) -> Sequence[SSAValue]:
@@ -175,7 +177,7 @@ def _open(loop: tile.ParallelOp) -> list[scf.IfOp]:
 
 def _are_independent(loop: tile.ParallelOp) -> bool:
     """Whether each point has an element for itself of all that is written, and reads no other of it."""
-    places: dict[SSAValue, set[tuple[Form, ...]]] = {}
+    places: dict[SSAValue, set[tuple[Linear[SSAValue], ...]]] = {}
     written: set[SSAValue] = set()
     for op in loop.body.block.walk():
         if isinstance(op, (memref.LoadOp, memref.StoreOp)):
@@ -187,7 +189,7 @@ def _are_independent(loop: tile.ParallelOp) -> bool:
             return False
     arguments = set(loop.body.block.args)
     for root in written:
-        own = {factors[0][0] for forms in places[root] for factors, _ in forms if len(factors) == 1}
+        own = {form.single[0] for forms in places[root] for form in forms if form.single is not None}
         if len(places[root]) != 1 or not arguments <= own:
             return False
     return True
@@ -234,7 +236,7 @@ def _decided(condition: SSAValue) -> bool | None:
     """Whether a condition holds at all points (True), at none (False), or that is not known."""
     owner = condition.owner
     if isinstance(owner, arith.CmpiOp):
-        return _compared(owner, _range_of(_difference(owner), Ranges()))
+        return _compared(owner, _difference(owner).bounds(Ranges().of))
     if isinstance(owner, (arith.AndIOp, arith.OrIOp)):
         stops = isinstance(owner, arith.OrIOp)
         sides = [_decided(owner.lhs), _decided(owner.rhs)]
@@ -245,7 +247,7 @@ def _decided(condition: SSAValue) -> bool | None:
     return _truth(condition)
 
 
-def _compared(op: arith.CmpiOp, difference: Range) -> bool | None:
+def _compared(op: arith.CmpiOp, difference: Interval) -> bool | None:
     """What a comparison gives for all numbers that the difference of its sides can be; None where that is not one answer."""
     tests = _HOLDS.get(op.predicate.value.data)
     if tests is None:
@@ -253,23 +255,8 @@ def _compared(op: arith.CmpiOp, difference: Range) -> bool | None:
     return True if tests[0](difference) else False if tests[1](difference) else None
 
 
-def _difference(op: arith.CmpiOp) -> Form:
-    (left, constant), (right, other) = affine(op.lhs), affine(op.rhs)
-    factors = dict(left)
-    for value, times in right:
-        factors[value] = factors.get(value, 0) - times
-    return tuple((value, times) for value, times in factors.items() if times), constant - other
-
-
-def _range_of(form: Form, ranges: Ranges) -> Range:
-    """Bounds of a sum."""
-    factors, constant = form
-    low = high = float(constant)
-    for value, times in factors:
-        known = ranges.of(value)
-        ends = sorted((known.low * times, known.high * times))
-        low, high = low + ends[0], high + ends[1]
-    return Range(low, high)
+def _difference(op: arith.CmpiOp) -> Linear[SSAValue]:
+    return affine(op.lhs) - affine(op.rhs)
 
 
 def _comparisons(condition: SSAValue) -> Iterator[arith.CmpiOp]:
@@ -287,15 +274,16 @@ def _runs(leaf: arith.CmpiOp, loop: tile.ParallelOp, axis: int) -> list[tuple[in
     Where other axes have a say, it is not known in single places alone: a slope is not made of rectangles.
     """
     extents, block = loop.mixed_extents(), loop.body.block
-    extent, (factors, constant) = extents[axis], _difference(leaf)
-    varying = {value.index: times for value, times in factors if isinstance(value, BlockArgument) and value.block is block}
+    extent, difference = extents[axis], _difference(leaf)
+    varying = {value.index: times for value, times in difference.terms.items()
+               if isinstance(value, BlockArgument) and value.block is block}
     if not isinstance(extent, int) or axis not in varying:
         return None
-    rest = _range_of((tuple(pair for pair in factors if pair[0] is not block.args[axis]), constant), Ranges())
-    places = (value * varying[axis] for value in range(extent))
+    rest = difference.substitute(block.args[axis], 0).bounds(Ranges().of)
+    places = (rest + Interval.at(value * varying[axis]) for value in range(extent))
     most = 1 if any(extents[other] != 1 for other in varying if other != axis) else extent
     runs, start = [], 0
-    for known, same in groupby(_compared(leaf, Range(rest.low + at, rest.high + at)) for at in places):
+    for known, same in groupby(_compared(leaf, place) for place in places):
         size = len(list(same))
         if known is None and size > most:
             return None

@@ -16,8 +16,10 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.affine import affine
 from tilelang_npu.transforms.ir.buffers import root_of
-from tilelang_npu.transforms.tile.parallel.indices import Form, NotVector, affine
+from tilelang_npu.transforms.tile.parallel.indices import NotVector
 
 
 def _accesses(block: Block) -> Iterator[memref.LoadOp | memref.StoreOp]:
@@ -34,7 +36,7 @@ def _check_ownership(loop: tile.ParallelOp) -> set[SSAValue]:
     """
     block = loop.body.block
     written = {root_of(op.memref) for op in _accesses(block) if isinstance(op, memref.StoreOp)}
-    places: dict[SSAValue, tuple[Form, ...]] = {}
+    places: dict[SSAValue, tuple[Linear[SSAValue], ...]] = {}
     for op in _accesses(block):
         root = root_of(op.memref)
         if root not in written:
@@ -43,8 +45,8 @@ def _check_ownership(loop: tile.ParallelOp) -> set[SSAValue]:
         if places.setdefault(root, forms) != forms:
             msg = "a buffer that the body writes is accessed at more than one place"
             raise NotVector(msg, "write to a second buffer, and read the first")
-        own = {factors[0][0] for factors, _ in forms if len(factors) == 1 and factors[0][1] == 1}
-        used = {value for factors, _ in forms for value, _ in factors}
+        own = {form.single[0] for form in forms if form.single is not None and form.single[1] == 1}
+        used = {value for form in forms for value in form.terms}
         if not set(block.args) <= own or any(_varies(value, block) for value in used - set(block.args)):
             msg = "points of the loop share an element that the body writes"
             edit = "let each point write an element of its own, and reduce them behind the loop (T.reduce_sum and the like)"

@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLay
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.affine import affine
 from tilelang_npu.transforms.ir.buffers import space_of
 
 MADE = "T.Parallel"
@@ -38,36 +40,6 @@ class Index:
     offset: SSAValue | int
 
 
-Form = tuple[tuple[tuple[SSAValue, int], ...], int]
-
-
-def affine(value: SSAValue) -> Form:
-    """An index as factors of values and a constant; what is not a sum of products with constants is a value of its own."""
-    factors: dict[SSAValue, int] = {}
-
-    def collect(part: SSAValue, times: int) -> int:
-        owner = part.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            return times * int(owner.value.value.data)
-        if isinstance(owner, arith.IndexCastOp):
-            return collect(owner.input, times)
-        if isinstance(owner, arith.AddiOp):
-            return collect(owner.lhs, times) + collect(owner.rhs, times)
-        if isinstance(owner, arith.SubiOp):
-            return collect(owner.lhs, times) + collect(owner.rhs, -times)
-        if isinstance(owner, arith.MuliOp):
-            for one, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-                by = other.owner
-                if isinstance(by, arith.ConstantOp) and isinstance(by.value, IntegerAttr):
-                    return collect(one, times * int(by.value.value.data))
-        factors[part] = factors.get(part, 0) + times
-        return 0
-
-    constant = collect(value, 1)
-    known = sorted(((part, times) for part, times in factors.items() if times), key=lambda pair: id(pair[0]))
-    return tuple(known), constant
-
-
 class Invariants:
     """Values that do not depend on the loop variables; those computed inside the body are repeated in front of the
     loop.
@@ -77,7 +49,7 @@ class Invariants:
         self.loop = loop
         self.body: Block = loop.body.block
         self._hoisted: dict[SSAValue, SSAValue] = {}
-        self._offsets: dict[Form, SSAValue] = {}
+        self._offsets: dict[Linear[SSAValue], SSAValue] = {}
 
     def depends(self, value: SSAValue) -> bool:
         """Whether a value changes from point to point of the loop."""
@@ -131,20 +103,19 @@ class Invariants:
             return self.index(owner.input)
         return self._sum(affine(value))
 
-    def _sum(self, form: Form) -> Index:
+    def _sum(self, form: Linear[SSAValue]) -> Index:
         """A loop variable plus what does not change, in any order."""
-        factors, constant = form
-        moving = [(value, times) for value, times in factors if self.depends(value)]
-        variable = moving[0][0] if len(moving) == 1 and moving[0][1] == 1 else None
+        moving = [value for value in form.terms if self.depends(value)]
+        variable = moving[0] if len(moving) == 1 and form.factor(moving[0]) == 1 else None
         if isinstance(variable, BlockArgument):
-            rest = tuple(pair for pair in factors if pair != moving[0]), constant
+            rest = form.substitute(variable, 0)
             if rest not in self._offsets:
                 self._offsets[rest] = self._total(rest)
             return Index(variable.index, self._offsets[rest])
         msg = "an index is not a loop variable plus an offset"
         raise NotVectorWhole(msg, "index with a loop variable plus what is the same for all points")
 
-    def _total(self, form: Form) -> SSAValue:
+    def _total(self, form: Linear[SSAValue]) -> SSAValue:
         """A sum in front of the loop."""
         block = self.loop.parent_block()
         assert block is not None
@@ -154,9 +125,8 @@ class Invariants:
             block.insert_op_before(op, self.loop)
             return op.results[0]
 
-        factors, constant = form
-        total = put(arith.ConstantOp(IntegerAttr(constant, IndexType())))
-        for value, times in factors:
+        total = put(arith.ConstantOp(IntegerAttr(form.constant, IndexType())))
+        for value, times in form.terms.items():
             part = self.hoist(value)
             if not isinstance(part.type, IndexType):
                 part = put(arith.IndexCastOp(part, IndexType()))
@@ -166,9 +136,8 @@ class Invariants:
 
     def _constant(self, value: SSAValue) -> SSAValue | int:
         form = affine(value)
-        factors, constant = form
-        if not factors:
-            return constant
+        if form.known:
+            return form.constant
         if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
             self._offsets[form] = self.hoist(value)
         return self._offsets[form]

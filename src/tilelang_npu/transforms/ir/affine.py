@@ -1,0 +1,47 @@
+"""Indices of the IR as sums of multiples of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from tilelang_npu.linear import Linear
+
+
+def literal(value: SSAValue) -> int | None:
+    """The integer that a value is, where it stands there as one."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return int(owner.value.value.data)
+    return None
+
+
+def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = literal) -> Linear[SSAValue]:
+    """An index as a sum; what is not a sum of products with numbers is an atom.
+
+    Args:
+        value: the index.
+        number: what counts as a number, and which it is.
+    """
+    if isinstance(value, int):
+        return Linear(value)
+    known = number(value)
+    if known is not None:
+        return Linear(known)
+    owner = value.owner
+    if isinstance(owner, arith.IndexCastOp):
+        return affine(owner.input, number)
+    if isinstance(owner, arith.AddiOp):
+        return affine(owner.lhs, number) + affine(owner.rhs, number)
+    if isinstance(owner, arith.SubiOp):
+        return affine(owner.lhs, number) - affine(owner.rhs, number)
+    if isinstance(owner, arith.MuliOp):
+        one, other = affine(owner.lhs, number), affine(owner.rhs, number)
+        if other.known:
+            return one * other.constant
+        if one.known:
+            return other * one.constant
+    return Linear.of(value)
