@@ -99,6 +99,17 @@ def test_join_and_meet(a: Interval, b: Interval) -> None:
         assert one.within(met) == (one.within(a) and one.within(b))
 
 
+SIGNS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+                                                ">": operator.gt, ">=": operator.ge}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@given(a=open_intervals())
+def test_a_comparison_with_zero_is_decided_where_all_members_agree(sign: str, a: Interval) -> None:
+    answers = {SIGNS[sign](value, 0) for value in some(a)}
+    assert a.holds(sign) == (answers.pop() if len(answers) == 1 else None)
+
+
 def test_known_results_with_open_ends() -> None:
     assert NATURAL.ceildiv(Interval.at(64)) == NATURAL
     assert Interval(1).ceildiv(Interval.at(64)) == Interval(1)

@@ -97,6 +97,18 @@ class Interval:
         """Whether it has no member that the other one has not."""
         return other.low <= self.low and self.high <= other.high
 
+    def holds(self, sign: str) -> bool | None:
+        """Whether ``member sign 0`` is so of all members; None where it is of some. The sign is one of ``== != < <= > >=``."""
+        if sign in (">", ">="):
+            return (-self).holds(sign.replace(">", "<"))
+        if sign == "!=":
+            equal = self.holds("==")
+            return None if equal is None else not equal
+        if sign == "==":
+            return True if self.low == 0 == self.high else False if self.low > 0 or self.high < 0 else None
+        below = 0 if sign == "<=" else -1
+        return True if self.high <= below else False if self.low > below else None
+
     def fitted(self, other: Interval) -> Interval:
         """Bounds of a member that is taken modulo the other one's length, so that it is a member of that."""
         return self if self.within(other) else other

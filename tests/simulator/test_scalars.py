@@ -111,6 +111,20 @@ def test_division_by_zero_is_an_error() -> None:
         evaluate({"q": "i32"}, "    %q = arith.divsi %a, %b : i32", ("%a: i32", "%b: i32"), (1, 0))
 
 
+@pytest.mark.parametrize("op", ["remui", "remsi", "divui", "divsi", "floordivsi", "ceildivsi"])
+def test_what_is_left_of_a_division_by_zero_is_an_error(op: str) -> None:
+    """By 1 nothing is left of any number, and by 0 nothing else can be: it was known to be 0 before it was divided."""
+    body = f"""    %one = arith.constant 1 : i32
+    %by = arith.andi %b, %one : i32
+    %n = arith.maxsi %a, %zero_ : i32
+    %r = arith.{op} %n, %by : i32"""
+    body = "    %zero_ = arith.constant 0 : i32\n" + body
+    args = ("%a: i32", "%b: i32")
+    assert evaluate({"r": "i32"}, body, args, (7, 3)) == [7 if "div" in op else 0]
+    with pytest.raises(TileError, match=r"T509.*divides by zero"):
+        evaluate({"r": "i32"}, body, args, (7, 2))
+
+
 def test_a_division_that_does_not_run_does_not_fail() -> None:
     """What may fail is not moved out of a branch or of a loop that may not run."""
     body = """    %c0 = arith.constant 0 : i32

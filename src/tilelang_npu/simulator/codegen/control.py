@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.scope import ScopeOp
+from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
@@ -57,12 +58,12 @@ class Carried:
         """The value behind the variable, as seen from ``scope``."""
         if isinstance(self.kind, MemRefType):
             assert self.shape is not None
-            offset = self.em.atom(self.name, scope, 0)
+            offset = self.em.atom(self.name, scope, NATURAL)
             return StridedView(self.shape.base, self.shape.element, offset, offset, self.shape.sizes, self.shape.strides)
         if isinstance(self.kind, IndexType):
-            return self.em.atom(self.name, scope, -CARRIED, CARRIED)
+            return self.em.atom(self.name, scope, Interval(-CARRIED, CARRIED))
         if isinstance(self.kind, IntegerType) and not is_truth(self.kind):
-            return self.em.atom(self.name, scope, *bounds(self.kind))
+            return self.em.atom(self.name, scope, bounds(self.kind))
         return ScalarExpr(self.name, scope)
 
 
@@ -97,7 +98,7 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     outer = em.scope
     scope = em.enter("loop", certain=certain)
     index = em.fresh("i")
-    variable = em.atom(index, scope, low.low, None if high.high is None else high.high - 1)
+    variable = em.atom(index, scope, Interval(low.interval.low, high.interval.high - 1))
     body = op.body.block
     em.values[body.args[0]] = variable
     em.turns[op] = (variable, low, step)
@@ -113,8 +114,8 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     em.flush()
     trips = f"range({bounds_text})"
     inside, em.unwatched = em.unwatched, beside
-    if low.known and high.known and step.known and (high.const - low.const) * inside <= FEW * step.const:
-        em.unwatched = max(beside, inside * len(range(low.const, high.const, step.const)))
+    if low.known and high.known and step.known and (high.constant - low.constant) * inside <= FEW * step.constant:
+        em.unwatched = max(beside, inside * len(range(low.constant, high.constant, step.constant)))
     else:
         trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     outer.line(f"for {index} in {trips}:", op)
@@ -234,17 +235,17 @@ def _region(em: PythonEmitter, op: Operation) -> None:
 
 @pure(hivm.GetBlockIdxOp)
 def _block_index(em: PythonEmitter, op: hivm.GetBlockIdxOp) -> Value:
-    return em.who("bid", em.block, 0, MAX_BLOCKS - 1)
+    return em.who("bid", em.block, Interval(0, MAX_BLOCKS - 1))
 
 
 @pure(hivm.GetBlockNumOp)
 def _block_count(em: PythonEmitter, op: hivm.GetBlockNumOp) -> Value:
-    return em.who("nblocks", em.launch, 1, MAX_BLOCKS)
+    return em.who("nblocks", em.launch, Interval(1, MAX_BLOCKS))
 
 
 @pure(hivm.GetSubBlockIdxOp)
 def _sub_block_index(em: PythonEmitter, op: hivm.GetSubBlockIdxOp) -> Value:
-    return em.who("sid", em.launch, 0, em.parallel - 1) if em.parallel > 1 else Int(0)
+    return em.who("sid", em.launch, Interval(0, em.parallel - 1)) if em.parallel > 1 else Int(0)
 
 
 @pure(hivm.GetSubBlockNumOp)
@@ -273,6 +274,6 @@ def turn(em: PythonEmitter, op: Operation) -> Int:
     span = variable - low
     if step == Int(1):
         return span
-    high = span.high // step.low if span.high is not None and step.low else None
-    return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step), 0, high)
+    return em.named(f"({em.spelled(span)}) // {em.name_of(step)}", em.scope_of(span, step),
+                    (span.interval // step.interval).meet(NATURAL))
 

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import terms
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
@@ -52,8 +53,8 @@ def _check_element(em: PythonEmitter, op: Operation, a: Buffer, b: Buffer) -> No
 def _check(em: PythonEmitter, op: Operation, sizes: dict[str, tuple[Int, int, int, str]]) -> None:
     """Known sizes must fit the buffers; ``(size, limit in one operand, in the other, what they are)``."""
     for name, (size, first, second, what) in sizes.items():
-        if size.known and size.const > min(first, second):
-            raise TileError(f"mmadL1 multiplies {name} = {size.const}, but its buffers have {what} {first} and {second}",
+        if size.known and size.constant > min(first, second):
+            raise TileError(f"mmadL1 multiplies {name} = {size.constant}, but its buffers have {what} {first} and {second}",
                             code="T507", location=location_of(op))
 
 
@@ -80,14 +81,14 @@ def _batch(em: PythonEmitter, op: hivm.BatchMmadL1Op) -> None:
     count = shapes[0][0] if shapes[0] else 0
     for number in range(count):
         given = [*([_NONE] * 2 if number else sync[:2]), *(sync[2:4] if number == count - 1 else [_NONE] * 2),
-                 sync[4].scaled(count) + number if sync[4].at_least(0) else sync[4], *sync[5:]]
+                 sync[4] * count + number if sync[4].at_least(0) else sync[4], *sync[5:]]
         a, b, c = (mapped(buffer, partial(_matrix, number)) for buffer in whole)
         _product(em, op, (a, b, c, None), given)
 
 
 def _matrix(number: int, batch: StridedView) -> StridedView:
     """One matrix of a batch."""
-    start = batch.offset + batch.strides[0].scaled(number)
+    start = batch.offset + batch.strides[0] * number
     return replace(batch, offset=start, sizes=batch.sizes[1:], strides=batch.strides[1:])
 
 
@@ -121,7 +122,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     if bias is not None:
         operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias", into="bt"))
     if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
-        given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), 0, 1)
+        given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
 
     def work(slot: Callable[[Int], Slot]) -> Mmad:
         sync = [slot(value) for value in given]

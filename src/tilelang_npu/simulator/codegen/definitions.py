@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from xdsl.ir import Block, Operation
 
+from tilelang_npu.linear import ANY, Interval
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.handlers import Value
-from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper, join
+from tilelang_npu.simulator.codegen.lines import Atom, CodeScope, Int, MadeArray, ScalarExpr, Sum, deeper
 from tilelang_npu.simulator.codegen.strided import Choice, StridedView
 
 WORD = 1 << 63
 """Beyond the least and the greatest number that comes from outside, of any type."""
+
+
+def _order(term: tuple[Atom, int]) -> int:
+    return term[0].order
+
+
+def _closed(known: Interval) -> Interval:
+    """What is not known comes from outside."""
+    low = min(known.high, -WORD) if known.low == -inf else known.low
+    return Interval(low, max(known.low, WORD) if known.high == inf else known.high)
 
 
 class Definitions:
@@ -83,17 +95,17 @@ class Definitions:
             place = place.parent
         return place
 
-    def atom(self, name: str, scope: CodeScope, low: int | None = None, high: int | None = None) -> Int:
+    def atom(self, name: str, scope: CodeScope, bounds: Interval = ANY) -> Int:
         """An integer behind a name."""
         self._atoms += 1
-        return Int(0, ((Atom(name, scope, low, high, self._atoms), 1),))
+        return Int.of(Atom(name, scope, bounds, self._atoms))
 
-    def named(self, text: str, scope: CodeScope, low: int | None = None, high: int | None = None, *, safe: bool = True) -> Int:
-        """An integer computed by an expression."""
-        if low is not None and low == high:
-            return Int(low)
+    def named(self, text: str, scope: CodeScope, bounds: Interval = ANY, *, safe: bool = True) -> Int:
+        """An integer computed by an expression; where it may fail, it is computed even if its value would be known."""
+        if safe and (known := bounds.constant) is not None:
+            return Int(known)
         place = scope if safe else self.surely_run(scope)
-        return self.atom(self.define(text, place), place, low, high)
+        return self.atom(self.define(text, place), place, bounds)
 
     def spelled(self, value: Int) -> str:
         """The expression of an integer; parts that are known further out are computed there."""
@@ -102,17 +114,17 @@ class Definitions:
     def summed(self, value: Int) -> Sum:
         """As ``spelled``, with what the expression consists of."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
-        for atom, factor in value.terms:
+        for atom, factor in sorted(value.terms.items(), key=_order):
             groups.setdefault(atom.scope.depth, []).append((atom, factor))
-        const = value.const
-        parts: list[tuple[str, int]] = []
+        const = value.constant
+        parts: dict[str, int] = {}
         depths = sorted(groups)
         for depth in depths:
-            parts += [(atom.name, factor) for atom, factor in groups[depth]]
-            if depth != depths[-1] and not (len(parts) == 1 and parts[0][1] == 1):
-                parts = [(self.define(join(parts, const), groups[depth][0][0].scope), 1)]
-                const = 0
-        return Sum(tuple(parts), const)
+            for atom, factor in groups[depth]:
+                parts[atom.name] = parts.get(atom.name, 0) + factor
+            if depth != depths[-1] and list(parts.values()) != [1]:
+                parts, const = {self.define(Sum(const, parts).text, groups[depth][0][0].scope): 1}, 0
+        return Sum(const, parts)
 
     def name_of(self, value: Int) -> str:
         """A name or literal that holds an integer."""
@@ -123,7 +135,7 @@ class Definitions:
         found = self.launch
         for value in values:
             if isinstance(value, Int):
-                for atom, _ in value.terms:
+                for atom in value.terms:
                     found = deeper(found, atom.scope)
             elif isinstance(value, ScalarExpr):
                 found = deeper(found, value.scope)
@@ -145,11 +157,9 @@ class Definitions:
     def multiplied(self, a: Int, b: Int) -> Int:
         """The product of two integers."""
         if a.known:
-            return b.scaled(a.const)
+            return b * a.constant
         if b.known:
-            return a.scaled(b.const)
-        first, second = ((-WORD if one.low is None else one.low, WORD if one.high is None else one.high) for one in (a, b))
-        corners = [x * y for x in first for y in second]
-        low, high = min(corners), max(corners)
+            return a * b.constant
+        bounds = _closed(a.interval) * _closed(b.interval)
         scope = deeper(self.scope_of(a), self.scope_of(b))
-        return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, low, high)
+        return self.named(f"{self.name_of(a)} * {self.name_of(b)}", scope, bounds)

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import IntegerType, MemRefType, Signedness
 from xdsl.ir import Attribute
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import ANY, Interval
 from tilelang_npu.ops.dtypes import DType, dtype
 
 
@@ -22,9 +23,8 @@ def element_of(kind: Attribute) -> DType:
         raise TileError(f"the simulator has no elements of type {element}", code="T501") from None
 
 
-def bounds(kind: Attribute) -> tuple[int | None, int | None]:
-    """The least and greatest value of an integer type; unknown for ``index``, which does not overflow here."""
+def bounds(kind: Attribute) -> Interval:
+    """What an integer type holds; anything for ``index``, which does not overflow here."""
     if isinstance(kind, IntegerType):
-        half = 1 << (kind.width.data - 1)
-        return (0, 2 * half - 1) if kind.signedness.data is Signedness.UNSIGNED else (-half, half - 1)
-    return None, None
+        return Interval.of_bits(kind.width.data, signed=kind.signedness.data is not Signedness.UNSIGNED)
+    return ANY

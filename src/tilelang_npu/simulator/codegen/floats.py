@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import RemfOp
+from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
@@ -152,11 +153,10 @@ def saturated(value: float, low: int, high: int) -> int:
 @pure(arith.FPToSIOp, arith.FPToUIOp)
 def _to_integer(em: PythonEmitter, op: Operation) -> Value:
     value = em.expression(op.operands[0])
-    low, high = bounds(op.results[0].type)
-    if low is None or high is None:
-        low, high = -(1 << 63), (1 << 63) - 1
+    kind = op.results[0].type
+    held = bounds(kind if isinstance(kind, IntegerType) else IntegerType(64))
     helper = em.constant(saturated, "saturated")
-    return em.named(f"{helper}({value.text}, {low}, {high})", value.scope, low, high)
+    return em.named(f"{helper}({value.text}, {held.low}, {held.high})", value.scope, held)
 
 
 @pure(arith.ExtFOp)
@@ -192,7 +192,7 @@ def _bitcast(em: PythonEmitter, op: arith.BitcastOp) -> Value:
         if code is None:
             raise unsupported(op, f"from {source}")
         text = f"{helper}({value.text}, '{code}', '{_PACK[target.width.data]}')"
-        return em.named(text, value.scope, *bounds(target))
+        return em.named(text, value.scope, bounds(target))
     code = _PACK_FLOAT.get(str(target))
     if code is None or not isinstance(source, IntegerType):
         raise unsupported(op, f"from {source} to {target}")
@@ -227,11 +227,11 @@ def _count_bits(em: PythonEmitter, op: Operation) -> Value:
     value = unsigned(em, em.integer(op.operands[0]), kind)
     text = em.spelled(value)
     if isinstance(op, mlir_math.CtPopOp):
-        return em.named(f"({text}).bit_count()", em.scope_of(value), 0, kind.width.data)
-    return em.named(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), 0, kind.width.data)
+        return em.named(f"({text}).bit_count()", em.scope_of(value), Interval(0, kind.width.data))
+    return em.named(f"{kind.width.data} - ({text}).bit_length()", em.scope_of(value), Interval(0, kind.width.data))
 
 
 @pure(mlir_math.AbsIOp)
 def _absolute(em: PythonEmitter, op: mlir_math.AbsIOp) -> Value:
     value = em.integer(op.operands[0])
-    return fitted(em, em.named(f"abs({em.spelled(value)})", em.scope_of(value), 0), op.results[0].type)
+    return fitted(em, em.named(f"abs({em.spelled(value)})", em.scope_of(value), NATURAL), op.results[0].type)

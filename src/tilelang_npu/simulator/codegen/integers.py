@@ -5,14 +5,13 @@ Integers of the ``index`` type do not overflow here; narrower ones wrap, which c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute, Operation
 
 from tilelang_npu.dialects.arith import IndexCastUIOp
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import Interval
 from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr, deeper
@@ -22,13 +21,13 @@ from tilelang_npu.simulator.codegen.strided import Choice, StridedView
 
 def fitted(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
     """``value`` as an integer of that type: wrapped where it may not fit."""
-    low, high = bounds(kind)
-    if low is None or high is None or (value.at_least(low) and value.at_most(high)):
+    held = bounds(kind)
+    if value.interval.within(held):
         return value
     if value.known:
-        return Int((value.const - low) % (high - low + 1) + low)
-    text = f"(({em.spelled(value)}) + {-low} & {high - low}) - {-low}"
-    return em.named(text, em.scope_of(value), low, high)
+        return Int(held.wrapped(value.constant))
+    text = f"(({em.spelled(value)}) + {-held.low} & {held.high - held.low}) - {-held.low}"
+    return em.named(text, em.scope_of(value), held)
 
 
 INDEX_BITS = 64
@@ -41,7 +40,7 @@ CARRIED = 1 << 64
 
 def kept(em: PythonEmitter, value: Int, kind: Attribute, most: int = _LARGE) -> Int:
     """``value`` as an integer of that type; of the index type only where it may be beyond ``most``."""
-    if not isinstance(kind, IndexType) or (value.at_least(-most) and value.at_most(most)):
+    if not isinstance(kind, IndexType) or value.interval.within(Interval(-most, most)):
         return fitted(em, value, kind)
     return fitted(em, value, IntegerType(INDEX_BITS))
 
@@ -89,8 +88,8 @@ def unsigned(em: PythonEmitter, value: Int, kind: Attribute) -> Int:
     """The integer read as unsigned."""
     if value.at_least(0):
         return value
-    width = kind.width.data if isinstance(kind, IntegerType) else 64
-    return em.named(f"{em.name_of(value)} & {(1 << width) - 1}", em.scope_of(value), 0, (1 << width) - 1)
+    held = Interval.of_bits(kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS, signed=False)
+    return em.named(f"{em.name_of(value)} & {held.high}", em.scope_of(value), held)
 
 
 @pure(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivUIOp, arith.CeilDivSIOp)
@@ -105,29 +104,22 @@ def _quotient(em: PythonEmitter, op: Operation) -> Int:
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
     ceil = isinstance(op, (arith.CeilDivSIOp, arith.CeilDivUIOp))
     signed = isinstance(op, arith.DivSIOp) and not (a.at_least(0) and b.at_least(0))
-    if a.known and b.known and b.const:
+    if a.known and b.known and b.constant:
         if ceil:
-            return Int(-(-a.const // b.const))
-        return Int(truncated_quotient(a.const, b.const) if signed else a.const // b.const)
+            return Int(-(-a.constant // b.constant))
+        return Int(truncated_quotient(a.constant, b.constant) if signed else a.constant // b.constant)
     if b == Int(1):
         return a
-    low = high = None
-    if b.at_least(1) and a.low is not None and a.high is not None:
-        low, high = (min(a.low, 0), max(a.high, 0))
-        if b.known:
-            low, high = (-(-a.low // b.const), -(-a.high // b.const)) if ceil else (a.low // b.const, a.high // b.const)
-            if signed:
-                low, high = truncated_quotient(a.low, b.const), truncated_quotient(a.high, b.const)
-    elif a.at_least(0) and b.at_least(0):
-        low = 0
+    divided = Interval.ceildiv if ceil else Interval.truncdiv if signed else Interval.__floordiv__
+    known = divided(a.interval, b.interval)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    safe = b.at_least(1) or b.at_most(-1)
+    safe = b.interval.holds("!=") is True
     if signed:
         helper = em.constant(truncated_quotient, "quotient")
-        return em.named(f"{helper}({em.spelled(a)}, {em.spelled(b)})", scope, low, high, safe=safe)
+        return em.named(f"{helper}({em.spelled(a)}, {em.spelled(b)})", scope, known, safe=safe)
     if ceil:
-        return em.named(f"-(-{grouped(em, a)} // {em.name_of(b)})", scope, low, high, safe=safe)
-    return em.named(f"{grouped(em, a)} // {em.name_of(b)}", scope, low, high, safe=safe)
+        return em.named(f"-(-{grouped(em, a)} // {em.name_of(b)})", scope, known, safe=safe)
+    return em.named(f"{grouped(em, a)} // {em.name_of(b)}", scope, known, safe=safe)
 
 
 @pure(arith.RemUIOp, arith.RemSIOp)
@@ -137,17 +129,16 @@ def _remainder(em: PythonEmitter, op: Operation) -> Value:
     if isinstance(op, arith.RemUIOp):
         a, b = unsigned(em, a, kind), unsigned(em, b, kind)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    safe = b.at_least(1)
+    safe, left = b.at_least(1), a.interval.remainder(b.interval)
     if a.at_least(0) and b.at_least(0):
-        if a.known and b.known and b.const:
-            return fitted(em, Int(a.const % b.const), kind)
-        if b.low is not None and a.at_most(b.low - 1):
+        if a.known and b.known and b.constant:
+            return fitted(em, Int(a.constant % b.constant), kind)
+        if a.at_most(b.interval.low - 1):
             return fitted(em, a, kind)
-        high = b.high - 1 if b.high is not None else a.high
-        return fitted(em, em.named(f"{grouped(em, a)} % {em.name_of(b)}", scope, 0, high, safe=safe), kind)
+        return fitted(em, em.named(f"{grouped(em, a)} % {em.name_of(b)}", scope, left, safe=safe), kind)
     helper = em.constant(truncated_quotient, "quotient")
     x, y = em.name_of(a), em.name_of(b)
-    return em.named(f"{x} - {helper}({x}, {y}) * {y}", scope, *bounds(kind), safe=safe)
+    return em.named(f"{x} - {helper}({x}, {y}) * {y}", scope, left.meet(bounds(kind)), safe=safe)
 
 
 @pure(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
@@ -157,23 +148,12 @@ def _extreme(em: PythonEmitter, op: Operation) -> Value:
         a, b = unsigned(em, a, op.results[0].type), unsigned(em, b, op.results[0].type)
     smallest = isinstance(op, (arith.MinSIOp, arith.MinUIOp))
     for one, other in ((a, b), (b, a)):
-        if one.high is not None and other.low is not None and one.high <= other.low:
+        if one.at_most(other.interval.low):
             return fitted(em, one if smallest else other, op.results[0].type)
-    pick = min if smallest else max
-    lows, highs = (a.low, b.low), (a.high, b.high)
-    low = _bound(pick, lows, keep=not smallest)
-    high = _bound(pick, highs, keep=smallest)
+    known = (Interval.least if smallest else Interval.greatest)(a.interval, b.interval)
     x, y = em.name_of(a), em.name_of(b)
     text = f"{x} if {x} {'<' if smallest else '>'} {y} else {y}"
-    return fitted(em, em.named(text, deeper(em.scope_of(a), em.scope_of(b)), low, high), op.results[0].type)
-
-
-def _bound(pick: Callable[..., int], values: tuple[int | None, int | None], *, keep: bool) -> int | None:
-    """A bound of min or max; ``keep`` where one known bound is enough."""
-    known = [value for value in values if value is not None]
-    if len(known) == 2:
-        return pick(*known)
-    return known[0] if known and keep else None
+    return fitted(em, em.named(text, deeper(em.scope_of(a), em.scope_of(b)), known), op.results[0].type)
 
 
 @pure(arith.AndIOp, arith.OrIOp, arith.XOrIOp)
@@ -192,12 +172,12 @@ def _bitwise(em: PythonEmitter, op: Operation) -> Value:
         return truth(em, f"{a.text} {word} {b.text}", a, b)
     x, y = _operands(em, op)
     scope = deeper(em.scope_of(x), em.scope_of(y))
-    low, high = bounds(op.results[0].type)
+    known = bounds(op.results[0].type)
     if x.known and y.known:
-        return Int({"&": x.const & y.const, "|": x.const | y.const, "^": x.const ^ y.const}[sign])
-    if sign == "&" and any(value.known and value.const >= 0 for value in (x, y)):
-        low, high = 0, min(value.const for value in (x, y) if value.known and value.const >= 0)
-    return em.named(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, low, high)
+        return Int({"&": x.constant & y.constant, "|": x.constant | y.constant, "^": x.constant ^ y.constant}[sign])
+    if sign == "&":
+        known = known.meet(x.interval & y.interval)
+    return em.named(f"{em.name_of(x)} {sign} {em.name_of(y)}", scope, known)
 
 
 def truth(em: PythonEmitter, text: str, *parts: Value) -> ScalarExpr:
@@ -228,7 +208,7 @@ def _places(em: PythonEmitter, count: Int, kind: Attribute) -> tuple[Int, str, b
     """By how much is shifted: the number, the text that makes sure of it, and whether it needs no looking at."""
     width = kind.width.data if isinstance(kind, IntegerType) else INDEX_BITS
     if count.known:
-        counted(count.const, width)
+        counted(count.constant, width)
     sure = count.at_least(0) and count.at_most(width - 1)
     return count, em.name_of(count) if sure else f"{em.constant(counted, 'counted')}({em.name_of(count)}, {width})", sure
 
@@ -239,11 +219,10 @@ def _shift_left(em: PythonEmitter, op: arith.ShLIOp) -> Value:
     kind = op.results[0].type
     b, places, sure = _places(em, b, kind)
     if b.known:
-        return kept(em, a.scaled(1 << b.const), kind)
-    low = 0 if a.at_least(0) else None
-    high = a.high << INDEX_BITS if a.high is not None and a.high >= 0 else None
+        return kept(em, a * (1 << b.constant), kind)
+    known = a.interval * Interval(1, 1 << INDEX_BITS)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    return kept(em, em.named(f"{grouped(em, a)} << {places}", scope, low, high, safe=sure), kind)
+    return kept(em, em.named(f"{grouped(em, a)} << {places}", scope, known, safe=sure), kind)
 
 
 @pure(arith.ShRSIOp, arith.ShRUIOp)
@@ -253,13 +232,8 @@ def _shift_right(em: PythonEmitter, op: Operation) -> Value:
     b, places, sure = _places(em, b, kind)
     if isinstance(op, arith.ShRUIOp):
         a = unsigned(em, a, kind)
-    low, high = a.low, a.high
-    if b.known and low is not None and high is not None:
-        low, high = low >> b.const, high >> b.const
-    elif low is not None and high is not None:
-        low, high = min(low, 0), max(high, 0)
     scope = deeper(em.scope_of(a), em.scope_of(b))
-    return fitted(em, em.named(f"{grouped(em, a)} >> {places}", scope, low, high, safe=sure), kind)
+    return fitted(em, em.named(f"{grouped(em, a)} >> {places}", scope, a.interval >> b.interval, safe=sure), kind)
 
 
 _INTEGER_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
@@ -275,22 +249,10 @@ def _compare(em: PythonEmitter, op: arith.CmpiOp) -> Value:
     x, y = _operands(em, op)
     if predicate >= 6:
         x, y = unsigned(em, x, op.operands[0].type), unsigned(em, y, op.operands[0].type)
-    known = _decided(sign, x - y)
+    known = (x - y).interval.holds(sign)
     if known is not None:
         return ScalarExpr(str(known), em.launch, known)
     return truth(em, f"{em.name_of(x)} {sign} {em.name_of(y)}", x, y)
-
-
-def _decided(sign: str, difference: Int) -> bool | None:
-    """Whether ``difference sign 0`` is known."""
-    low, high = difference.low, difference.high
-    if low is None or high is None:
-        return None
-    truths: dict[str, tuple[bool, bool]] = {
-        "<": (high < 0, low >= 0), "<=": (high <= 0, low > 0), ">": (low > 0, high <= 0), ">=": (low >= 0, high < 0),
-        "==": (low == high == 0, low > 0 or high < 0), "!=": (low > 0 or high < 0, low == high == 0)}
-    true, false = truths[sign]
-    return True if true else False if false else None
 
 
 @pure(arith.IndexCastOp, IndexCastUIOp, arith.TruncIOp, arith.ExtSIOp, arith.ExtUIOp)
@@ -298,11 +260,11 @@ def _cast(em: PythonEmitter, op: Operation) -> Value:
     source, kind = op.operands[0], op.results[0].type
     if is_truth(source.type):
         value = em.integer(source)
-        return value.scaled(-1) if isinstance(op, (arith.ExtSIOp, arith.IndexCastOp)) else value
+        return -value if isinstance(op, (arith.ExtSIOp, arith.IndexCastOp)) else value
     value = em.integer(source)
     if is_truth(kind):
         return truth(em, f"{em.name_of(value)} & 1 != 0", value) if not value.known else ScalarExpr(
-            str(bool(value.const & 1)), em.launch, bool(value.const & 1))
+            str(bool(value.constant & 1)), em.launch, bool(value.constant & 1))
     if isinstance(op, (arith.ExtUIOp, IndexCastUIOp)):
         return fitted(em, unsigned(em, value, source.type), kind)
     return fitted(em, value, kind)
@@ -330,8 +292,7 @@ def _select(em: PythonEmitter, op: arith.SelectOp) -> Value:
         return Choice(condition, first, second)
     if isinstance(kind, (IndexType, IntegerType)) and not is_truth(kind):
         x, y = em.integer(op.lhs), em.integer(op.rhs)
-        low = min(x.low, y.low) if x.low is not None and y.low is not None else None
-        high = max(x.high, y.high) if x.high is not None and y.high is not None else None
-        return em.named(f"{em.name_of(x)} if {condition.text} else {em.name_of(y)}", em.scope_of(condition, x, y), low, high)
+        text = f"{em.name_of(x)} if {condition.text} else {em.name_of(y)}"
+        return em.named(text, em.scope_of(condition, x, y), x.interval.join(y.interval))
     a, b = em.expression(op.lhs), em.expression(op.rhs)
     return truth(em, f"{a.text} if {condition.text} else {b.text}", condition, a, b)

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from xdsl.ir import Operation
 
+from tilelang_npu.linear import Bound, Interval, Linear
+
 Kind = Literal["launch", "block", "loop", "branch"]
 
 
-class Sum(NamedTuple):
-    """An integer as it stands in a line: names (or literals) with their factors, and a constant."""
+class Sum(Linear[str]):
+    """An integer as it stands in a line: of names, or literals."""
 
-    parts: tuple[tuple[str, int], ...]
-    const: int
+    __slots__ = ()
 
     @property
     def text(self) -> str:
         """The expression."""
-        return join(self.parts, self.const)
+        return join(self.terms.items(), self.constant)
 
-    def of(self, names: Mapping[str, int]) -> int:
+    def value(self, names: Mapping[str, int]) -> int:
         """Its value where the names are known."""
-        return self.const + sum((names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.parts)
+        return self.constant + sum(
+            (names[part] if part.isidentifier() else int(part)) * factor for part, factor in self.terms.items())
 
 
 class MadeArray(NamedTuple):
@@ -103,75 +106,34 @@ def deeper(first: CodeScope, second: CodeScope) -> CodeScope:
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A name that holds an integer: where it is defined and between which bounds it lies (None: unknown)."""
+    """A name that holds an integer: where it is defined, between which bounds it lies, and how many came before it."""
 
     name: str
     scope: CodeScope
-    low: int | None
-    high: int | None
+    bounds: Interval
     order: int
 
 
-@dataclass(frozen=True)
-class Int:
-    """An integer known at run time as ``const + sum(coefficient * atom)``."""
+_bounds_of = attrgetter("bounds")
 
-    const: int
-    terms: tuple[tuple[Atom, int], ...] = ()
 
-    @property
-    def known(self) -> bool:
-        """Whether the value is a constant."""
-        return not self.terms
+class Int(Linear[Atom]):
+    """An integer that is known at run time."""
+
+    __slots__ = ()
 
     @property
-    def low(self) -> int | None:
-        """A lower bound, or None."""
-        return self._bound(low=True)
+    def interval(self) -> Interval:
+        """Between which bounds it lies."""
+        return self.bounds(_bounds_of)
 
-    @property
-    def high(self) -> int | None:
-        """An upper bound, or None."""
-        return self._bound(low=False)
-
-    def _bound(self, *, low: bool) -> int | None:
-        total = self.const
-        for atom, factor in self.terms:
-            bound = atom.low if low == (factor > 0) else atom.high
-            if bound is None:
-                return None
-            total += factor * bound
-        return total
-
-    def __add__(self, other: Int | int) -> Int:
-        if isinstance(other, int):
-            return Int(self.const + other, self.terms)
-        if not other.terms:
-            return Int(self.const + other.const, self.terms)
-        merged = dict(self.terms)
-        for atom, factor in other.terms:
-            merged[atom] = merged.get(atom, 0) + factor
-        terms = tuple(sorted(((a, f) for a, f in merged.items() if f), key=lambda term: term[0].order))
-        return Int(self.const + other.const, terms)
-
-    def scaled(self, factor: int) -> Int:
-        """The value times a constant."""
-        if factor == 0:
-            return Int(0)
-        return Int(self.const * factor, tuple((atom, f * factor) for atom, f in self.terms))
-
-    def __sub__(self, other: Int | int) -> Int:
-        return self + (-other if isinstance(other, int) else other.scaled(-1))
-
-    def at_least(self, bound: int) -> bool:
+    def at_least(self, bound: Bound) -> bool:
         """Whether the value is known to be at least ``bound``."""
-        low = self.low
-        return low is not None and low >= bound
+        return self.interval.low >= bound
 
-    def at_most(self, bound: int) -> bool:
+    def at_most(self, bound: Bound) -> bool:
         """Whether the value is known to be at most ``bound``."""
-        high = self.high
-        return high is not None and high <= bound
+        return self.interval.high <= bound
 
 
 def product(text: str, factor: int) -> str:

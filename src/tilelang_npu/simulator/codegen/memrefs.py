@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, IntegerType, MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -64,7 +64,7 @@ def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:
     surplus = len(sizes) - len(shape)
     for axis, size in enumerate(sizes):
         place = len(kept)
-        matches = place < len(shape) and (shape[place] == size.const if size.known else shape[place] < 0)
+        matches = place < len(shape) and (shape[place] == size.constant if size.known else shape[place] < 0)
         if surplus and size == Int(1) and not (matches and len(sizes) - axis > len(shape) - place + surplus - 1):
             surplus -= 1
             continue
@@ -80,8 +80,8 @@ def _reinterpret(em: PythonEmitter, op: memref.ReinterpretCastOp) -> Value:
 
     def place(view: StridedView) -> StridedView:
         width = view.element.nbytes
-        return replace(view, offset=view.origin + offset.scaled(width), sizes=tuple(sizes),
-                       strides=tuple(stride.scaled(width) for stride in strides))
+        return replace(view, offset=view.origin + offset * width, sizes=tuple(sizes),
+                       strides=tuple(stride * width for stride in strides))
 
     return mapped(em.buffer(op.source), place)
 
@@ -165,9 +165,9 @@ def _dim(em: PythonEmitter, op: memref.DimOp) -> Value:
         buffer = buffer.true
     if not axis.known:
         raise unsupported(op, "the axis is not a constant")
-    if not 0 <= axis.const < buffer.rank:
-        raise unsupported(op, f"axis {axis.const} of a memref of {buffer.rank}")
-    return buffer.sizes[axis.const]
+    if not 0 <= axis.constant < buffer.rank:
+        raise unsupported(op, f"axis {axis.constant} of a memref of {buffer.rank}")
+    return buffer.sizes[axis.constant]
 
 
 @pure(memref.RankOp)
@@ -187,16 +187,17 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
     base = em.on_chip(memory, spoken(op.results[0]))
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
-    bytes_ = element.nbytes * math.prod(size.const for size in sizes) if all(size.known for size in sizes) else None
+    bytes_ = element.nbytes * math.prod(size.constant for size in sizes) if all(size.known for size in sizes) else None
     views = [StridedView(base, element, place, place, sizes, strides,
-                  (place.const, place.const + bytes_) if place.known and bytes_ is not None else None) for place in places]
+                  (place.constant, place.constant + bytes_) if place.known and bytes_ is not None else None)
+             for place in places]
     for view in views:
         check_address(em, view)
     made: StridedView | Choice = views[-1]
     if len(views) > 1:
         iteration = turn(em, op)
         if iteration.known:
-            return views[iteration.const % len(views)]
+            return views[iteration.constant % len(views)]
         for number in reversed(range(len(views) - 1)):
             scope = em.scope_of(iteration)
             text = f"{em.name_of(iteration)} % {len(views)} == {number}"
@@ -285,8 +286,8 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
         em.read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
         em.values[result] = ScalarExpr(name, em.scope)
-    elif bounds(kind) != (None, None) or str(kind) == "index":
-        em.values[result] = em.atom(name, em.scope, *bounds(kind))
+    elif isinstance(kind, (IntegerType, IndexType)):
+        em.values[result] = em.atom(name, em.scope, bounds(kind))
     else:
         em.values[result] = ScalarExpr(name, em.scope)
 

@@ -120,9 +120,9 @@ def blocks_view(view: StridedView) -> StridedView | None:
     if view.rank != 4:
         return None
     outer, inner = view.strides[1], view.strides[2]
-    if not (view.sizes[2].known and inner.known) or (outer != inner.scaled(view.sizes[2].const) and view.sizes[1] != Int(1)):
+    if not (view.sizes[2].known and inner.known) or (outer != inner * view.sizes[2].constant and view.sizes[1] != Int(1)):
         return None
-    rows = view.sizes[1].scaled(view.sizes[2].const)
+    rows = view.sizes[1] * view.sizes[2].constant
     return StridedView(view.base, view.element, view.origin, view.offset, (view.sizes[0], rows, view.sizes[3]),
                 (view.strides[0], inner, view.strides[3]))
 
@@ -139,12 +139,12 @@ def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, 
     """Both sides of nd2nz in rows of 32 bytes, where the source consists of whole ones."""
     width, run = target.sizes[3], source.element.nbytes
     merged = blocks_view(target)
-    if merged is None or not width.known or width.const * run != _BLOCK.itemsize or source.rank != 2:
+    if merged is None or not width.known or width.constant * run != _BLOCK.itemsize or source.rank != 2:
         return None
     rows, columns = source.sizes
-    if not columns.known or columns.const % width.const or source.strides[1] != Int(run) or merged.strides[2] != Int(run):
+    if not columns.known or columns.constant % width.constant or source.strides[1] != Int(run) or merged.strides[2] != Int(run):
         return None
-    count = Int(columns.const // width.const)
+    count = Int(columns.constant // width.constant)
     shape = (count, rows)
     first = StridedView(source.base, source.element, source.origin, source.offset, shape,
                         (Int(_BLOCK.itemsize), source.strides[0]))
@@ -220,7 +220,7 @@ def _drain_rows(em: PythonEmitter, source: Buffer, target: Buffer, *, relu: bool
     """L0C to rows as one assignment of views, where the destination has whole fractals of columns."""
     panel = panels(source)
     views = alternatives(target)
-    if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].const % datapath.FRACTAL
+    if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].constant % datapath.FRACTAL
                             for view in views):
         return False
     if not is_plain(source.element, target.element, "rint") and source.element != target.element:
@@ -228,9 +228,9 @@ def _drain_rows(em: PythonEmitter, source: Buffer, target: Buffer, *, relu: bool
     width = datapath.FRACTAL
 
     def blocks(view: StridedView) -> StridedView:
-        count = Int(view.sizes[1].const // width)
+        count = Int(view.sizes[1].constant // width)
         return StridedView(view.base, view.element, view.origin, view.offset, (count, view.sizes[0], Int(width)),
-                    (view.strides[1].scaled(width), view.strides[0], view.strides[1]))
+                    (view.strides[1] * width, view.strides[0], view.strides[1]))
 
     shape = blocks(views[0]).sizes
 

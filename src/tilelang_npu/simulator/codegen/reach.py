@@ -34,21 +34,21 @@ def checked(em: Values, view: StridedView, element: np.dtype[np.void] | None) ->
     for size, stride in zip(view.sizes, view.strides, strict=True):
         if not stride.known:
             return False
-        reach = reach + (size - 1).scaled(stride.const)
+        reach = reach + (size - 1) * stride.constant
     if base.memory != "gm" and base.size is not None:
-        high, known = reach.high, em.extents.get(base.memory, 0)
-        bounded = high is not None and high <= base.size  # of no use otherwise: the buffer around the view tells more
-        em.extents[base.memory] = max(known, high) if bounded and high is not None else known or base.size
+        high, known = reach.interval.high, em.extents.get(base.memory, 0)
+        bounded = high <= base.size  # of no use otherwise: the buffer around the view tells more
+        em.extents[base.memory] = max(known, int(high)) if bounded else known or base.size
     if base.size is None:
         return False
     first, end = view.limit or (0, base.size)
     if view.static and view.shape is not None and 0 not in view.shape and (
-            view.offset.const < max(first, 0) or reach.const > min(end, base.size)):
-        beyond = view.offset.const < 0 or reach.const > base.size
+            view.offset.constant < max(first, 0) or reach.constant > min(end, base.size)):
+        beyond = view.offset.constant < 0 or reach.constant > base.size
         whole, room = (spoken(base), base.size) if beyond else (base.label or "its buffer", end - first)
         shift = 0 if beyond else first
         raise TileError(
-            f"bytes {view.offset.const - shift}..{reach.const - shift - 1} do not lie in {whole}, which has {room} bytes",
+            f"bytes {view.offset.constant - shift}..{reach.constant - shift - 1} do not lie in {whole}, which has {room} bytes",
             code="T502", location=location_of(em.owner_now()),
             help="the address plus the size of the buffer must not pass the end of the memory")
     return view.offset.at_least(first) and reach.at_most(end) and all(size.at_least(0) for size in view.sizes)
@@ -63,8 +63,8 @@ def check_address(em: Values, view: StridedView) -> None:
     memory = em.chip.memory[view.base.memory]
     if not view.offset.known:
         return
-    if view.offset.const % memory.align:
-        raise TileError(f"address {view.offset.const} in {spoken(view.base)} is not a multiple of {memory.align}",
+    if view.offset.constant % memory.align:
+        raise TileError(f"address {view.offset.constant} in {spoken(view.base)} is not a multiple of {memory.align}",
                         code="T510", location=location_of(em.owner_now()))
     if view.shape is not None:
         checked(em, view, None)

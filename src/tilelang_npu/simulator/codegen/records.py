@@ -80,7 +80,7 @@ class Records(Values):
     def slot(self, value: Int, facts: dict[str, int]) -> Slot:
         """Where an integer of an event stands: in the record if it is constant, else among the event's facts."""
         if value.known:
-            return value.const
+            return value.constant
         text = self.name_of(value)
         return Fact(facts.setdefault(text, len(facts)))
 

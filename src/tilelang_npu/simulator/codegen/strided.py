@@ -78,7 +78,7 @@ class StridedView:
     def shape(self) -> tuple[int, ...] | None:
         """The sizes where all are known."""
         if all(size.known for size in self.sizes):
-            return tuple(size.const for size in self.sizes)
+            return tuple(size.constant for size in self.sizes)
         return None
 
 

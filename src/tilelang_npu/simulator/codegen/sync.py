@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import Interval
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
@@ -47,9 +48,9 @@ def _event(em: PythonEmitter, op: hivm.SetFlagOp | hivm.WaitFlagOp) -> tuple[str
     source, target = (check_pipe(em, op, pipe) for pipe in op.pipes())
     event = _number(em, op.event_id())
     limit = em.chip.sync.event_ids
-    if event.known and not 0 <= event.const < limit:
-        raise _no_event(event.const, limit).at(location_of(op))
-    if not (event.at_least(0) and event.high is not None and event.high < limit):
+    if event.known and not 0 <= event.constant < limit:
+        raise _no_event(event.constant, limit).at(location_of(op))
+    if not event.interval.within(Interval(0, limit - 1)):
         text = em.name_of(event)
         em.line(f"if not 0 <= {text} < {limit}: raise {em.constant(_no_event, 'fault')}({text}, {limit})", op)
     return source, target, event
@@ -87,9 +88,9 @@ def _right_core(em: PythonEmitter, op: _Flag) -> None:
 def _flag(em: PythonEmitter, op: _Flag) -> Int:
     flag = _number(em, op.flag_id())
     sync = em.chip.sync
-    if flag.known and not 0 <= flag.const < sync.flag_ids:
-        raise _no_flag(flag.const, sync).at(location_of(op))
-    if not (flag.at_least(0) and flag.high is not None and flag.high < sync.flag_ids):
+    if flag.known and not 0 <= flag.constant < sync.flag_ids:
+        raise _no_flag(flag.constant, sync).at(location_of(op))
+    if not flag.interval.within(Interval(0, sync.flag_ids - 1)):
         text = em.name_of(flag)
         em.line(f"if not 0 <= {text} < {sync.flag_ids}: raise {em.constant(_no_flag, 'fault')}({text}, "
                 f"{em.constant(sync, 'sync')})", op)

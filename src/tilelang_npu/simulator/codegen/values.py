@@ -12,6 +12,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.linear import TRUTH, Interval
 from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
@@ -81,14 +82,14 @@ class Values(Definitions, ABC):
         if isinstance(value, ScalarExpr):  # a truth value in integer clothes
             if value.value is not None:
                 return Int(int(value.value))
-            return self.named(f"int({value.text})", value.scope, 0, 1)
+            return self.named(f"int({value.text})", value.scope, TRUTH)
         raise unsupported(self._owner(ssa), "an integer is needed here")
 
     def expression(self, ssa: SSAValue) -> ScalarExpr:
         """A scalar as an expression that is a name or a literal."""
         value = self.value(ssa)
         if isinstance(value, Int):
-            return ScalarExpr(self.name_of(value), self.scope_of(value), value.const if value.known else None)
+            return ScalarExpr(self.name_of(value), self.scope_of(value), value.constant if value.known else None)
         if isinstance(value, ScalarExpr):
             return value
         raise unsupported(self._owner(ssa), "a scalar is needed here")
@@ -123,7 +124,7 @@ class Values(Definitions, ABC):
                     sizes.append(Int(size))
                 else:
                     self.launch.line(f"{name}_{axis} = dims[{index}][{axis}]")
-                    sizes.append(self.atom(f"{name}_{axis}", self.launch, 0, WORD))
+                    sizes.append(self.atom(f"{name}_{axis}", self.launch, Interval(0, WORD)))
             known = element.nbytes * int(np.prod(shape)) if all(size >= 0 for size in shape) else None
             return StridedView(Base("gm", index, name, known, spoken(ssa)), element, Int(0), Int(0), tuple(sizes),
                         tuple(self.row_major(sizes, element.nbytes)))
@@ -131,16 +132,15 @@ class Values(Definitions, ABC):
             self.launch.line(f"{name} = scalars[{index}]")
             if isinstance(kind, IntegerType) and kind.width.data == 1:
                 return ScalarExpr(name, self.launch)
-            low, high = bounds(kind) if isinstance(kind, IntegerType) else (-WORD, WORD)
-            return self.atom(name, self.launch, low, high)
+            return self.atom(name, self.launch, bounds(kind) if isinstance(kind, IntegerType) else Interval(-WORD, WORD))
         self.launch.line(f"{name} = scalars[{index}]")
         return ScalarExpr(name, self.launch)
 
-    def who(self, name: str, scope: CodeScope, low: int, high: int) -> Int:
+    def who(self, name: str, scope: CodeScope, bounds: Interval) -> Int:
         """A number that the driver hands to the generated code."""
         found = self._who.get(name)
         if found is None:
-            found = self._who[name] = self.atom(name, scope, low, high)
+            found = self._who[name] = self.atom(name, scope, bounds)
         return found
 
     def on_chip(self, memory: str, label: str) -> Base:
@@ -172,7 +172,7 @@ class Values(Definitions, ABC):
             offset = f"{offset} if {' and '.join(empty)} else 0"
         text = f"nd({_tuple(sizes)}, {kind}, {memory}, {offset}, {_tuple(strides)})"
         made = MadeArray(memory, called(buffer.base, whole=memory == buffer.base.name),
-                    buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(((place, 1),), -begin), sizes, strides,
+                    buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
                     (buffer.element.nbytes if element is None else element.itemsize), empty)
         scope = self.scope_of(buffer)
         return self.define(text, scope if inside else self.surely_run(scope), "v", made)

@@ -93,7 +93,7 @@ def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
         if view.rank and view.sizes[-1] == Int(1) and goal.sizes[-1] != Int(1):
             rows = Int(1)
             for size in view.sizes[:-1]:
-                rows = rows.scaled(size.const) if size.known else size.scaled(rows.const) if rows.known else rows
+                rows = rows * size.constant if size.known else size * rows.constant if rows.known else rows
             return rows
     return Int(0)
 
@@ -212,7 +212,7 @@ _Scan = hivm.VCumsumOp | hivm.VCumprodOp | hivm.VCummaxOp | hivm.VCumminOp
 def _scan_steps(em: PythonEmitter, op: _Scan) -> int:
     """Passes over the data that a scan takes: the logarithm of the axis."""
     size = alternatives(em.buffer(op.src))[0].sizes[int(op.cum_dims.get_values()[0])]
-    return max(1, (size.const if size.known else 1).bit_length())
+    return max(1, (size.constant if size.known else 1).bit_length())
 
 
 def _is_reverse(op: _Scan) -> bool:

@@ -169,12 +169,12 @@ class TracedFunction(CompiledFunction):
 
 def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
     """What is wrong with the array that a line makes, with its numbers, and what to do."""
-    shape = [size.of(names) for size in made.sizes]
+    shape = [size.value(names) for size in made.sizes]
     if min(shape, default=0) < 0:
         return (f"has an operand of {' x '.join(map(str, shape))} elements",
                 "clamp the size of the last tile to zero, or let the block do nothing")
-    offset = made.offset.of(names) if all(names[size] for size in made.unless) else 0
-    last = offset + sum((size - 1) * stride.of(names) for size, stride in zip(shape, made.strides, strict=True))
+    offset = made.offset.value(names) if all(names[size] for size in made.unless) else 0
+    last = offset + sum((size - 1) * stride.value(names) for size, stride in zip(shape, made.strides, strict=True))
     return (f"touches bytes {offset}..{last + made.element - 1} of {made.called}, which has {names[made.memory].size} bytes",
             "check the offset and the size against the shape")
 

@@ -89,7 +89,7 @@ def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
             if isinstance(last, ReturnOp):
                 value = PythonEmitter(function, "AIV", chip, 1).value(last.arguments[0])
                 if isinstance(value, Int) and value.known:
-                    return value.const
+                    return value.constant
             raise TileError(f"{name} does not return a constant", code="T501")
     return None
 

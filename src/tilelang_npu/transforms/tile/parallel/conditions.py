@@ -14,7 +14,7 @@ What is left is decided point by point. Points are taken apart only where none r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -35,16 +35,8 @@ from tilelang_npu.transforms.tile.parallel.indices import Invariants
 _MOST_PARTS = 27
 """Loops that one becomes at most: a point's neighbours on three axes, each with two edges."""
 
-ZERO = Interval.at(0)
-_Test = Callable[[Interval], bool]
-_HOLDS: dict[int, tuple[_Test, _Test]] = {  # arith.cmpi, of the difference of its sides: surely, surely not
-    0: (lambda d: d == ZERO, lambda d: not ZERO.within(d)),
-    1: (lambda d: not ZERO.within(d), lambda d: d == ZERO),
-    2: (lambda d: d.high < 0, lambda d: d.low >= 0),
-    3: (lambda d: d.high <= 0, lambda d: d.low > 0),
-    4: (lambda d: d.low > 0, lambda d: d.high <= 0),
-    5: (lambda d: d.low >= 0, lambda d: d.high < 0),
-}
+_SIGNS = ("==", "!=", "<", "<=", ">", ">=")
+"""Of ``arith.cmpi``, by number; those behind read their operands as unsigned."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ def _can_be_both(choice: scf.IfOp, *, clipped: bool) -> bool:
         elif isinstance(op, memref.LoadOp):
             computed = _is_there(op, clipped)
         elif isinstance(op, DIVISIONS):
-            computed = not ZERO.within(Ranges().of(op.operands[1]))
+            computed = Ranges().of(op.operands[1]).holds("!=") is True
         else:
             computed = isinstance(op, scf.YieldOp) or _is_scalar(op)
         if not computed:
@@ -249,10 +241,8 @@ def _decided(condition: SSAValue) -> bool | None:
 
 def _compared(op: arith.CmpiOp, difference: Interval) -> bool | None:
     """What a comparison gives for all numbers that the difference of its sides can be; None where that is not one answer."""
-    tests = _HOLDS.get(op.predicate.value.data)
-    if tests is None:
-        return None
-    return True if tests[0](difference) else False if tests[1](difference) else None
+    predicate = op.predicate.value.data
+    return difference.holds(_SIGNS[predicate]) if predicate < len(_SIGNS) else None
 
 
 def _difference(op: arith.CmpiOp) -> Linear[SSAValue]:
