@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.linear import Linear
 from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor
 from tilelang_npu.traced import numbers
@@ -234,9 +235,8 @@ class _Size:
 
     def line(self, symbols: Mapping[str, int]) -> tuple[str, int, int] | None:
         """The only symbol that is not known, and the size as ``a`` of it and ``b``; None where it is not so."""
-        unknown = [name for name in self.dimension.symbols() if name not in symbols]
-        line = _line(self.dimension, unknown[0], symbols) if len(unknown) == 1 else None
-        return None if line is None or line[0] == 0 else (unknown[0], *line)
+        form = _sum(self.dimension, symbols)
+        return None if form is None or form.single is None else (*form.single, form.constant)
 
     def error(self, symbols: Mapping[str, int], called: Location | None) -> TileError:
         """No value of the symbol gives that size."""
@@ -269,23 +269,22 @@ def _solve_sums(symbols: dict[str, int], sums: Sequence[_Size]) -> _Size | None:
             return misfit
 
 
-def _line(size: int | Sym, name: str, known: Mapping[str, int]) -> tuple[int, int] | None:
-    """A size as ``a * name + b``; None where it is nothing of the kind, or holds what is not known either."""
+def _sum(size: int | Sym, known: Mapping[str, int]) -> Linear[str] | None:
+    """A size as a sum of multiples of the dimensions that are not known; None where it is nothing of the kind."""
     if not isinstance(size, Sym):
-        return 0, size
+        return Linear(size)
     if size.operator == "symbol":
-        return (1, 0) if size.name == name else (0, known[size.name]) if size.name in known else None
-    left, right = (_line(part, name, known) for part in size.operands)
+        return Linear(known[size.name]) if size.name in known else Linear.of(size.name)
+    left, right = (_sum(part, known) for part in size.operands)
     if left is None or right is None:
         return None
-    (a, b), (c, d) = left, right
     if size.operator == "+":
-        return a + c, b + d
+        return left + right
     if size.operator == "-":
-        return a - c, b - d
-    if size.operator == "*" and not (a and c):
-        return a * d + c * b, b * d
-    return (0, size.evaluate(known)) if not a and not c and set(size.symbols()) <= known.keys() else None
+        return left - right
+    if size.operator == "*" and (left.known or right.known):
+        return left * right.constant if right.known else right * left.constant
+    return Linear(size.evaluate(known)) if set(size.symbols()) <= known.keys() else None
 
 
 def _symbols(parameter: Parameter) -> set[str]:
