@@ -34,7 +34,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--annotate", action="store_true",
                         help="the line, bytes and cycles of every operation, and of what a pass inserted the pass and why")
     parser.add_argument("--explain", action="store_true", dest="page",
-                        help="in place of the text a page on what the compiler made of the kernel")
+                        help="in place of the text a page on what the compiler made of the kernel; -o FILE.sarif: what it "
+                             "refused as notes that editors show, -o FILE.json: all of it as data")
     add_without(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="file to write to; default standard output")
     parser.set_defaults(command=compile_file, usage=parser.error)
@@ -49,7 +50,13 @@ def compile_file(args: argparse.Namespace) -> int:
         return code
     with chosen(chip=args.chip):
         if args.page:
-            write_text(args.output, "\n\n".join(str(kernel.explain()) for kernel in kernels))
+            from tilelang_npu.runtime.remarks_file import is_for_programs, write_remarks
+
+            pages = [kernel.explain() for kernel in kernels]
+            if is_for_programs(args.output):
+                write_remarks(args.output, pages)
+            else:
+                write_text(args.output, "\n\n".join(map(str, pages)))
             return code
         texts = [kernel.mlir(args.stage, generic=args.generic, locations=args.locations, annotate=args.annotate).rstrip("\n")
                  for kernel in kernels]

@@ -26,7 +26,7 @@ from xdsl.printer import Printer
 from tilelang_npu.errors import Location
 
 __all__ = ["DONE", "MADE", "REFUSED", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns", "WaitReason",
-           "Waits", "collected", "done", "place", "refused", "remark", "remark_of", "restore", "tell", "told"]
+           "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of", "restore", "tell", "told"]
 
 MADE, DONE, REFUSED = "made", "done", "refused"
 """What a remark says: why its operation was made, what was done, or what was looked at and left."""
@@ -179,7 +179,7 @@ class Remark:
     facts: Facts | None = None
 
 
-def _said(given: Remark) -> dict[str, Any]:
+def as_data(given: Remark) -> dict[str, Any]:
     """A remark as JSON; what is as usual is left out."""
     usual = Remark("")
     found = {name: value for name, value in asdict(given).items() if value != getattr(usual, name)}
@@ -219,7 +219,7 @@ class RemarkAttr(Data[tuple[Remark, ...]]):
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(json.dumps([_said(each) for each in self.data]))
+            printer.print_string_literal(json.dumps([as_data(each) for each in self.data]))
 
 
 def _carried(op: Operation) -> tuple[Remark, ...]:
@@ -287,7 +287,7 @@ def place(location: LocationAttr) -> LocationAttr:
 
 def collected(module: ModuleOp) -> str:
     """The remarks of a module as text, by the numbers of their operations in it; the module itself is the first."""
-    found = {number: [_said(each) for each in _carried(op)] for number, op in enumerate(module.walk())}
+    found = {number: [as_data(each) for each in _carried(op)] for number, op in enumerate(module.walk())}
     return json.dumps({number: said for number, said in found.items() if said})
 
 

@@ -18,7 +18,7 @@ from tilelang_npu.runtime.writing import write_whole
 from tilelang_npu.simulator.sanitizer.causes import Finding
 from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard, Site
 
-__all__ = ["as_json", "as_sarif", "check_name", "write_findings"]
+__all__ = ["SARIF_SCHEMA", "as_json", "as_sarif", "check_name", "sarif_place", "write_findings"]
 
 Json = dict[str, Any]
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -110,13 +110,13 @@ def _result(finding: Finding, rule: int) -> Json:
     sites = [site for hazard in finding.hazards for site in (hazard.second, hazard.first) if site is not None]
     related = []
     for site in sites:
-        place = _location(site.location, f"{site.op}, {site.pipe} of {site.core}, iteration {site.iteration}")
+        place = sarif_place(site.location, f"{site.op}, {site.pipe} of {site.core}, iteration {site.iteration}")
         if place is not None and place not in related:
             related.append(place)
     result: Json = {"ruleId": finding.code, "ruleIndex": rule, "level": "error", "message": {"text": str(finding)},
                     "partialFingerprints": {"cause/v1": _fingerprint(finding)},
                     "properties": {"kernel": finding.kernel, "chip": finding.chip}}
-    place = _location(finding.location)
+    place = sarif_place(finding.location)
     if place is not None:
         result["locations"] = [place]
     if related:
@@ -129,13 +129,14 @@ def _result(finding: Finding, rule: int) -> Json:
 
 def _error_result(error: TileError, rule: int) -> Json:
     result: Json = {"ruleId": error.code, "ruleIndex": rule, "level": "error", "message": {"text": render(error)}}
-    place = _location(error.location)
+    place = sarif_place(error.location)
     if place is not None:
         result["locations"] = [place]
     return result
 
 
-def _location(location: Location | None, said: str = "") -> Json | None:
+def sarif_place(location: Location | None, said: str = "") -> Json | None:
+    """A line of the source as SARIF has it, with what is said of it."""
     if location is None:
         return None
     path = Path(location.file)

@@ -269,7 +269,7 @@ def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
 def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, *, multi_buffer: bool, sink: bool) -> None:
     """Say why a buffer that a pipelined loop moves has one slot, or one that one loop alone uses outlives an iteration."""
     buffer, label = allocation.result, allocation.label.data
-    if label == MADE:
+    if label == MADE or space_of(buffer) == GM:  # of no author
         return
     loop = next((found for user in users_of(buffer) if (found := _pipeline_that_moves(user, buffer)) is not None), None)
     if loop is not None and multi_buffer:
