@@ -1,0 +1,194 @@
+"""Runs every op of a kernel on memory in which all that it does not say it reads is noise, and holds it to what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator import Program
+from tilelang_npu.simulator.machine.events import Access, OpRecord, number_of
+from tilelang_npu.simulator.run.reorder import Stepped
+
+Row = tuple[str, bool, bool, str, bool]
+"""Pipe, whether it is read, whether it is written, the memory, whether it is scratch: of one operand of one op."""
+Bytes = NDArray[np.uint8]
+Watch = Callable[[OpRecord, Sequence[Any]], None]
+
+
+def stated(op: Operation) -> Counter[Row]:
+    """What an op says of its operands in memory; elements that are only left as they were are not read."""
+    return Counter((effect.pipe, effect.reads and not effect.keeps, effect.writes, hivm.space_of(effect.value.type) or "",
+                    effect.scratch) for effect in accesses(op))
+
+
+def recorded(record: OpRecord) -> Counter[Row]:
+    """What the simulator recorded of them."""
+    return Counter((access.pipe, access.reads, access.writes, access.memory, is_scratch(access)) for access in record.accesses)
+
+
+def is_scratch(access: Access) -> bool:
+    """Whether an operand is memory that the op only computes in."""
+    return access.name == "temp_buffer"
+
+
+class Poisoner:
+    """Checks the ops of a program as they run.
+
+    Args:
+        text: the kernel's HIVM.
+        times: how often each op is checked; behind that it only runs.
+        lies: whether to check, too, that an op that says less is found out.
+        watch: sees each op that runs, and the arrays of its operands.
+
+    Attributes:
+        checked: how many ops were checked.
+        faults: what was found: an op, and what it does that it does not say.
+        told, missed: how many lies were told, and those that were believed.
+    """
+
+    def __init__(self, text: str, times: int = 2, watch: Watch | None = None, *, lies: bool = False) -> None:
+        self.program = Program(parse_module(text))
+        self.times, self.watch, self.lies = times, watch, lies
+        self.ops = {id(function.records): function.recorded for function in self.program.stepwise}
+        self.seen: Counter[int] = Counter()
+        self.checked = 0
+        self.told = 0
+        self.faults: list[str] = []
+        self.missed: list[str] = []
+        self._rng = np.random.default_rng(0)
+
+    def run(self, arguments: Sequence[Any], blocks: int) -> None:
+        """Run the program, op by op."""
+        begin = Stepped.__init__
+
+        def checked(core: Stepped, identity: Any, code: Any, expansion: Any, *rest: Any) -> None:
+            begin(core, identity, self.wrapped(code, expansion.records), expansion, *rest)
+
+        with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+            patch.setattr(Stepped, "__init__", checked)
+            self.program.run(list(arguments), blocks=blocks, schedule="early")
+
+    def wrapped(self, code: Iterator[Any], records: Sequence[OpRecord]) -> Iterator[Any]:
+        """The ops of a core, each with a function that runs and checks it."""
+        for event, offsets, function, arguments, views in code:
+            record = records[number_of(event)]
+            op = self.ops[id(records)][record.number]
+            yield event, offsets, function and self._checking(op, record, function, arguments, views), arguments, views
+
+    def _checking(self, op: Operation, record: OpRecord, function: Callable[..., None], bound: Sequence[Any],
+                  views: Sequence[NDArray[Any]]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            if self.watch is not None:
+                self.watch(record, views)
+            if self.seen[id(op)] < self.times:
+                self.seen[id(op)] += 1
+                self.checked += 1
+                # on the memories themselves: of a macro, what it took on its first pipe comes here as a copy
+                self._check(op, record, lambda: function(*bound), views)
+            function(*arguments)
+
+        return run
+
+    def _check(self, op: Operation, record: OpRecord, function: Callable[[], None], views: Sequence[NDArray[Any]]) -> None:
+        if stated(op) != recorded(record):
+            self.faults.append(f"{op.name} says {sorted(stated(op))}, the simulator has {sorted(recorded(record))}")
+            return
+        keeps = any(effect.keeps for effect in accesses(op))
+        said = [Said(access.reads, access.writes, is_scratch(access)) for access in record.accesses]
+        memories = Memories(views)
+        before = memories.copy()
+        function()
+        after = memories.copy()
+        self.faults += {f"{op}\n{fault}" for fault in self._faults(said, keeps, function, views, memories, before, after)}
+        for lie in _lies(said) if self.lies else ():
+            found = any(True for _ in self._faults(lie, keeps, function, views, memories, before, after))
+            self.told += 1
+            self.missed += [] if found else [f"{op}\n{lie}"]
+        memories.fill(before)
+
+    def _faults(self, said: Sequence[Said], keeps: bool, function: Callable[[], None], views: Sequence[NDArray[Any]],
+                memories: Memories, before: dict[int, Bytes], after: dict[int, Bytes]) -> Iterator[str]:
+        reads = memories.masks(view for view, does in zip(views, said, strict=True) if does.reads)
+        writes = memories.masks(view for view, does in zip(views, said, strict=True) if does.writes and not does.scratch)
+        scratch = memories.masks(view for view, does in zip(views, said, strict=True) if does.scratch)
+        for noise in (None, self._rng):
+            start = {key: np.where(reads[key], before[key], 0xFF if noise is None else noise.integers(0, 256, base.size, np.uint8))
+                     for key, base in memories.bases.items()}
+            memories.fill(start)
+            function()
+            for key, base in memories.bases.items():
+                same = base == after[key]
+                if keeps:  # what it left as it was is the noise now, and was what was there before
+                    same |= (base == start[key]) & (after[key] == before[key])
+                if not same[writes[key]].all():
+                    yield "its result depends on what it does not say it reads"
+                if not (base == start[key])[~writes[key] & ~scratch[key]].all():
+                    yield "it writes what it does not say it writes"
+
+
+class Said(NamedTuple):
+    """What is said of an operand."""
+
+    reads: bool
+    writes: bool
+    scratch: bool
+
+
+def _lies(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """The same with one thing that an operand is said to be left out."""
+    for place, one in enumerate(said):
+        if one.reads:
+            yield [*said[:place], one._replace(reads=False), *said[place + 1:]]
+        if one.writes and not one.scratch:
+            yield [*said[:place], one._replace(writes=False), *said[place + 1:]]
+
+
+class Memories:
+    """The memories that arrays are parts of, as bytes."""
+
+    def __init__(self, views: Sequence[NDArray[Any]]) -> None:
+        self.bases: dict[int, Bytes] = {}
+        for view in views:
+            root = root_of(view)
+            self.bases[address(root)] = root.reshape(-1).view(np.uint8)
+
+    def copy(self) -> dict[int, Bytes]:
+        """What is in them."""
+        return {key: base.copy() for key, base in self.bases.items()}
+
+    def fill(self, contents: dict[int, Bytes]) -> None:
+        """Put something into them."""
+        for key, base in self.bases.items():
+            base[...] = contents[key]
+
+    def masks(self, views: Iterable[NDArray[Any]]) -> dict[int, NDArray[np.bool_]]:
+        """Which of their bytes are those of the views."""
+        found = {key: np.zeros(base.size, bool) for key, base in self.bases.items()}
+        for view in views:
+            if view.size:
+                start = address(root_of(view))
+                shape, strides = (*view.shape, view.itemsize), (*view.strides, 1)
+                np.ndarray(shape, bool, found[start], address(view) - start, strides)[...] = True
+        return found
+
+
+def root_of(view: NDArray[Any]) -> NDArray[Any]:
+    """The memory that an array is a part of."""
+    while isinstance(view.base, np.ndarray):
+        view = view.base
+    assert view.flags.c_contiguous
+    return view
+
+
+def address(array: NDArray[Any]) -> int:
+    """Where an array begins."""
+    return int(array.__array_interface__["data"][0])
