@@ -13,7 +13,6 @@ from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
-from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.simulator import Program
 from tilelang_npu.simulator.machine.events import Access, OpRecord, number_of
 from tilelang_npu.simulator.run.reorder import Stepped
@@ -44,7 +43,7 @@ class Poisoner:
     """Checks the ops of a program as they run.
 
     Args:
-        text: the kernel's HIVM.
+        program: the kernel.
         times: how often each op is checked; behind that it only runs.
         lies: whether to check, too, that an op that says less is found out.
         watch: sees each op that runs, and the arrays of its operands.
@@ -55,8 +54,8 @@ class Poisoner:
         told, missed: how many lies were told, and those that were believed.
     """
 
-    def __init__(self, text: str, times: int = 2, watch: Watch | None = None, *, lies: bool = False) -> None:
-        self.program = Program(parse_module(text))
+    def __init__(self, program: Program, times: int = 2, watch: Watch | None = None, *, lies: bool = False) -> None:
+        self.program = program
         self.times, self.watch, self.lies = times, watch, lies
         self.ops = {id(function.records): function.recorded for function in self.program.stepwise}
         self.seen: Counter[int] = Counter()
@@ -121,8 +120,10 @@ class Poisoner:
         writes = memories.masks(view for view, does in zip(views, said, strict=True) if does.writes and not does.scratch)
         scratch = memories.masks(view for view, does in zip(views, said, strict=True) if does.scratch)
         for noise in (None, self._rng):
-            start = {key: np.where(reads[key], before[key], 0xFF if noise is None else noise.integers(0, 256, base.size, np.uint8))
-                     for key, base in memories.bases.items()}
+            start = {}
+            for key, base in memories.bases.items():
+                filled = 0xFF if noise is None else noise.integers(0, 256, base.size, np.uint8)
+                start[key] = np.where(reads[key], before[key], filled)
             memories.fill(start)
             function()
             for key, base in memories.bases.items():
@@ -133,6 +134,35 @@ class Poisoner:
                     yield "its result depends on what it does not say it reads"
                 if not (base == start[key])[~writes[key] & ~scratch[key]].all():
                     yield "it writes what it does not say it writes"
+
+
+class ByLine:
+    """What the ops of each line of a kernel do to its buffers, by name.
+
+    Attributes:
+        reads: the buffers of which a line reads elements that it has not written itself, with the line.
+        writes: those that it writes.
+    """
+
+    def __init__(self) -> None:
+        self.reads: set[tuple[int, str]] = set()
+        self.writes: set[tuple[int, str]] = set()
+        self._written: dict[tuple[int, int], NDArray[np.bool_]] = {}
+
+    def __call__(self, record: OpRecord, views: Sequence[NDArray[Any]]) -> None:
+        """An op is about to run."""
+        line = record.location.line if record.location is not None else 0
+        memories = Memories(views)
+        for access, view in zip(record.accesses, views, strict=True):
+            if access.reads:
+                ((key, mask),) = ((key, mask) for key, mask in memories.masks([view]).items() if mask.any())
+                if (mask & ~self._written.setdefault((line, key), np.zeros(mask.size, bool))).any():
+                    self.reads.add((line, access.label))
+        for access, view in zip(record.accesses, views, strict=True):
+            if access.writes:
+                self.writes.add((line, access.label))
+                for key, mask in memories.masks([view]).items():
+                    self._written[line, key] = self._written.get((line, key), np.zeros(mask.size, bool)) | mask
 
 
 class Said(NamedTuple):

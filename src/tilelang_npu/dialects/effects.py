@@ -171,10 +171,15 @@ def _pipe(pipe: str, value: SSAValue) -> str:
     return "" if pipe == "S" and own else pipe
 
 
+def constant(value: SSAValue) -> int | None:
+    """The number that an integer is, where it is a constant."""
+    held = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return held.value.data if isinstance(held, IntegerAttr) else None
+
+
 def surely_true(value: SSAValue) -> bool:
     """Whether an i1 is the constant true."""
-    constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    return isinstance(constant, IntegerAttr) and constant.value.data != 0
+    return bool(constant(value))
 
 
 def is_memory(value: SSAValue) -> bool:
@@ -297,6 +302,5 @@ def _may_be_memory(constraint: object) -> bool:
                                 for kind in (MemRefType, UnrankedMemRefType))
 
 
-__all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Stated", "accesses", "check_effects", "effects_of", "is_memory",
-           "state_effects", "stating",
-           "surely_true"]
+__all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Stated", "accesses", "check_effects", "constant", "effects_of",
+           "is_memory", "state_effects", "stating", "surely_true"]

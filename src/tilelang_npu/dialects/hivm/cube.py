@@ -7,6 +7,7 @@ inside. ``sync_related_args`` are the events and the loop counter it needs from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i32, i64
@@ -23,7 +24,7 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.declaration import OneOf, element_type, operation
-from tilelang_npu.dialects.effects import surely_true
+from tilelang_npu.dialects.effects import constant, surely_true
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
@@ -35,6 +36,7 @@ from tilelang_npu.dialects.hivm.structured import (
     fail,
     mlir_type,
     results_for,
+    shape_of,
 )
 from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
 
@@ -92,6 +94,11 @@ class _MmadOp(StructuredOp):
         """Products are added to what is there, unless it is surely cleared."""
         (init,) = self._held(("init_condition",))
         return not surely_true(init)
+
+    def keeps(self) -> bool:
+        """Rows and columns of the accumulator that are no data stay what they were."""
+        rows, columns = map(constant, self._held(("real_m", "real_n")))
+        return rows is None or columns is None or rows * columns != prod(shape_of(*self.outs()))
 
     def verify_(self) -> None:
         given = self._held(("sync_related_args",))

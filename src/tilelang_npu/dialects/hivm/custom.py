@@ -8,6 +8,7 @@ execute it and which symbol implements it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr, TensorType, UnitAttr, i64
@@ -25,10 +26,10 @@ from xdsl.printer import Printer
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.declaration import operation
-from tilelang_npu.dialects.effects import surely_true
+from tilelang_npu.dialects.effects import constant, surely_true
 from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
-from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for
+from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for, shape_of
 from tilelang_npu.dialects.text_writer import TextPrinter
 from tilelang_npu.ops import Structured, operations
 
@@ -78,12 +79,20 @@ class _CustomOp(StructuredOp):
         core = self.attributes.get("hivm.tcore_type")
         return {"CUBE": "AIC", "VECTOR": "AIV"}.get(core.data, "either") if isinstance(core, CoreTypeAttr) else "either"
 
+    @property
+    def _multiplies(self) -> bool:
+        """Whether it is a product: two matrices, whether to clear the accumulator first, and three sizes."""
+        return self.symbol == MMA and len(self.ins()) == 6
+
     def reads_back(self, target: SSAValue) -> bool:
         """What is among the inputs, too, is read; a product is added to what is there, unless it is surely cleared."""
-        return target in self.ins() or (self.symbol == MMA and not surely_true(self.ins()[2]))
+        return target in self.ins() or (self._multiplies and not surely_true(self.ins()[2]))
 
     def keeps(self) -> bool:
-        """As the op table says of what it calls."""
+        """As the op table says of what it calls; a product, what of the accumulator is no data."""
+        if self._multiplies:
+            rows, columns = constant(self.ins()[3]), constant(self.ins()[5])
+            return rows is None or columns is None or rows * columns != prod(shape_of(self.outs()[0]))
         entry = operations().get(self.symbol)
         return isinstance(entry, Structured) and entry.partial
 

@@ -6,6 +6,8 @@ Which pipe does the work follows from the op, for ``copy`` from the memory space
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -31,8 +33,10 @@ from xdsl.irdl import (
 )
 
 from tilelang_npu.dialects.declaration import DialectOp, element_type, operation
+from tilelang_npu.dialects.effects import surely_true
 from tilelang_npu.dialects.hivm.attributes import boolean, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, EvictionPolicyAttr, PadModeAttr
+from tilelang_npu.dialects.hivm.scalar import adds_as_set
 from tilelang_npu.dialects.hivm.structured import (
     SHAPED,
     TENSOR,
@@ -46,6 +50,7 @@ from tilelang_npu.dialects.hivm.structured import (
     reject_fp8_before_950,
     results_for,
     same_shape,
+    shape_of,
 )
 from tilelang_npu.target import pipes_of
 
@@ -55,6 +60,11 @@ MOVABLE = dtypes("f8E4M3FN", "f8E5M2", "i1", "i8", "ui8", "i16", "ui16", "f16", 
 FALSE = boolean(False)
 EITHER_CORE = CoreTypeAttr("CUBE_OR_VECTOR")
 BOOL = IntegerAttr.constr(i1)
+
+
+def _filled_first(op: Any) -> bool:
+    """Whether the destination is surely filled before data come into it."""
+    return bool(op.init_out_buffer.value.data) and (op.init_condition is None or surely_true(op.init_condition))
 
 
 class _MoveOp(StructuredOp):
@@ -186,6 +196,10 @@ class LoadOp(_MoveOp):
         else:
             fail("dst/src should be memref/memref or tensor/tensor, res should be tensor!")
 
+    def keeps(self) -> bool:
+        """What is behind a stated number of elements of padding stays what it was."""
+        return self.pad_mode is not None and self.right_padding_num is not None and not _filled_first(self)
+
     def _verify_padding(self, source: MemRefType | TensorType, target: MemRefType | TensorType) -> None:
         mode = "PadNull" if self.pad_mode is None else self.pad_mode.data
         pad_value = self.pad_value
@@ -245,8 +259,8 @@ class StoreOp(_MoveOp):
             self._verify_result(target, padded=True)
 
     def reads_back(self, target: SSAValue) -> bool:
-        """An atomic store combines with what is there."""
-        return self.atomic_kind is not None
+        """An atomic store combines with what is there; where it does not say, the core is set to what it does."""
+        return adds_as_set(self) if self.atomic_kind is None else self.atomic_kind.data != "none"
 
 
 @operation(rules=(destination_style, element_types((0,), MOVABLE)), aside=("pad_value",))
@@ -345,6 +359,12 @@ class Nd2NzOp(StructuredOp):
             self, operands=[src, dst, pad_value, init_condition], result_types=[results_for(dst)], properties={
                 "dst_continuous": UnitAttr() if dst_continuous else None,
                 "init_out_buffer": boolean(True) if init_out_buffer else None})
+
+    def keeps(self) -> bool:
+        """What of the blocks the matrix does not reach stays what it was."""
+        sizes = [shape_of(value) for value in (self.src, self.dst)]
+        whole = all(size >= 0 for shape in sizes for size in shape) and prod(sizes[0]) == prod(sizes[1])
+        return not whole and not _filled_first(self)
 
 
 class _PlainMoveOp(StructuredOp):

@@ -29,6 +29,7 @@ from tilelang_npu.dialects.hivm.enums import (
     FixpipeSubBlockAttr,
     UnitFlagAttr,
 )
+from tilelang_npu.dialects.hivm.scalar import adds_as_set
 from tilelang_npu.dialects.hivm.structured import SHAPED, TENSOR, StructuredOp, destination_style, fail, results_for
 from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_flags
 
@@ -122,6 +123,10 @@ class FixpipeOp(StructuredOp):
         source, target = space_of(self.src.type), space_of(self.dst.type)
         if source is not None and target is not None and (source, target) != ("cc", "ub"):
             fail("if dual_dst_mode is enabled, the data movement must be performed from L0C to UB!")
+
+    def reads_back(self, target: SSAValue) -> bool:
+        """It adds to what is there where the core is set to."""
+        return space_of(target.type) == "gm" and adds_as_set(self)
 
 
 OPERATIONS = (FixpipeOp,)

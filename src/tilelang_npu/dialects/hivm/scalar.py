@@ -189,6 +189,16 @@ class SetAtomicOp(DialectOp):
         IRDLOperation.__init__(self, properties={"kind": AtomicKindAttr(kind), "type": type_})
 
 
+def adds_as_set(op: Operation) -> bool:
+    """Whether the core is set to combine what an op stores with what is there, by a ``set_atomic`` before it."""
+    before: Operation | None = op
+    while before is not None:
+        if isinstance(before, SetAtomicOp):
+            return before.kind.data != "none"
+        before = before.prev_op or before.parent_op()
+    return False
+
+
 @operation(pipes=("S",), reads=("addr",), seen=True)
 class LoadScalarOp(DialectOp):
     """Read a number from GM."""
