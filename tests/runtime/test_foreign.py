@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects import func
 
 from tilelang_npu import TileError, simulator
 from tilelang_npu.dialects.text import parse_module, print_module
 from tilelang_npu.runtime.foreign import is_planned, runnable
+from tilelang_npu.transforms.ir.cores import core_of_function
 
 FOLDER = Path(__file__).parent / "foreign"
 
@@ -95,6 +97,24 @@ def test_what_cannot_be_completed_is_refused_at_its_line(body: str, said: str) -
         runnable(parse_module("\n".join(lines)))
     assert caught.value.location is not None
     assert 1 < caught.value.location.line < len(lines)
+
+
+@pytest.mark.parametrize(("name", "space", "core"), [
+    ("k", "ub", "AIV"), ("k", "cbuf", "AIC"), ("k_mix_aic", "cbuf", "AIC"), ("k_mix_aiv", "ub", "AIV")])
+def test_a_finished_function_that_does_not_say_its_core_is_told(name: str, space: str, core: str) -> None:
+    """One with addresses and waits is run as it stands; the memories that it loads say the core."""
+    load = "load" if space == "ub" else "nd2nz {dst_continuous}"
+    kind = f"memref<16x16xf16, #hivm.address_space<{space}>>" if space == "ub" else (
+        f"memref<1x1x16x16xf16, #hivm.address_space<{space}>>")
+    module = runnable(parse_module("\n".join([
+        f"func.func @{name}(%x: memref<16x16xf16, #hivm.address_space<gm>>) attributes {{hacc.entry}} {{",
+        "%a = arith.constant 0 : i64",
+        f"%u = hivm.hir.pointer_cast(%a) : {kind}",
+        f"hivm.hir.{load} ins(%x : memref<16x16xf16, #hivm.address_space<gm>>) outs(%u : {kind})",
+        "return", "}"])))
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    assert core_of_function(function) == core
+    assert "hivm.tcore_type" not in print_module(module)
 
 
 def test_a_product_on_tensors() -> None:

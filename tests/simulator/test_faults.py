@@ -121,6 +121,9 @@ def test_kernels_of_a_module() -> None:
     assert fault(texts.module(texts.kernel("MIX", [], "")), []).code == "T508"
     no_entry = texts.module(empty).replace("hacc.entry, ", "")
     assert fault(no_entry, []).help == "mark the device function hacc.entry"
+    unsaid = texts.module(empty).replace(", hivm.func_core_type = #hivm.func_core_type<AIV>", "")
+    assert unsaid != texts.module(empty)
+    assert (fault(unsaid, []).code, fault(unsaid, []).message) == ("T508", "one does not say which core it is for")
 
 
 def test_pipe_of_the_other_core() -> None:

@@ -37,6 +37,8 @@ NEEDED = {
     "merge-core-loops": "each core waits for the other's loop",
     "order-hand-overs": "what is received is what was sent before",
     "infer-scopes": "HIVM's buffers have a memory",
+    "assign-cores": "what asks for a core computes none",
+    "hivm-cores": "what asks for a core computes none",
     "fold-accumulator-clear": "L0C has no fill",
     "lower-to-hivm": "the machine runs HIVM",
     "send-scalars": "no path leads from one scalar unit to the other",

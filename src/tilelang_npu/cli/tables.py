@@ -27,6 +27,7 @@ def add_to(commands: Any) -> None:
                     " each pass changed in a script's kernels. " + HELP)
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]", nargs="?", help="the script")
     parser.add_argument("--html", metavar="OUT", help="the page to write")
+    parser.add_argument("--markdown", action="store_true", help="print the stages as tables: pass, level, and why")
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
     parser.set_defaults(command=stages)
 
@@ -75,6 +76,11 @@ def stages(args: argparse.Namespace) -> int:
     if (args.file is None) is not (args.html is None):
         raise TileError("stages takes a script and a page together", code="T417",
                         help="stages FILE --html OUT.html, or stages alone for the list")
+    if args.markdown:
+        if args.file is not None:
+            raise TileError("stages --markdown prints the order, whatever the kernel", code="T417", help="leave the file out")
+        print(pipeline.as_markdown(), end="")
+        return 0
     if args.file is None:
         for name in pipeline.stage_names():
             print(name)

@@ -20,8 +20,8 @@ def is_planned(module: ModuleOp) -> bool:
     from xdsl.dialects.memref import AllocOp
 
     from tilelang_npu.dialects.memref_ext import AllocWorkspaceOp
-    from tilelang_npu.transforms.hivm.cross_sync import is_mixed
     from tilelang_npu.transforms.hivm.toolchain_arguments import kernels
+    from tilelang_npu.transforms.ir.cores import is_mixed
 
     return not any(
         is_mixed(kernel) or any(isinstance(op, (AllocOp, AllocWorkspaceOp))

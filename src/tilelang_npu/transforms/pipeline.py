@@ -1,12 +1,12 @@
 """The order of the passes, and the kernel's way through them.
 
-Read ``PASSES`` as a table of contents: each line a pass, its stage name, and why it stands there. ``hivm-auto`` and
-``hivm`` are the two forms that are handed out; every stage can be printed (``kernel.mlir(stage)``).
+Read ``ROWS`` as a table of contents: each row a stage's name, its pass, the level of the module behind it, and why it stands
+there. ``hivm-auto`` and ``hivm`` are the two forms that are handed out; every stage can be printed (``kernel.mlir(stage)``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -34,8 +34,10 @@ from tilelang_npu.transforms.hivm.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.hivm.send_scalars import SendScalars
 from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
+from tilelang_npu.transforms.ir.levels import Level
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
+from tilelang_npu.transforms.tile.assign_cores import AssignCores
 from tilelang_npu.transforms.tile.bind_sub_blocks import BindSubBlocks
 from tilelang_npu.transforms.tile.collapse_copies import CollapseCopies
 from tilelang_npu.transforms.tile.drop_dead_stores import DropDeadStores
@@ -129,81 +131,162 @@ class Options:
                    multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)), without=without)
 
 
-def _passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
-    chip, has, does = options.chip.name, options.has, options.does
-    yield "split-launches", SplitLaunches()  # each function below is one launch
-    yield "number-events", NumberEvents()  # HIVM has eight; whatever makes flags later works with these
-    yield "unroll-loops", UnrollLoops()  # what is unrolled has constant indices
-    yield "vectorise-parallel", _vectorise(options)  # what it makes has memories to infer
-    yield "expand-composites", ExpandComposites()  # into entries that HIVM has ops for
-    yield "legalise-types", LegaliseTypes()  # on single operations; what it makes has memories to infer
-    yield "accumulate-in-ub", AccumulateInUb()  # what it makes has memories to infer, and hands over
-    tensors = options.cross_synchronise
-    yield "merge-core-loops", MergeCoreLoops(tensors=tensors)  # what feeds each other is one loop
-    yield "order-hand-overs", OrderHandOvers(tensors=tensors)  # from here on the body can be read as a sequence
-    drop, collapse = does("drop-dead-stores"), does("collapse-copies")
-    yield "drop-dead-stores", DropDeadStores(drop=drop)  # a clear would keep a load from being the first of its buffer
-    yield "collapse-copies", CollapseCopies(collapse=collapse)  # one buffer has the uses of both when memories are inferred
-    yield "fuse-fixpipe", FuseFixpipe(fuse=does("fuse-fixpipe"))  # what it leaves in L0C needs no other memory
-    yield "infer-scopes", InferScopes(chip=chip)  # everything below asks which memory a buffer is in
-    mixed = options.dialect != "ascendc"  # there ``threads`` asks for it
-    divide, fold = has("bind-sub-blocks"), has("fold-accumulator-clear")
-    yield "bind-sub-blocks", BindSubBlocks(mixed=mixed, divide=divide)  # what is in UB is known, and nothing is planned yet
-    yield "fold-accumulator-clear", FoldAccumulatorClear(fold=fold)  # L0C has no fill: known once accumulators are
-    yield "hoist-loads", HoistLoads(chip=chip, hoist=does("hoist-loads"))  # what leaves a loop needs no slots in it
-    slots, sink = does("multi-buffer"), has("sink-buffers")
-    yield "sink-buffers", SinkBuffers(multi_buffer=slots, sink=sink)  # while copies are still whole tiles
-    overlap = does("overlap-iterations")
-    yield "overlap-iterations", OverlapIterations(chip=chip, overlap=overlap)  # what is of one iteration is known
-    yield "lower-to-hivm", LowerToHivm(chip=chip, divide=options.divide)  # clipped copies, fractals, the argument convention
-    yield "hivm-auto", Tidy()  # the form for the vendor's compiler
-    yield "send-scalars", SendScalars()  # what it hands over needs workspaces and flags
-    yield "cross-sync", _cross_sync(options)  # while workspaces are still buffers
-    yield "plan-workspace", PlanWorkspace()  # before the split: both cores see the same addresses
-    yield "split-cores", SplitCores()  # before planning: each core has its own memories
-    yield "alloc-extra-buffers", AllocExtraBuffers()  # before planning: hidden temporaries take bytes too
-    yield "plan-memory", _plan_memory(options)  # before synchronisation, which works on bytes
-    yield "guard-l0", GuardL0()  # the macro's own events, in every mode
-    yield "insert-sync", InsertSync(within=not options.synchronise)  # on planned bytes, while slots are still one buffer
-    yield "expand-multi-buffer", ExpandMultiBuffer()  # slots become addresses
-    yield "complete-kernel", CompleteKernel(chip=chip)  # what the toolchain wants to know
-    yield "hivm", Tidy()  # what is dumped, and what the simulator runs
+@dataclass(frozen=True)
+class Row:
+    """One line of the order.
+
+    Attributes:
+        name: the stage's name.
+        made: the pass, for what the compilation is for.
+        level: what holds behind it (see ``levels``).
+        why: why it stands there.
+    """
+
+    name: str
+    made: Callable[[Options], ModulePass]
+    level: Level
+    why: str
 
 
-def _cross_sync(options: Options) -> CrossSync:
-    return CrossSync(chip=options.chip.name, arguments=options.cross_synchronise,
-                     exclusive=options.dialect == "ascendc" and options.divide)
+_VECTORISE = Row(
+    "vectorise-parallel",
+    lambda o: VectoriseParallel(chip=o.chip.name, vectorise=o.has("vectorise-parallel"), rows=o.synchronise),
+    "tile", "what it makes has memories to infer")
+_PLAN_MEMORY = Row(
+    "plan-memory",
+    lambda o: PlanMemory(chip=o.chip.name, reuse=o.reuse, reserve=o.dialect == "ascendc" and o.reuse,
+                         overlay=o.synchronise, banks=o.has("banks"), keep_apart=o.has("keep-apart")),
+    "planned", "before synchronisation, which works on bytes")
+
+ROWS: tuple[Row, ...] = (
+    Row("split-launches", lambda o: SplitLaunches(),
+        "tile", "each function below is one launch"),
+    Row("number-events", lambda o: NumberEvents(),
+        "tile", "HIVM has eight; whatever makes flags later works with these"),
+    Row("unroll-loops", lambda o: UnrollLoops(),
+        "tile", "what is unrolled has constant indices"),
+    _VECTORISE,
+    Row("expand-composites", lambda o: ExpandComposites(),
+        "tile", "into entries that HIVM has ops for"),
+    Row("legalise-types", lambda o: LegaliseTypes(),
+        "tile", "on single operations; what it makes has memories to infer"),
+    Row("accumulate-in-ub", lambda o: AccumulateInUb(),
+        "tile", "what it makes has memories to infer, and hands over"),
+    Row("merge-core-loops", lambda o: MergeCoreLoops(tensors=o.cross_synchronise),
+        "tile", "what feeds each other is one loop"),
+    Row("order-hand-overs", lambda o: OrderHandOvers(tensors=o.cross_synchronise),
+        "tile", "from here on the body can be read as a sequence"),
+    Row("drop-dead-stores", lambda o: DropDeadStores(drop=o.does("drop-dead-stores")),
+        "tile", "a clear would keep a load from being the first of its buffer"),
+    Row("collapse-copies", lambda o: CollapseCopies(collapse=o.does("collapse-copies")),
+        "tile", "one buffer has the uses of both when memories are inferred"),
+    Row("fuse-fixpipe", lambda o: FuseFixpipe(fuse=o.does("fuse-fixpipe")),
+        "tile", "what it leaves in L0C needs no other memory"),
+    Row("infer-scopes", lambda o: InferScopes(chip=o.chip.name),
+        "scoped", "everything below asks which memory a buffer is in"),
+    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
+        "cored", "the memories say which core an operation is for; everything below reads it"),
+    Row("bind-sub-blocks", lambda o: BindSubBlocks(mixed=o.dialect != "ascendc", divide=o.has("bind-sub-blocks")),
+        "cored", "what is in UB is known, and nothing is planned yet; in ascendc the author asks for it"),
+    Row("fold-accumulator-clear", lambda o: FoldAccumulatorClear(fold=o.has("fold-accumulator-clear")),
+        "cored", "L0C has no fill: known once accumulators are"),
+    Row("hoist-loads", lambda o: HoistLoads(chip=o.chip.name, hoist=o.does("hoist-loads")),
+        "cored", "what leaves a loop needs no slots in it"),
+    Row("sink-buffers", lambda o: SinkBuffers(multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers")),
+        "cored", "while copies are still whole tiles"),
+    Row("overlap-iterations", lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations")),
+        "cored", "what is of one iteration is known"),
+    Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide),
+        "lowered", "clipped copies, fractals, the argument convention"),
+    Row("hivm-auto", lambda o: Tidy(),
+        "lowered", "the form for the vendor's compiler: the ops of HIVM say their core themselves"),
+    Row("hivm-cores", lambda o: AssignCores(chip=o.chip.name),
+        "mixed", "from here on as for HIVM of other tools"),
+    Row("send-scalars", lambda o: SendScalars(),
+        "mixed", "what it hands over needs workspaces and flags"),
+    Row("cross-sync", lambda o: CrossSync(chip=o.chip.name, arguments=o.cross_synchronise,
+                                          exclusive=o.dialect == "ascendc" and o.divide),
+        "mixed", "while workspaces are still buffers"),
+    Row("plan-workspace", lambda o: PlanWorkspace(),
+        "mixed", "before the split: both cores see the same addresses"),
+    Row("split-cores", lambda o: SplitCores(),
+        "split", "before planning: each core has its own memories"),
+    Row("alloc-extra-buffers", lambda o: AllocExtraBuffers(),
+        "split", "before planning: hidden temporaries take bytes too"),
+    _PLAN_MEMORY,
+    Row("guard-l0", lambda o: GuardL0(),
+        "planned", "the macro's own events, in every mode"),
+    Row("insert-sync", lambda o: InsertSync(within=not o.synchronise),
+        "synchronised", "on planned bytes, while slots are still one buffer"),
+    Row("expand-multi-buffer", lambda o: ExpandMultiBuffer(),
+        "synchronised", "slots become addresses"),
+    Row("complete-kernel", lambda o: CompleteKernel(chip=o.chip.name),
+        "synchronised", "what the toolchain wants to know"),
+    Row("hivm", lambda o: Tidy(),
+        "synchronised", "what is dumped, and what the simulator runs"),
+)
+"""The way of a kernel from the tile dialect to HIVM."""
+
+_ORDER: tuple[Row, ...] = (
+    Row("lower-affine", lambda o: LowerAffine(),
+        "foreign", "the bounds of loops are numbers"),
+    Row("serialise-loops", lambda o: SerialiseLoops(),
+        "foreign", "before tensors become buffers: a loop carries them"),
+)
+"""What any HIVM of other tools needs: everything else here knows one kind of loop, and arithmetic."""
+PLANNED: tuple[Row, ...] = (
+    *_ORDER,
+    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
+        "foreign", "the machine runs functions of cores"),
+)
+"""The way of HIVM of other tools that has addresses and waits."""
+
+_BEHIND = [row.name for row in ROWS].index("hivm-cores") + 1
+FOREIGN: tuple[Row, ...] = (
+    *_ORDER,
+    Row("convert-named-ops", lambda o: ConvertNamedOps(),
+        "foreign", "from here on every op says what it reads and writes"),
+    Row("bufferise", lambda o: Bufferise(),
+        "foreign", "tensors have no memory"),
+    Row("place-buffers", lambda o: PlaceBuffers(),
+        "lowered", "which core an op is for follows from the memories"),
+    Row("assign-cores", lambda o: AssignCores(chip=o.chip.name),
+        "mixed", "which cores a function is for is asked below"),
+    Row("add-toolchain-arguments", lambda o: AddToolchainArguments(),
+        "mixed", "who supplies what is asked below"),
+    Row("hivm-auto", lambda o: Tidy(),
+        "mixed", "the form for the vendor's compiler"),
+    *ROWS[_BEHIND:],
+)
+"""The way of HIVM of other tools, without addresses and waits, to the form that runs."""
 
 
-def _plan_memory(options: Options) -> PlanMemory:
-    return PlanMemory(chip=options.chip.name, reuse=options.reuse, reserve=options.dialect == "ascendc" and options.reuse,
-                      overlay=options.synchronise, banks=options.has("banks"), keep_apart=options.has("keep-apart"))
+def _made(rows: Iterable[Row], options: Options) -> list[tuple[str, ModulePass]]:
+    return [(row.name, row.made(options)) for row in rows]
 
 
-def _vectorise(options: Options) -> VectoriseParallel:
-    return VectoriseParallel(chip=options.chip.name, vectorise=options.has("vectorise-parallel"), rows=options.synchronise)
+def _passes(options: Options) -> list[tuple[str, ModulePass]]:
+    return _made(ROWS, options)
+
+
+def as_markdown() -> str:
+    """The order as tables: stage, pass, level and why."""
+    parts = []
+    for title, rows in (("A kernel", ROWS), ("HIVM of other tools", FOREIGN[:-len(ROWS) + _BEHIND])):
+        lines = [f"{title}:", "", "| stage | pass | level | why |", "|---|---|---|---|"]
+        lines += [f"| {row.name} | {row.made(Options()).name} | {row.level} | {row.why} |" for row in rows]
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, f"and from there as a kernel behind {ROWS[_BEHIND - 1].name}."]) + "\n"
 
 
 def stage_names(options: Options | None = None) -> list[str]:
     """The stages in order, from ``tile``, the kernel as traced, to ``hivm``."""
-    return ["tile", *(name for name, _ in _passes(options or Options()))]
+    return ["tile", *(row.name for row in ROWS)]
 
 
-def _order_passes() -> Iterator[tuple[str, ModulePass]]:
-    """The passes that any HIVM of other tools needs: everything else here knows one kind of loop, and arithmetic."""
-    yield "lower-affine", LowerAffine()  # the bounds of loops are numbers
-    yield "serialise-loops", SerialiseLoops()  # before tensors become buffers: a loop carries them
-
-
-def foreign_passes(options: Options) -> Iterator[tuple[str, ModulePass]]:
+def foreign_passes(options: Options) -> list[tuple[str, ModulePass]]:
     """The passes that take HIVM of other tools, without addresses and waits, to the form that runs."""
-    yield from _order_passes()
-    yield "convert-named-ops", ConvertNamedOps()  # from here on every op says what it reads and writes
-    yield "bufferise", Bufferise()  # tensors have no memory
-    yield "place-buffers", PlaceBuffers()  # which core an op is for follows from the memories
-    yield "add-toolchain-arguments", AddToolchainArguments()  # who supplies what is asked below
-    names = [name for name, _ in _passes(options)]
-    yield from list(_passes(options))[names.index("hivm-auto"):]
+    return _made(FOREIGN, options)
 
 
 def passes() -> dict[str, type[ModulePass]]:
@@ -244,12 +327,13 @@ def complete(module: ModuleOp, options: Options, observer: Observer | None = Non
 
 
 def put_in_order(module: ModuleOp) -> ModuleOp:
-    """Give the loops of HIVM that somebody else wrote, and has planned, an order, in place; nothing else is changed.
+    """Give the loops of HIVM that somebody else wrote, and has planned, an order, and its functions their cores, in place;
+    nothing else is changed.
 
     Raises:
         TileError: as for ``complete``; the error names the line.
     """
-    return _run_foreign(module, _order_passes(), None, "an order of its loops")
+    return _run_foreign(module, _made(PLANNED, Options()), None, "an order of its loops")
 
 
 def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, gift: str) -> ModuleOp:

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p add-toolchain-arguments | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,add-toolchain-arguments | filecheck %s
 // A kernel of both cores gets its core type, the base address of the flags and, behind it, the workspace.
 // CHECK: func.func @k(%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}, %workspace: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<workspace>}, %g: memref<16x16xf32
 // CHECK-SAME: hivm.func_core_type = #hivm.func_core_type<MIX>

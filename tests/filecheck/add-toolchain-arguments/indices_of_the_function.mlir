@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p add-toolchain-arguments | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,add-toolchain-arguments | filecheck %s
 // Attributes of the function that count the toolchain's arguments become roles of the arguments; a single core needs no more.
 // CHECK: func.func @k(%lock: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<sync_block_lock>}, %ws: memref<?xi8, #hivm.address_space<gm>> {hacc.arg_type = #hacc.arg_type<workspace>}, %g: memref<16xf32, #hivm.address_space<gm>>)
 // CHECK-SAME: hivm.func_core_type = #hivm.func_core_type<AIV>

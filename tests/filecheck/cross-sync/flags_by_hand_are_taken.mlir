@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p cross-sync | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
 // The flags that the user sets are left out, those of a computed number over its whole range; what crosses in a workspace gets
 // the next one.
 // CHECK:      hivm.hir.fixpipe

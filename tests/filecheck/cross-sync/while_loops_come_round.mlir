@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p cross-sync | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,cross-sync | filecheck %s
 // A hand-over from Cube to Vector in a `while`: ready behind the producer, free behind the consumer, one free token in front of
 // the loop, taken back behind it.
 // CHECK:         hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = [[FREE:[0-9]+]]

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // Panels of two rows of a grid of 4 columns and 5 rows: eight blocks are a panel, the last one has one row, and every other one
 // runs from right to left.
 // CHECK:      %[[RAW:.*]] = hivm.hir.get_block_idx

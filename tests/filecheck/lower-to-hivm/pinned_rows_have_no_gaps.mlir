@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // The user fixed the address: the buffer has the bytes of its shape, and the address behind them is free for another one.
 // CHECK: memref.alloc() {tile.address = 0 : i64} : memref<4x5xf32, #hivm.address_space<ub>>
 // CHECK-NOT: memref.subview

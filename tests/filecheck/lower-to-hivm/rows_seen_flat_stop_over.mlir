@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // Rows of 6 floats, of a buffer that is also seen flat and so has no gaps: the DMA loads them into one that has, and the Vector
 // core moves them together.
 // CHECK: %[[X:.*]] = memref.alloc() : memref<8x6xf32, #hivm.address_space<ub>>

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // Some rows of 10 elements of a buffer that no copy from GM fills: they begin at blocks, 16 elements apart.
 // CHECK:  memref.alloc() : memref<8x16xf32, #hivm.address_space<ub>>
 // CHECK:  strided<[16, 1]

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // 8 blocks of 16 rows in 120 rows: the last tile is clipped to what is there, and filled first where it is.
 // CHECK:      %[[PART:.*]] = arith.cmpi slt, %[[ROWS:.*]], %c16 : index
 // CHECK-NEXT: scf.if %[[PART]] {

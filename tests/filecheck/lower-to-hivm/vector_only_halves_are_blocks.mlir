@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p lower-to-hivm | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,lower-to-hivm | filecheck %s
 // Vector work with a sub-block index runs on the Vector cores alone: two blocks per grid point.
 // CHECK: hacc.block_dim = 16 : i64
 // CHECK-SAME: func_core_type<AIV>

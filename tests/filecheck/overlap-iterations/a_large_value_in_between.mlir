@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p overlap-iterations | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // The same with a large value: three of it would take the room that the kernel's own buffers need, so that nothing is moved.
 // CHECK:      scf.for %i = %c0 to %c8 step %c1 {
 // CHECK-NOT:    scf.if

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p overlap-iterations | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // A value in UB that the second half of the iteration takes from the first: its ring is little beside UB.
 // CHECK:      tile.alloc "z" : memref<3x16x16xf32, #hivm.address_space<ub>>
 // CHECK:      scf.for

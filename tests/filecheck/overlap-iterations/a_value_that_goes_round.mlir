@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p overlap-iterations | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // What the Vector core adds to is read by the next iteration's product: no iteration can start before the one before it ends.
 // CHECK:      scf.for %i = %c0 to %c8 step %c1 {
 // CHECK-NOT:    scf.if

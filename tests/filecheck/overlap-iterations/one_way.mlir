@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p overlap-iterations | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // From Cube to Vector alone: each core is ahead as far as the ring lets it without anything moved.
 // CHECK:      scf.for %i = %c0 to %c8 step %c1 {
 // CHECK-NOT:    scf.if

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p overlap-iterations | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // Cube, Vector, Cube, Vector: the second half works two iterations behind. What it takes from the first half, in GM and in UB,
 // has a slot for each iteration in between; what only one of them uses stays as it is. The last product is not delayed further.
 // CHECK:      %[[G:.*]] = tile.alloc "g" : memref<3x16x16xf32, #hivm.address_space<gm>>

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p send-scalars | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,send-scalars | filecheck %s
 // The read stays where it is; its number goes to a workspace, and each core has it from its own side. What only the Vector core
 // asks for is not sent.
 // CHECK:      %n = memref.load %x

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p send-scalars | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,send-scalars | filecheck %s
 // A tile that is loaded by the sub-block's index is not the same on both Vector cores: nothing is sent, and split-cores refuses.
 // CHECK-NOT:  memref_ext.alloc_workspace
 // CHECK-NOT:  tile.by_core

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p split-cores | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
 // A buffer with several slots has a mark; that does not keep it in the function of the core that does not use it.
 // CHECK-LABEL: func.func @k_mix_aic
 // CHECK-NOT:     address_space<ub>

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p split-cores | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
 // Scalars and control flow stay where they are needed; a loop without work of a core goes.
 // CHECK-LABEL: func.func @k_infer_task_type_function
 // CHECK:         arith.constant 31 : i8

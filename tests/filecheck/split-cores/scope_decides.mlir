@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p split-cores | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
 // What does not say its core itself goes to the one that T.Scope noted, and the note goes.
 // CHECK-LABEL: func.func @k_mix_aic
 // CHECK:         hivm.hir.pipe_barrier[<PIPE_ALL>]

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p split-cores | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,split-cores | filecheck %s
 // The Vector core alone can set the variable, from an element in UB: on the Cube core neither the store nor what it would steer
 // is left, and a branch that yields such an element is gone as a whole.
 // CHECK-LABEL: func.func @k_mix_aic

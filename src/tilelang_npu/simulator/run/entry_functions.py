@@ -23,8 +23,8 @@ def _core_type(function: FuncOp) -> str:
     attribute = function.attributes.get("hivm.func_core_type")
     if isinstance(attribute, FuncCoreTypeAttr):
         return attribute.data
-    found = {op.core() for op in function.walk() if hasattr(op, "core") and callable(op.core)} - {"either"}
-    return found.pop() if len(found) == 1 else "MIX" if found else "AIV"
+    raise TileError(f"{function.sym_name.data} does not say which core it is for", code="T508", location=location_of(function),
+                    help="write hivm.func_core_type<AIC> or hivm.func_core_type<AIV> among its attributes")
 
 
 def _check_core(function: FuncOp, core: str) -> None:
@@ -40,7 +40,7 @@ def kernels_of(module: ModuleOp) -> dict[str, list[tuple[str, FuncOp]]]:
     """The device functions of each kernel of a module, with their cores: kernel by kernel, as the text has them.
 
     Raises:
-        TileError: T512, a function is of one core by its name and of the other by its attribute.
+        TileError: T508, a function does not say its core; T512, it is of one core by its name, of the other by its attribute.
     """
     found: dict[str, list[tuple[str, FuncOp]]] = {}
     for function in functions_of(module):

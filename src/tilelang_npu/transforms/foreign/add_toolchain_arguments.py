@@ -1,9 +1,9 @@
-"""Say of a foreign kernel what the passes ask: its core type, and which arguments the toolchain supplies.
+"""Say of a foreign kernel which arguments the toolchain supplies.
 
-Modules that other tools write leave the core type to be inferred, name the arguments of the toolchain by attributes of the
-function instead of the argument, or have none (hivm.md 1.4). A kernel of both cores needs the base address of the flags, a
-kernel with workspaces the pointer to them: what is missing is put in front, in the toolchain's order. Runs first on a module
-that was not lowered from a kernel of ours, whose functions say all this.
+Modules that other tools write name the arguments of the toolchain by attributes of the function instead of the argument, or
+have none (hivm.md 1.4). A kernel of both cores needs the base address of the flags, a kernel with workspaces the pointer to
+them: what is missing is put in front, in the toolchain's order. Runs behind ``assign-cores`` on a module that was not lowered
+from a kernel of ours, whose functions have them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,11 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hacc, hivm, memref_ext
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, LOCK, WORKSPACE, argument_roles, kernels
-from tilelang_npu.transforms.ir.cores import core_of
-
-
-def _core_type(function: func.FuncOp) -> str:
-    cores = {core_of(op) for op in function.walk()} - {"either"}
-    return "MIX" if len(cores) > 1 else cores.pop() if cores else "AIV"
+from tilelang_npu.transforms.ir.cores import is_mixed
 
 
 def _complete(function: func.FuncOp) -> None:
-    kind = function.attributes.setdefault("hivm.func_core_type", hivm.FuncCoreTypeAttr(_core_type(function)))
-    mixed = kind == hivm.FuncCoreTypeAttr("MIX")
+    mixed = is_mixed(function)
     roles = argument_roles(function)
     present = {role.data for each in roles if isinstance(role := each.get("hacc.arg_type"), hacc.ArgTypeAttr)}
     wanted = [FFTS] if mixed else []

@@ -31,14 +31,13 @@ from tilelang_npu.transforms.hivm.sync.items import BlockItems, build
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark
 from tilelang_npu.transforms.hivm.sync.solve import solve_between
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
-from tilelang_npu.transforms.ir.cores import core_of
+from tilelang_npu.transforms.ir.cores import core_of, core_type, is_mixed
 from tilelang_npu.transforms.ir.emit import Emitter
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.treated import claim, is_treated
 
 NAME = "cross-sync"
-_CORES = {"AIC": "CUBE", "AIV": "VECTOR"}
 
 
 def _split(pipe: str) -> tuple[str, str]:
@@ -95,11 +94,11 @@ class _Writer:
         (source, producer), (target, _) = _split(event.source), _split(event.target)
 
         def insert_set() -> None:
-            made = emit.insert(hivm.SyncBlockSetOp(_CORES[source], producer, "S", event.id, ffts=ffts))
+            made = emit.insert(hivm.SyncBlockSetOp(core_type(source), producer, "S", event.id, ffts=ffts))
             remark(made, event_remark(NAME, body, event))
 
         def insert_wait(*, behind: bool = False) -> None:
-            made = emit.insert(hivm.SyncBlockWaitOp(_CORES[target], producer, "S", event.id))
+            made = emit.insert(hivm.SyncBlockWaitOp(core_type(target), producer, "S", event.id))
             remark(made, event_remark(NAME, body, event, behind=behind))
 
         with emit.after(body.items[event.set_after].op):
@@ -158,9 +157,3 @@ class CrossSync(ModulePass):
                 writer.number(_left_over(flags, by_hand))
                 writers.append(writer)
         return writers
-
-
-def is_mixed(function: func.FuncOp) -> bool:
-    """Whether a function is the kernel of both cores."""
-    kind = function.attributes.get("hivm.func_core_type")
-    return bool(function.body.blocks) and isinstance(kind, hivm.FuncCoreTypeAttr) and kind.data == "MIX"

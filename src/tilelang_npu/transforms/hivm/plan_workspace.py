@@ -19,10 +19,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import annotation, hivm, memref_ext
 from tilelang_npu.dialects.rules import offset_of_slice, unless_dynamic
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.hivm.cross_sync import is_mixed
 from tilelang_npu.transforms.hivm.host_functions import own_workspace_function, workspace_function
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.toolchain_arguments import WORKSPACE, toolchain_argument
+from tilelang_npu.transforms.ir.cores import is_mixed
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import refuse

@@ -20,10 +20,9 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm, memref_ext, tile
 from tilelang_npu.dialects.effects import accesses
-from tilelang_npu.transforms.hivm.cross_sync import is_mixed
 from tilelang_npu.transforms.hivm.split_cores import Lost
 from tilelang_npu.transforms.hivm.sync.bytes import place_of
-from tilelang_npu.transforms.ir.cores import ON_CORE, core_of
+from tilelang_npu.transforms.ir.cores import core_of, is_mixed, put_core
 from tilelang_npu.transforms.ir.emit import Emitter
 
 
@@ -119,7 +118,8 @@ def _send(emit: Emitter, read: memref.LoadOp) -> None:
         zero = emit.constant(0, IndexType())
         store = emit.insert(memref.StoreOp.get(read.results[0], room, [zero]))
         received = emit.insert(memref.LoadOp.get(room, [zero]))
-        received.attributes[ON_CORE] = hivm.CoreTypeAttr("CUBE")
+        put_core(store, "AIV")
+        put_core(received, "AIC")
         either = emit.insert(tile.ByCoreOp(received.results[0], read.results[0]))
     read.results[0].replace_uses_with_if(either.results[0], lambda use: use.operation not in (either, store))
 

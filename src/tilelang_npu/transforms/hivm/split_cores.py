@@ -20,11 +20,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import annotation, hivm, tile
-from tilelang_npu.transforms.hivm.cross_sync import is_mixed
 from tilelang_npu.transforms.hivm.host_functions import task_type_function
 from tilelang_npu.transforms.hivm.tidy import tidy_function
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
-from tilelang_npu.transforms.ir.cores import core_of, forget
+from tilelang_npu.transforms.ir.cores import core_of, forget_core, is_mixed, put_core, put_core_of_function
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.treated import release
 
@@ -37,7 +36,6 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
     made = function.clone()
     release(made)
     made.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_mix_{core.lower()}")
-    made.attributes["hivm.func_core_type"] = hivm.FuncCoreTypeAttr(core)
     made.attributes["hivm.part_of_mix"] = UnitAttr()
     made.attributes["mix_mode"] = StringAttr("mix")
     for choice in [op for op in made.walk() if isinstance(op, tile.ByCoreOp)]:
@@ -48,7 +46,8 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
         if parent is not None and parent not in lost:
             Rewriter.erase_op(op, safe_erase=False)
     for op in made.walk():
-        forget(op)
+        forget_core(op)
+    put_core_of_function(made, core)  # from here on the function says it
     tidy_function(made)  # views of buffers of the other core go first
     for op in [op for op in made.walk() if isinstance(op, memref.AllocOp)]:
         marks = [use.operation for use in op.memref.uses]
@@ -139,9 +138,10 @@ class SplitCores(ModulePass):
                 assert first is not None
                 base = hivm.SetFftsBaseAddrOp(toolchain_argument(function, FFTS))
                 base.location = function.location
+                put_core(base, "either")
                 Rewriter().insert_op(base, InsertPoint.before(first))
                 task = task_type_function(function.sym_name.data, TASK_TWO_VECTORS if two else TASK_ONE_VECTOR)
                 Rewriter().replace_op(function, [task, _half(function, "AIC"), _half(function, "AIV")], [])
             else:
                 for inner in function.walk():
-                    forget(inner)
+                    forget_core(inner)

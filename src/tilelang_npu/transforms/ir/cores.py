@@ -1,8 +1,9 @@
-"""Which core an operation of a mixed kernel runs on.
+"""Which core an operation runs on, as ``assign-cores`` has written it on the operation.
 
-What stands in ``T.Scope`` carries its core in the attribute ``hivm.tcore_type`` as far as it does not say so itself: flags and
-barriers inside a core, stores of single elements and of scalar variables, loops and branches. The attribute goes when the
-cores are split.
+What moves, computes, stores an element, sets a flag, loops or branches carries HIVM's ``hivm.tcore_type``: ``CUBE``,
+``VECTOR``, or ``CUBE_OR_VECTOR`` for what either core may do, or both. Scalars, views and allocations carry none: whoever needs
+them has them. A pass that makes an operation of a core writes it (``put_core``). In a function of one core it is the function
+that says it, and the attribute is gone.
 """
 
 from __future__ import annotations
@@ -11,52 +12,103 @@ import re
 
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation
+from xdsl.traits import Pure
 
-from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects import annotation, hivm, memref_ext, tile
 from tilelang_npu.dialects.declaration import DialectOp
+from tilelang_npu.transforms.ir.locations import refuse
 
-ON_CORE = "hivm.tcore_type"
-_CORES = {"CUBE": "AIC", "VECTOR": "AIV"}
-
-
-def assign(op: Operation, core: str) -> None:
-    """Note the core (``CUBE`` or ``VECTOR``) on an operation in ``T.Scope`` and on those inside it that leave it open."""
-    for inner in op.walk():
-        if isinstance(inner, (scf.ForOp, scf.IfOp, scf.WhileOp)):
-            ours = all(core_of(each) in (_CORES[core], "either") for each in inner.walk() if each is not inner)
-        elif isinstance(inner, memref.StoreOp):
-            ours = hivm.space_of(inner.memref.type) != "ub"
-        else:
-            ours = isinstance(inner, DialectOp) and inner.core() == "either" and not inner.results
-        if ours:
-            inner.attributes[ON_CORE] = hivm.CoreTypeAttr(core)
+CORE = "hivm.tcore_type"
+_TO_CORE = {"CUBE": "AIC", "VECTOR": "AIV", "CUBE_OR_VECTOR": "either"}
+_TO_ATTRIBUTE = {core: hivm.CoreTypeAttr(word) for word, core in _TO_CORE.items()}
+_FUNCTION = "hivm.func_core_type"
+_BRANCHES = (scf.ForOp, scf.IfOp, scf.WhileOp)
+_STATED = (hivm.CustomOp, hivm.CustomMacroOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
+_OF_NONE = (tile.AllocOp, tile.LaunchOp, tile.OnCoreOp, tile.YieldOp, memref_ext.AllocWorkspaceOp, annotation.MarkOp,
+            hivm.PointerCastOp)
 
 
-def forget(op: Operation) -> None:
-    """Remove what ``assign`` noted."""
-    if not isinstance(op, (hivm.CustomOp, hivm.CustomMacroOp)):
-        op.attributes.pop(ON_CORE, None)
+def has_core(op: Operation) -> bool:
+    """Whether an operation is of a kind that is done by a core, and not whoever needs its result."""
+    if isinstance(op, (memref.LoadOp, memref.StoreOp, *_BRANCHES)):
+        return True
+    ours = isinstance(op, DialectOp) or op.name.startswith("tile.")
+    return ours and not isinstance(op, _OF_NONE) and not op.has_trait(Pure)
+
+
+def states_core(op: Operation) -> bool:
+    """Whether an operation states its core as part of what it is, so that there is nothing to write or to take away."""
+    return isinstance(op, _STATED)
+
+
+def noted_core(op: Operation) -> str | None:
+    """``AIC``, ``AIV`` or ``either``, where the operation carries it."""
+    if isinstance(op, _STATED):
+        return op.core()
+    noted = op.attributes.get(CORE)
+    return _TO_CORE.get(noted.data) if isinstance(noted, hivm.CoreTypeAttr) else None
 
 
 def core_of(op: Operation) -> str:
     """``AIC``, ``AIV`` or ``either``: the core that an operation runs on.
 
-    Element accesses in UB, and element stores to GM, are the Vector core's; element reads of GM are whoever needs them.
+    Raises:
+        TileError: T294, the operation carries none.
     """
-    noted = op.attributes.get(ON_CORE)
-    if isinstance(noted, hivm.CoreTypeAttr) and noted.data in _CORES:
-        return _CORES[noted.data]
-    if isinstance(op, (memref.LoadOp, memref.StoreOp)):
-        reads = isinstance(op, memref.LoadOp)
-        space = hivm.space_of(op.operands[0 if reads else 1].type)
-        return "AIV" if space == "ub" or (space == "gm" and not reads) else "either"
-    return op.core() if isinstance(op, DialectOp) else "either"
+    noted = noted_core(op)
+    if noted is not None:
+        return noted
+    if not has_core(op):
+        return "either"
+    function = function_of(op)
+    kind = None if function is None else core_of_function(function)
+    if kind in ("AIC", "AIV"):
+        return kind
+    raise refuse(op, f"{op.name} has no core yet; run assign-cores first", "T294")
+
+
+def core_type(core: str) -> str:
+    """HIVM's word for ``AIC``, ``AIV`` or ``either``."""
+    return _TO_ATTRIBUTE[core].data
+
+
+def put_core(op: Operation, core: str) -> None:
+    """Write the core (``AIC``, ``AIV`` or ``either``) on an operation."""
+    op.attributes[CORE] = _TO_ATTRIBUTE[core]
+
+
+def forget_core(op: Operation) -> None:
+    """Take away what was written on an operation."""
+    if not states_core(op):
+        op.attributes.pop(CORE, None)
+
+
+def core_of_function(function: func.FuncOp) -> str | None:
+    """``AIC``, ``AIV`` or ``MIX``, where the function says it."""
+    kind = function.attributes.get(_FUNCTION)
+    return kind.data if isinstance(kind, hivm.FuncCoreTypeAttr) else None
+
+
+def put_core_of_function(function: func.FuncOp, kind: str) -> None:
+    """Write the cores (``AIC``, ``AIV`` or ``MIX``) on a function."""
+    function.attributes[_FUNCTION] = hivm.FuncCoreTypeAttr(kind)
+
+
+def is_mixed(function: func.FuncOp) -> bool:
+    """Whether a function is the kernel of both cores."""
+    return bool(function.body.blocks) and core_of_function(function) == "MIX"
+
+
+def function_of(op: Operation) -> func.FuncOp | None:
+    """The function that an operation stands in."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, func.FuncOp):
+        function = function.parent_op()
+    return function
 
 
 def kernel_of(op: Operation) -> str:
     """The name of the kernel that an operation is of: a kernel of both cores is a function for each once it is split."""
-    function: Operation | None = op
-    while function is not None and not isinstance(function, func.FuncOp):
-        function = function.parent_op()
+    function = function_of(op)
     assert function is not None, "an operation of a kernel"
     return re.sub("_mix_ai[cv]$", "", function.sym_name.data)

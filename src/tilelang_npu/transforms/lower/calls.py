@@ -13,8 +13,9 @@ from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.cores import assign
+from tilelang_npu.transforms.ir.cores import CORE, core_of, core_type
 from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.lower.said import say_core
 from tilelang_npu.transforms.lower.views import materialise
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def lower_call(lowering: Lowering, op: tile.CallOp) -> None:
     if entry.hivm != "custom":
         emit.insert(_BUILDERS[entry.hivm](lowering, ins, outs, facts))
         return
-    emit.insert(hivm.CustomOp(entry.name, ins, outs, core="VECTOR" if entry.core == "AIV" else "CUBE", pipe=entry.pipe,
-                              symbol=entry.name, attributes=dict(op.attributes)))
+    emit.insert(hivm.CustomOp(entry.name, ins, outs, core=core_type(core_of(op)), pipe=entry.pipe,
+                              symbol=entry.name, attributes={n: a for n, a in op.attributes.items() if n != CORE}))
 
 
 def lower_print(lowering: Lowering, op: tile.PrintOp) -> None:
@@ -103,21 +104,21 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
     if view.buffer.fractal and not view.covers:
         raise refuse(op, f"a part of {view.buffer.label} in {name_of(view.buffer.space)} cannot be printed", "T190",
                      help="print the whole buffer")
-    core = "CUBE" if view.buffer.fractal else "VECTOR" if view.buffer.space == "ub" else "CUBE_OR_VECTOR"
+    core = core_of(op)
     shape = [size if isinstance(size, int) else -1 for size in view.shape]
     facts = {"desc": op.desc, "count": op.count, "shape": op.shape, "held": DenseArrayBase.from_list(i64, shape),
              "place": StringAttr(name_of(view.buffer.space))}
     source = materialise(lowering.emit, view, op)
     made = [hivm.PipeBarrierOp("ALL"),
-            hivm.CustomOp("dump_tensor", [source], [], core=core, pipe="S", symbol="dump_tensor", attributes=facts),
+            hivm.CustomOp("dump_tensor", [source], [], core=core_type(core), pipe="S", symbol="dump_tensor", attributes=facts),
             hivm.PipeBarrierOp("ALL")]
     for each in made:
         lowering.emit.insert(each)
         if isinstance(each, hivm.PipeBarrierOp):
             remark(each, Remark("lower-to-hivm", text="T.dump_tensor waits for all that is before and behind it",
                                 facts=Waits(source="ALL", target="ALL")))
-        if core != "CUBE_OR_VECTOR" and isinstance(each, hivm.PipeBarrierOp):
-            assign(each, core)
+        if core != "either" and isinstance(each, hivm.PipeBarrierOp):
+            say_core(each, core, lowering.chip)
 
 
 def lower_cache(lowering: Lowering, op: hivm.DCCIOp) -> None:

@@ -35,8 +35,8 @@ from tilelang_npu.dialects import hacc, hivm, tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.linear import Interval
-from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
+from tilelang_npu.transforms.ir.cores import core_of, core_of_function
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -45,6 +45,7 @@ from tilelang_npu.transforms.lower.views import Buffer, whole
 if TYPE_CHECKING:
     from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
 
+_SCOPES = {"AIC": "cube", "AIV": "vector"}
 
 
 @dataclass(frozen=True)
@@ -147,20 +148,17 @@ def _in_panels(emit: Emitter, number: Value, along: Value, across: Value, width:
 
 
 def shape_of_kernel(kernel: func.FuncOp) -> KernelShape:
-    """Which cores a kernel needs, from the memories that its operations touch and the flags that they set or wait for."""
-    cube = vector = False
-    launch: tile.LaunchOp | None = None
-    for op in walk(kernel.body.block):
-        if isinstance(op, tile.LaunchOp):
-            launch = op
-        spaces = [space_of(use.value) for use in effects_of(op)]
-        cube = cube or any(core_of(space) == "AIC" for space in spaces)
-        vector = vector or "ub" in spaces
-        if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
-            cube, vector = cube or op.core() == "AIC", vector or op.core() == "AIV"
-    cores = "MIX" if cube and vector else "AIC" if cube else "AIV"
-    halves = cores == "AIV" and launch is not None and launch.explicit_sub_block is not None
-    return KernelShape(cores, halves and launch is not None and launch.sub_blocks.value.data == 2)
+    """The launch that a kernel needs, from the cores that it says it is for.
+
+    Raises:
+        TileError: T294 it says none.
+    """
+    cores = core_of_function(kernel)
+    if cores is None:
+        raise refuse(kernel, f"{kernel.sym_name.data} has no cores yet; run assign-cores first", "T294")
+    launch = next(op for op in kernel.walk() if isinstance(op, tile.LaunchOp))
+    halves = cores == "AIV" and launch.explicit_sub_block is not None
+    return KernelShape(cores, halves and launch.sub_blocks.value.data == 2)
 
 
 def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
@@ -170,11 +168,12 @@ def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
         TileError: T247 work of the other core; T248 work in no ``T.Scope``.
     """
     for op in walk(kernel.body.block):
-        spaces = {space_of(use.value) for use in effects_of(op)}
-        side = "cube" if any(core_of(space) == "AIC" for space in spaces) else "vector" if "ub" in spaces else None
-        made = any(isinstance(root_of(use.value).owner, tile.AllocOp) and space_of(use.value) == "gm" for use in effects_of(op))
-        if side is None or made:
-            continue
+        uses = [use.value for use in effects_of(op)]
+        if all(space_of(value) in ("gm", "local") for value in uses):
+            continue  # it moves nothing on chip: a flag, a scalar
+        side = _SCOPES[core_of(op)]
+        if any(isinstance(root_of(value).owner, tile.AllocOp) and space_of(value) == "gm" for value in uses):
+            continue  # a hand-over of the compiler's own
         scope = op.parent_op()
         while scope is not None and not isinstance(scope, tile.OnCoreOp):
             scope = scope.parent_op()

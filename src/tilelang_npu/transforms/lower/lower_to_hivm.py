@@ -40,7 +40,7 @@ from tilelang_npu.dialects.names import written
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.transforms.ir.blocks import is_paddable, places_of, units_differ
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of
-from tilelang_npu.transforms.ir.cores import assign
+from tilelang_npu.transforms.ir.cores import forget_core
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import is_read
@@ -61,6 +61,7 @@ from tilelang_npu.transforms.lower.launch import (
     shape_of_kernel,
     shaped_argument,
 )
+from tilelang_npu.transforms.lower.said import say_core
 from tilelang_npu.transforms.lower.views import Buffer, View, fractal_shape, reshaped, whole
 
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
@@ -188,6 +189,7 @@ class Lowering:
         if op.regions or any(isinstance(operand.type, MemRefType) for operand in op.operands):
             raise refuse(op, f"{op.name} has no lowering to HIVM", "T290")
         made = self.emit.insert(op.clone(value_mapper=dict(self.values)))
+        forget_core(made)
         self._bind(op, made)
 
     def _bind(self, old: Operation, new: Operation) -> None:
@@ -214,6 +216,7 @@ class Lowering:
         self.emit.location = location
         self.emit.insert(made)
         made.attributes.update(op.attributes)
+        forget_core(made)
         for before, after in zip(op.body.block.args, body.args, strict=True):
             self.values[before] = after
             after.name_hint = before.name_hint
@@ -244,7 +247,7 @@ class Lowering:
         self._block(op.body.block)
         made = block.first_op if last is None else last.next_op
         while made is not None:
-            assign(made, "CUBE" if op.core.data == "cube" else "VECTOR")
+            say_core(made, "AIC" if op.core.data == "cube" else "AIV", self.chip)
             made = made.next_op
 
     def _cross_set(self, op: hivm.SyncBlockSetOp) -> None:
@@ -254,12 +257,14 @@ class Lowering:
             op.tcore_type, op.tpipe, op.pipe, flag if isinstance(flag, int) else self.values[flag],
             ffts=self.emit.entry.args[0], mode=op.tsync_instr_mode.data))
         made.attributes.update(op.attributes)
+        forget_core(made)
 
     def _barrier_of_cores(self, op: hivm.SyncBlockOp) -> None:
         """In a kernel of one kind of core, all cores are those of this kind."""
         kind = {"AIC": "cube", "AIV": "vector"}.get(self.shape.cores)
         mode = op.sync_block_mode.data
-        self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
+        made = self.emit.insert(hivm.barrier_of_cores(kind) if mode == "ALL" and kind is not None else op.clone())
+        forget_core(made)
 
     def _alloc(self, op: tile.AllocOp) -> None:
         kind, space = op.result.type, space_of(op.result)

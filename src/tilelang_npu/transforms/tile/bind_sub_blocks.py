@@ -28,8 +28,9 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.ops import dtype
-from tilelang_npu.target import BLOCK, core_of
+from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
+from tilelang_npu.transforms.ir.cores import core_of, put_core
 from tilelang_npu.transforms.ir.locations import line_of, location_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -246,13 +247,11 @@ class _Division:
             return False
         variable = loop.body.block.args[0]
         for op in walk(loop.body.block):
-            if op.name.startswith("hivm."):
+            if op.name.startswith("hivm.") or core_of(op) == "AIC":
                 return False
             for use in effects_of(op):
                 root = root_of(use.value)
                 space = space_of(root)
-                if core_of(space) == "AIC":
-                    return False
                 if not use.writes or root in self.divided:
                     continue
                 if space == "gm":
@@ -286,8 +285,7 @@ class _Division:
         loaded: dict[SSAValue, Operation] = {}
         for op in walk(self.launch.body.block):
             uses = list(effects_of(op))
-            vector = all(core_of(space_of(root_of(use.value))) != "AIC" for use in uses)
-            for use in uses if vector else ():
+            for use in uses if core_of(op) != "AIC" else ():
                 root = root_of(use.value)
                 if space_of(root) == "gm":
                     (stored if use.writes else loaded).setdefault(root, op)
@@ -442,6 +440,7 @@ class _Binding:
         first = arith.CmpiOp(self.half, zero.result, "eq")
         inner = Block()
         branch = scf.IfOp(first.result, [], [inner])
+        put_core(branch, core_of(op))
         for made in (zero, first, branch):
             stand_in(op, made)
             Rewriter().insert_op(made, InsertPoint.before(op))
@@ -518,13 +517,15 @@ def _first_core_alone(launch: tile.LaunchOp) -> None:
     inner.add_op(scf.YieldOp())
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
     first = arith.CmpiOp(half, zero.result, "eq")
-    for made in (zero, first, scf.IfOp(first.result, [], [inner])):
+    branch = scf.IfOp(first.result, [], [inner])
+    put_core(branch, "either")
+    for made in (zero, first, branch):
         stand_in(launch, made)
         block.add_op(made)
 
 
 def _has_cube_work(launch: tile.LaunchOp) -> bool:
-    return any(core_of(space_of(root_of(use.value))) == "AIC" for op in launch.walk() for use in effects_of(op))
+    return any(core_of(op) == "AIC" for op in walk(launch.body.block))
 
 
 def _has_vector_work(launch: tile.LaunchOp) -> bool:

@@ -32,6 +32,7 @@ from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, te
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.cores import core_of, has_core, put_core
 from tilelang_npu.transforms.ir.locations import line_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -49,7 +50,7 @@ class _Statement:
     """A statement of the body.
 
     Attributes:
-        core: who runs it.
+        core: who runs it, ``AIC`` or ``AIV``.
         reads, writes: the buffers that it touches.
         stage: which of the pieces of the body it is in.
     """
@@ -89,7 +90,7 @@ class _Body:
         """Give the statements their stages, with the core that makes fewer of them in front; whether there is a way."""
         self._relate()
         found = []
-        for first in ("cube", "vector"):
+        for first in ("AIC", "AIV"):
             if self._levels(first):
                 found.append((self.stages, [statement.stage for statement in self.statements]))
         if not found:
@@ -190,14 +191,9 @@ def _core_of(op: Operation) -> str | None:
     for inner in op.walk():
         if isinstance(inner, _LEFT_ALONE) or inner.name.startswith("hivm."):
             return None
-        spaces = {space_of(root_of(use.value)) for use in uses_below(inner)} if not inner.regions else set()
-        if not spaces.isdisjoint(chips.memories("AIC")):
-            found.add("cube")
-        elif "ub" in spaces:
-            found.add("vector")
-        elif spaces:
-            return None
-    return found.pop() if len(found) == 1 else None
+        if not inner.regions and has_core(inner):
+            found.add(core_of(inner))
+    return found.pop() if len(found) == 1 and "either" not in found else None
 
 
 class _Skew:
@@ -335,7 +331,7 @@ class _Skew:
             for op in self._with_scalars(statement.op, kept, mapped):
                 _clone_into(op, inner, mapped)
         inner.add_op(scf.YieldOp())
-        self._put(scf.IfOp(condition, [], Region(inner)), first, before)
+        put_core(self._put(scf.IfOp(condition, [], Region(inner)), first, before), "either")
 
     def _slot(self, ring: SSAValue, count: int, lag: int, inner: Block, like: Operation) -> SSAValue:
         """The slot of the stage's iteration: those of the ring are taken in turn."""
