@@ -236,7 +236,8 @@ def test_switched_off(name: str) -> None:
 def test_what_is_told() -> None:
     shown = told(compiled(attention()[0]))
     assert "each Vector core has half of the rows of p_ub, product_ub, result, scaled, scores_ub" in shown["bind-sub-blocks"]
-    assert "k has 2 slots in the loop at line" in shown["multi-buffer"]
+    assert "scores_ub has 2 slots in the loop at line" in shown["multi-buffer"]
+    assert "k is a ring of 3, from stage to stage" in shown["overlap-iterations"] and ": k has" not in shown["multi-buffer"]
     assert "the body is 4 stages" in shown["overlap-iterations"]
     assert shown["keep-apart"] == "no occasion\n"
     assert list(shown) == list(OPTIMISATIONS)

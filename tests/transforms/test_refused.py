@@ -200,7 +200,24 @@ def crowded(edited: bool) -> Any:
     return main
 
 
+def side_by_side(edited: bool) -> Any:
+    rows = 64 if edited else 96
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, 256), "float32"), B: T.Tensor((rows, 256), "float32"), C: T.Tensor((rows, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((rows, 256), "float32")
+            b = T.alloc_shared((rows, 256), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.vadd(a, b, a)
+            T.copy(a, C)
+
+    return main
+
+
 REFUSED = {
+    "banks": (side_by_side, r"b in the banks of what is read beside: 196 608 of 196 608 bytes are taken", "shrink the tiles"),
     "vectorise-parallel": (shifted, r"an element is read that another point writes", "T.copy the buffer to a second one"),
     "collapse-copies": (
         converted, r"a \(2 048 bytes\) is copied to own: a is loaded from f32 as f16", "the element type of the tensor"),
@@ -232,8 +249,8 @@ def about(func: Any, name: str) -> tuple[Any, list[Remark]]:
 
 
 def test_what_has_no_case_has_no_candidates_that_an_author_could_help() -> None:
-    """A store is dead or it is not; the banks are the planner's."""
-    assert OPTIMISATIONS.keys() - REFUSED.keys() == {"drop-dead-stores", "banks"}
+    """A store is dead or it is not."""
+    assert OPTIMISATIONS.keys() - REFUSED.keys() == {"drop-dead-stores"}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -252,6 +269,30 @@ def test_explain_says_refused_where_it_was_refused_and_with_the_edit_it_is_done(
     assert not any(re.search(why, each.text) for each in after)
     assert name == "keep-apart" or len([each for each in after if each.kind == DONE]) > len(
         [each for each in before if each.kind == DONE])
+
+
+@pytest.mark.parametrize("rows", [64, 112])
+def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((4, rows, 256), "float32"), Y: T.Tensor((4, rows, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((rows, 256), "float32")
+            for i in T.Pipelined(4, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+
+    kernel, remarks = about(main, "multi-buffer")
+    (x,) = kernel.memory_report().memories[0].buffers
+    assert len(x.addresses) == (2 if rows == 64 else 1)
+    (one,) = remarks
+    (pipeline,) = kernel.explain().sections["pipelines"]
+    if rows == 64:
+        assert one.kind == DONE and one.text.startswith("x has 2 slots in the loop at line")
+        assert pipeline.endswith("take turns with x (UB)")
+    else:
+        assert one.text == "x has one slot instead of 2: a slot takes 114 688 bytes, and of the 196 608 of UB too few are left"
+        assert pipeline.endswith("take turns with nothing")
 
 
 def test_there_is_no_section_where_nothing_was_refused() -> None:

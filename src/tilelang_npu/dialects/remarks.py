@@ -145,11 +145,13 @@ class Turns:
         stages: what its author asked for.
         labels: the buffers of several slots that its iterations take in turn.
         spaces: the memory of each, as HIVM spells it.
+        places: where each is allocated.
     """
 
     stages: int
     labels: tuple[str, ...]
     spaces: tuple[str, ...]
+    places: tuple[Location | None, ...] = ()
 
 
 Facts = Waits | Placed | Points | Scoped | Turns

@@ -92,7 +92,7 @@ def _buffers(written: ModuleOp, remarks: Sequence[Remark]) -> Iterator[str]:
     """The author's buffers, and the memories that they are in; those of several are in each of them."""
     found: dict[tuple[str, Location | None], list[str]] = {}
     for said in remarks:
-        if isinstance(said.facts, Scoped):
+        if isinstance(said.facts, Scoped) and said.kind == DONE:
             found.setdefault((said.facts.label, said.place), []).extend(map(_memory, said.facts.spaces))
     rows = []
     for op in written.walk():
@@ -127,9 +127,11 @@ def _loops(remarks: Sequence[Remark]) -> Iterator[str]:
 
 
 def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
+    one_slot = {(said.facts.label, said.place) for said in remarks if said.kind == REFUSED and isinstance(said.facts, Scoped)}
     for said in remarks:
         if isinstance(turns := said.facts, Turns):
-            several = (f"{label} ({_memory(space)})" for label, space in zip(turns.labels, turns.spaces, strict=True))
+            several = (f"{label} ({_memory(space)})" for label, space, where in zip(
+                turns.labels, turns.spaces, turns.places, strict=True) if (label, where) not in one_slot)
             yield (f"{_line(said.place)}  num_stages={turns.stages}  iterations take turns with "
                    f"{', '.join(several) or 'nothing'}")
 

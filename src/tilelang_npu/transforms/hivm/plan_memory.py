@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -31,7 +31,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
-from tilelang_npu.dialects.remarks import Placed, Remark, done, refused, remark
+from tilelang_npu.dialects.remarks import Placed, Remark, Scoped, done, refused, remark
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
@@ -243,6 +243,14 @@ def _placed(number: int, life: Life, layout: Layout) -> Placed:
                   (min(lines, default=0), max(lines, default=0)))
 
 
+def _loop_around(op: Operation) -> scf.ForOp | None:
+    """The innermost loop that an operation is in."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, scf.ForOp):
+        parent = parent.parent_op()
+    return parent
+
+
 def _pinned(layout: Layout) -> bool:
     """Whether the author has fixed an address."""
     return any(ADDRESS in life.op.attributes for life in layout.addresses)
@@ -266,7 +274,7 @@ def _tell(module: ModuleOp, life: Life, slots: int, room: int) -> None:
                        name_of(life.space))
         refused(module, "multi-buffer", where, f"{life.label} has {left} instead of {life.slots}: a slot takes "
                 f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
-                "shrink the tiles, or ask for fewer stages (num_stages)", maker="plan-memory")
+                "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory")
 
 
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
@@ -382,6 +390,10 @@ class PlanMemory(ModulePass):
     def _tell(self, module: ModuleOp, layout: Layout) -> None:
         """Say what the order of a memory was good for, and what it had no room for."""
         lives, name, unpinned = list(layout.addresses), name_of(layout.space), not _pinned(layout)
+        for life in lives:
+            if life.slots > 1 and (loop := _loop_around(life.op)) is not None:
+                done(module, "multi-buffer", location_of(life.op),
+                     f"{life.label} has {life.slots} slots in the loop at {line_of(loop)}", maker=self.name)
         used = max(address + life.nbytes for life, addresses in layout.addresses.items() for address in addresses)
         taken = f"{_spaced(used)} of {_spaced(layout.room)} bytes are taken"
         if self.banks and self.reuse and layout.space == "ub":

@@ -425,14 +425,23 @@ class OverlapIterations(ModulePass):
             elif found is not None:
                 text = f"the body is {found.body.stages} stages, which work on several iterations at a time"
                 done(op, self.name, where, text)
+                for root, count in found.rings.items():
+                    ring = found.body.own[root]
+                    done(op, self.name, location_of(ring), f"{ring.label.data} is a ring of {count}, from stage to stage")
                 for spared in found.run():
                     done(op, self.name, location_of(spared),
                          f"{spared.label.data} needs one slot: it is loaded during the longer stages")
                     turns.remove(spared)
             tell(op, Remark(self.name, DONE, place=where, facts=Turns(
-                stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns))))
+                stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns),
+                tuple(map(location_of, turns)))))
         for inner in op.walk():
             inner.attributes.pop(tile.NUM_STAGES, None)
+            if isinstance(inner, scf.ForOp):
+                for workspace in [each for each in _turns(inner) if space_of(each.result) == chips.GM]:
+                    assert workspace.slots is not None
+                    text = f"{workspace.label.data} has {workspace.slots.value.data} slots in the loop at {line_of(inner)}"
+                    done(op, "multi-buffer", location_of(workspace), text, maker=self.name)
 
 
 def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:

@@ -256,14 +256,11 @@ class SinkBuffers(ModulePass):
 
 
 def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
-    """Say where a buffer lives now, and with how many slots."""
-    loop, label, where = _loop_around(allocation), allocation.label.data, location_of(allocation)
-    around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
-    if loop is not None and allocation.slots is not None:
-        text = f"{label} has {allocation.slots.value.data} slots in {around}"
-        done(module, "multi-buffer", where, text, maker=SinkBuffers.name)
-    else:
-        done(module, SinkBuffers.name, where, f"{label} lives in {around}")
+    """Say where a buffer lives now. Slots are told where they are final: by ``overlap-iterations`` and ``plan-memory``."""
+    loop = _loop_around(allocation)
+    if loop is None or allocation.slots is None:
+        around = f"the loop at {line_of(loop)}" if loop is not None else "a branch"
+        done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} lives in {around}")
 
 
 def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, *, multi_buffer: bool, sink: bool) -> None:
