@@ -93,6 +93,7 @@ def test_a_symbol_that_no_array_tells(size: Sym) -> None:
     ((((M + 1) * N,), (N,)), ((20,), (4,)), {"M": 4, "N": 4}),  # N stands behind the product it is in
     (((N + M,), (M + 1,)), ((20,), (4,)), {"M": 3, "N": 17}),
     (((N * (M // 2) + 1,), (M,)), ((13,), (5,)), {"M": 5, "N": 6}),
+    ((((8 * M + 7) // 4,),), ((7,),), {"M": 3}),  # a whole number of times whatever M is
     (((M + 1,), (M * 2,), (M,)), ((4,), (6,), (3,)), {"M": 3}),
 ])
 def test_a_symbol_that_stands_only_in_sums_is_solved(shape: Any, given: Any, symbols: dict[str, int]) -> None:

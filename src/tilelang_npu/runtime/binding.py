@@ -284,6 +284,8 @@ def _sum(size: int | Sym, known: Mapping[str, int]) -> Linear[str] | None:
         return left - right
     if size.operator == "*" and (left.known or right.known):
         return left * right.constant if right.known else right * left.constant
+    if size.operator == "//" and right.known and right.constant and (quotient := left.quotient(right.constant)) is not None:
+        return quotient
     return Linear(size.evaluate(known)) if set(size.symbols()) <= known.keys() else None
 
 
