@@ -129,11 +129,11 @@ class Int(Linear[Atom]):
 
     def at_least(self, bound: Bound) -> bool:
         """Whether the value is known to be at least ``bound``."""
-        return self.interval.low >= bound
+        return (self.interval.low if self.terms else self.constant) >= bound
 
     def at_most(self, bound: Bound) -> bool:
         """Whether the value is known to be at most ``bound``."""
-        return self.interval.high <= bound
+        return (self.interval.high if self.terms else self.constant) <= bound
 
 
 def product(text: str, factor: int) -> str:
