@@ -61,6 +61,10 @@ IN_A_KERNEL = 8
 """Calls that are compiled as one kernel."""
 
 
+OF_ONE_TYPE = ("cast", "sort32")
+"""Operations whose other element types take other calls than the one that there is."""
+
+
 class Calls:
     """Calls of operations, compiled as one kernel: buffers that are loaded, worked on, and stored back."""
 
@@ -92,7 +96,7 @@ class Calls:
 def _kinds(entry: ops.Operation, name: str) -> list[DType]:
     legal = [kind for kind in dict.fromkeys((surface.first_type(entry, name), *entry.dtypes))
              if surface.is_legal(entry, kind, surface.dialect_of(name))]
-    return legal if DEEP > 1 else legal[:1]
+    return legal if DEEP > 1 and entry.name not in OF_ONE_TYPE else legal[:1]
 
 
 def _by_kernel() -> list[Any]:

@@ -36,6 +36,7 @@ from xdsl.traits import (
     NoMemoryEffect,
     Pure,
     RecursiveMemoryEffect,
+    is_side_effect_free,
 )
 
 
@@ -192,12 +193,11 @@ def is_memory(value: SSAValue) -> bool:
 _OF_XDSL: dict[str, tuple[tuple[int, bool, bool], ...]] = {
     "memref.load": ((0, True, False),),
     "memref.store": ((1, False, True),),
+    "memref.atomic_rmw": ((1, True, True),),
 }
-"""Ops of xDSL that touch memory: position of the operand, whether it is read, whether it is written."""
-_PURE = (arith.RemUIOp, arith.ExtSIOp)
-"""Ops of which xDSL does not say that they are pure."""
-for _op in _PURE:
-    _op.traits = traits_def(*_op.traits, Pure())
+"""Ops of xDSL that touch elements: position of the operand, whether it is read, whether it is written."""
+arith.RemUIOp.traits = traits_def(*arith.RemUIOp.traits, NoMemoryEffect())  # xDSL does not say it of these two
+arith.ExtSIOp.traits = traits_def(*arith.ExtSIOp.traits, Pure())
 ATOMIC = "tile.atomic"
 """Attribute of ``memref.store``: it adds to the element, indivisibly."""
 
@@ -211,6 +211,11 @@ def effects_of(op: Operation) -> tuple[Effect, ...]:
         return ()
     return tuple(Effect(op, index, "scalar", reads=reads or ATOMIC in op.attributes, writes=writes,
                         pipe=_pipe("S", op.operands[index])) for index, reads, writes in stated)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an operation only makes results, which depend on its operands alone."""
+    return bool(op.results) and not op.regions and is_side_effect_free(op)
 
 
 def accesses(op: Operation) -> tuple[Effect, ...]:
@@ -303,4 +308,4 @@ def _may_be_memory(constraint: object) -> bool:
 
 
 __all__ = ["ATOMIC", "Allocates", "Effect", "EffectsOp", "Stated", "accesses", "check_effects", "constant", "effects_of",
-           "is_memory", "state_effects", "stating", "surely_true"]
+           "is_memory", "is_pure", "state_effects", "stating", "surely_true"]

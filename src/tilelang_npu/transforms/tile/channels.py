@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.dialects.effects import Effect, effects_of
+from tilelang_npu.dialects.effects import Effect, effects_of, is_pure
 from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 
 Core = Literal["cube", "vector"]
 _CORES: dict[str, frozenset[Core]] = {"AIC": frozenset({"cube"}), "AIV": frozenset({"vector"})}
 _CUBE_ROLES = ("left", "right", "accumulator")
-PURE = (arith.ConstantOp, arith.SignlessIntegerBinaryOperation, arith.IndexCastOp, arith.SelectOp, arith.CmpiOp)
-"""Scalar operations whose results depend on their operands alone."""
 _BY_HAND = (hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 
 
@@ -125,7 +123,7 @@ def _varies(value: SSAValue, loop: scf.ForOp) -> bool:
         return not isinstance(inner, scf.ForOp) or any(_varies(bound, loop) for bound in (inner.lb, inner.ub, inner.step))
     if not loop.is_ancestor(owner):
         return False
-    return not isinstance(owner, (*PURE, tile.RegionOp, tile.ViewOp)) or any(_varies(each, loop) for each in owner.operands)
+    return not is_pure(owner) or any(_varies(each, loop) for each in owner.operands)
 
 
 def is_scratch(root: SSAValue) -> bool:

@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.dialects.remarks import done
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.buffers import root_of
@@ -40,9 +40,9 @@ def _overwriting(op: Operation, buffer: SSAValue) -> Operation | None:
 
 def _written(op: Operation) -> SSAValue | None:
     """The one buffer that an operation writes, of which it reads nothing that it leaves as it is."""
-    if not isinstance(op, (tile.CopyOp, tile.FillOp, tile.ElementwiseOp, tile.BroadcastOp, tile.ReduceOp)):
+    if not isinstance(op, EffectsOp) or op.is_seen():
         return None
-    found = [root_of(use.value) for use in effects_of(op) if use.writes]
+    found = [root_of(use.value) for use in op.effects() if use.writes and use.role != "accumulator"]
     return found[0] if len(found) == 1 and is_managed(found[0]) else None
 
 

@@ -19,11 +19,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import is_pure
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.channels import PURE, Channels, is_scratch, stays, uses_below
+from tilelang_npu.transforms.tile.channels import Channels, is_scratch, stays, uses_below
 
 
 def _same(a: SSAValue, b: SSAValue, ranges: Ranges) -> bool:
@@ -33,7 +34,7 @@ def _same(a: SSAValue, b: SSAValue, ranges: Ranges) -> bool:
     one, other = a.owner, b.owner
     if not (isinstance(one, Operation) and isinstance(other, Operation)) or one.name != other.name:
         return False
-    return (isinstance(one, PURE) and one.attributes == other.attributes and one.properties == other.properties
+    return (is_pure(one) and one.attributes == other.attributes and one.properties == other.properties
             and all(_same(x, y, ranges) for x, y in zip(one.operands, other.operands, strict=True)))
 
 

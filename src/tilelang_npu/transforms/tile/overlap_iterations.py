@@ -28,6 +28,7 @@ from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import is_pure
 from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
@@ -37,7 +38,7 @@ from tilelang_npu.transforms.ir.locations import line_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
-from tilelang_npu.transforms.tile.channels import PURE, uses_below
+from tilelang_npu.transforms.tile.channels import uses_below
 
 _LEFT_ALONE = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp, scf.WhileOp)
 _MOST_STAGES = 16
@@ -156,7 +157,7 @@ def _body_of(loop: scf.ForOp) -> _Body | Refusal | None:
     own: dict[SSAValue, tile.AllocOp] = {op.result: op for op in block.ops if isinstance(op, tile.AllocOp)}
     statements = []
     for op in block.ops:
-        if isinstance(op, (*PURE, tile.AllocOp, tile.RegionOp, tile.ViewOp)) or op.has_trait(IsTerminator):
+        if is_pure(op) or isinstance(op, tile.AllocOp) or op.has_trait(IsTerminator):
             continue
         core = _core_of(op)
         if core is None or op.results:

@@ -20,10 +20,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import is_side_effect_free
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of
+from tilelang_npu.dialects.effects import effects_of, is_pure
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, filled_from
@@ -151,7 +150,7 @@ def _same(a: SSAValue, b: SSAValue) -> bool:
         return True
     x, y = a.owner, b.owner
     return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name
-            and (is_side_effect_free(x) or x.name.startswith("arith."))  # a quotient is computed alike, though not always
+            and is_pure(x)
             and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
             and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
 
