@@ -43,10 +43,10 @@ def states_core(op: Operation) -> bool:
 
 def noted_core(op: Operation) -> str | None:
     """``AIC``, ``AIV`` or ``either``, where the operation carries it."""
-    if isinstance(op, _STATED):
-        return op.core()
     noted = op.attributes.get(CORE)
-    return _TO_CORE.get(noted.data) if isinstance(noted, hivm.CoreTypeAttr) else None
+    if isinstance(noted, hivm.CoreTypeAttr):
+        return _TO_CORE.get(noted.data)
+    return op.core() if isinstance(op, _STATED) else None
 
 
 def core_of(op: Operation) -> str:

@@ -1,5 +1,7 @@
 """What passes between the two cores of a kernel, as far as the tile dialect tells: the channels, and who is at which end.
 
+This is asked before memories are inferred, and so before an operation has its core: what buffers are used for tells the ends.
+
 Cube and Vector run side by side, each in the order of its own statements, and a buffer that one fills and the other
 reads is a channel between them: the k-th value received is the k-th sent, wherever the two statements stand. The same
 holds for a tensor that one core writes and the other reads. One that is allocated for the kernel (``tile.scratch`` on the

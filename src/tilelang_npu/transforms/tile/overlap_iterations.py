@@ -171,8 +171,7 @@ def _body_of(loop: scf.ForOp) -> _Body | Refusal | None:
 
 def _has_both(loop: scf.ForOp) -> bool:
     """Whether both cores have work in a loop."""
-    spaces = {space_of(root_of(use.value)) for inner in loop.walk() for use in uses_below(inner) if not inner.regions}
-    return {"AIC", "AIV"} <= {chips.core_of(space) for space in spaces}
+    return {"AIC", "AIV"} <= {core_of(inner) for inner in loop.walk()}
 
 
 def _neither(op: Operation) -> Refusal:
