@@ -173,11 +173,11 @@ def test_an_argument_on_chip_is_refused_and_was_taken_for_one_in_gm() -> None:
 
 
 def test_a_path_to_the_memory_of_another_core_is_no_run_that_loses_data() -> None:
-    """On the 950 L0C is connected with UB, which here each Vector core has for itself."""
+    """On the 950 L0C is connected with UB, which a kernel of the Cube core alone has not."""
     text = _module("AIC", "fixpipe", ("cc", "ub")).replace("Ascend910B2", "Ascend910_9589")
-    with pytest.raises(TileError, match="an AIC does not see the UB of its AIV here") as raised:
+    with pytest.raises(TileError, match="fixpipe reaches into UB, which an AIV has") as raised:
         Program(parse_module(text))
-    assert raised.value.code == "T501"
+    assert raised.value.code == "T503"
 
 
 def test_a_chip_with_one_path_more_is_one_row_more() -> None:

@@ -39,10 +39,11 @@ PATHS = table(
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
     Path("cbuf", "cb", "MTE1", "AIC", ops=("load_l0b",),
          move=Move(fixed=30, rate=256, floor=4, sustained=256, issue=4, source="DOC load_data_perf")),
-    Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED,
+    # What crosses between the cores goes by whole blocks of UB; into L1, row by row, by whole fractals.
+    Path("cc", "ub", "FIX", "AIC", ops=("fixpipe",), converts=a2.QUANTISED, run=32,
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC fixpipe_perf")),
-    Path("ub", "cbuf", "MTE3", "AIV", ops=("copy",),
-         move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
+    Path("ub", "cbuf", "MTE3", "AIV", ops=("copy",), rows=16, run=32,
+         move=Move(fixed=26, rate=128, sustained=128, issue=9, row=1.0, source="DOC architecture 3510; row: a block a cycle")),
     Path("cbuf", "ub", "MTE1", "AIC",
          move=Move(fixed=26, rate=128, sustained=128, issue=9, source="DOC architecture 3510")),
 )

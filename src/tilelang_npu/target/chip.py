@@ -100,6 +100,7 @@ class Path(_Table):
         ops: the ops of HIVM that go this way alone, the one that the compiler takes first; empty where HIVM has none for it.
         converts: the element types (MLIR spelling) that change on the way, and what HIVM calls that.
         widest: bits of the widest element that goes this way.
+        rows, run: what the rows of a matrix, and the bytes of one, are a multiple of where it goes this way.
         name: ``gm_l1_nd2nz``: what people call both memories, and the layout. ``table`` gives it.
     """
 
@@ -112,6 +113,8 @@ class Path(_Table):
     ops: tuple[str, ...] = ()
     converts: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     widest: int = 64
+    rows: int = 1
+    run: int = 1
     name: str = ""
 
 
@@ -324,14 +327,17 @@ class Chip(_Table):
         found: dict[tuple[str, str], Path] = {}
         for path in self.paths.values():
             ends = path.source, path.target
-            cores = {self.memory[end].core for end in ends if end in self.memory}
-            if path.ops and len(cores) == 1 and (ends not in found or path.layout == self._layout(*ends)):
+            if path.ops and (ends not in found or path.layout == self._layout(*ends)):
                 found[ends] = path
         return MappingProxyType(found)
 
     def _layout(self, source: str, target: str) -> str:
         first, second = (end in self.memory and self.memory[end].fractal for end in (source, target))
         return "" if first == second else "nz2nd" if first else "nd2nz"
+
+    def crosses(self, path: Path) -> bool:
+        """Whether a path leads from a memory of one core to one of another core."""
+        return len({self.memory[end].core for end in (path.source, path.target) if end in self.memory}) > 1
 
     def through(self, pipe: str, *operands: str) -> frozenset[str]:
         """The on-chip memories that some operands of a unit pass through, those that hold them included."""

@@ -44,7 +44,8 @@ class CopyOp(EffectsOp):
     Source and destination have equal shapes (run-time sizes are equal by construction). What of a global source lies
     beyond the tensor arrives as ``pad`` (zero without it); what of a global destination lies beyond it is not
     written. A global source may be smaller than the destination, whose rest is ``pad`` then. ``atomic`` adds to a global
-    destination, indivisibly per element.
+    destination, indivisibly per element. With ``halves`` the destination is a buffer of each of two Vector cores, the first of
+    which gets the upper half of the rows of a matrix and the second the lower one.
     """
 
     name = "tile.copy"
@@ -55,9 +56,10 @@ class CopyOp(EffectsOp):
     relu = opt_prop_def(UnitAttr)
     round_mode = opt_prop_def(StringAttr)
     atomic = opt_prop_def(UnitAttr)
+    halves = opt_prop_def(UnitAttr)
     assembly_format = (
         "$source `to` $target (`pad` $pad^ `:` type($pad))? (`transpose` $transpose^)? (`relu` $relu^)?"
-        " (`round` $round_mode^)? (`atomic` $atomic^)? attr-dict `:` type($source) `to` type($target)"
+        " (`round` $round_mode^)? (`atomic` $atomic^)? (`halves` $halves^)? attr-dict `:` type($source) `to` type($target)"
     )
 
     def __init__(
@@ -85,6 +87,8 @@ class CopyOp(EffectsOp):
         source, target = shape_of(self.source), shape_of(self.target)
         if self.transpose is not None:
             source = (*source[:-2], source[-1], source[-2])
+        if self.halves is not None:
+            source = (*source[:-2], source[-2] // 2, source[-1])
         kind = self.source.type
         loads = isinstance(kind, MemRefType) and kind.memory_space == address_space("gm")
         if len(source) != len(target) or any(s != t and -1 not in (s, t) and not (loads and s < t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,7 @@ from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
 from tilelang_npu.simulator.codegen.records import Operand
-from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped, of_vector_core
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.work import Lanes, Transfer
 from tilelang_npu.target import Path, name_of, pipes_of
@@ -34,9 +35,13 @@ def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) ->
 
 
 def transfer(em: PythonEmitter, op: Operation, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
-             unit_flag: bool = False, turned: bool = False) -> None:
-    """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns."""
+             unit_flag: bool = False, turned: bool = False, also: Sequence[Buffer] = ()) -> None:
+    """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns.
+
+    ``also`` are the destinations that it fills beside the first, at the same time.
+    """
     operands = pair(source, target, path.pipe, path)
+    operands += [pair(source, other, path.pipe, path)[1] for other in also]
     if adds:
         operands[1] = operands[1]._replace(reads=True)
     em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned))
@@ -188,8 +193,6 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     quant = "NO_QUANT" if op.pre_quant is None else op.pre_quant.data
     if relu not in ("NO_RELU", "NORMAL_RELU"):
         raise unsupported(op, f"pre_relu {relu}: its slope is not an operand")
-    if op.dual_dst_mode is not None and op.dual_dst_mode.data != "NO_DUAL":
-        raise unsupported(op, "dual_dst_mode")
     if quant != "NO_QUANT" and target.element != dtype(_QUANT[quant]):
         raise TileError(f"fixpipe with {quant} makes {_QUANT[quant]}, its destination has {target.element.mlir}", code="T506",
                         location=location_of(op))
@@ -198,27 +201,49 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
                         code="T506", location=location_of(op), help="give pre_quant, for f16 F322F16")
     if any(view.rank not in (2, 4) for view in alternatives(source)):
         raise unsupported(op, "what it takes from L0C is no matrix", "take each matrix of a batch by an op of its own")
+    if op.sub_block_idx is not None:
+        target = of_vector_core(target, int(op.sub_block_idx.data.removeprefix("sub_block_")))
     rows = op.dma_mode.data == "nz2nd"
     if op.dma_mode.data == "nz2dn":
         raise unsupported(op, "dma_mode nz2dn")
     atomic = em.atomic
     flag = op.unit_flag_mode is not None
     path = path_of(em, op, "FIX", source, target, ("nz2nd", "") if rows else ("",))
-    transfer(em, op, path, source, target, adds=atomic != "none", unit_flag=flag)
+    halves = _halves(em, op, target, atomic)
+    transfer(em, op, path, source, halves[0], adds=atomic != "none", unit_flag=flag, also=halves[1:])
     scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
-    if rows and scale is None and atomic == "none" and _drain_rows(em, source, target, relu=relu != "NO_RELU"):
+    if rows and scale is None and atomic == "none" and _drain_rows(em, source, halves, op, relu=relu != "NO_RELU"):
         return
     convert = "None"
     if not is_plain(source.element, target.element, "rint") and source.element != target.element:
         convert = em.constant(conversion(dtype("f32") if scale else source.element, target.element, "rint"), "convert")
     combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
+    if len(halves) > 1:
+        helper, targets = em.constant(datapath.fixpipe_to_both, "fixpipe_to_both"), ", ".join(map(em.array, halves))
+        em.line(f"{helper}({targets}, {_by_rows(op)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert})")
+        return
     helper = em.constant(datapath.fixpipe, "fixpipe")
     em.line(f"{helper}({em.array(target)}, {em.array(source)}, {relu != 'NO_RELU'}, {scale}, {convert}, {combine})")
 
 
-def _drain_rows(em: PythonEmitter, source: Buffer, target: Buffer, *, relu: bool) -> bool:
-    """L0C to rows as one assignment of views, where the destination has whole fractals of columns."""
-    panel = panels(source)
+def _halves(em: PythonEmitter, op: hivm.FixpipeOp, target: Buffer, atomic: str) -> list[Buffer]:
+    """Where a fixpipe writes: its destination, or with ``dual_dst_mode`` that place in each of two Vector cores."""
+    if op.dual_dst_mode is None or op.dual_dst_mode.data == "NO_DUAL":
+        return [target]
+    if op.dma_mode.data != "nz2nd" or atomic != "none" or any(view.rank != 2 for view in alternatives(target)):
+        raise unsupported(op, "dual_dst_mode to anything but rows", "write to each Vector core by an op of its own")
+    return [of_vector_core(target, sub) for sub in range(em.chip.aiv_per_aic)]
+
+
+def _by_rows(op: hivm.FixpipeOp) -> bool:
+    return op.dual_dst_mode is not None and op.dual_dst_mode.data == "ROW_SPLIT"
+
+
+def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hivm.FixpipeOp, *, relu: bool) -> bool:
+    """L0C to rows as an assignment of views for each destination, where these have whole fractals of columns."""
+    target, panel = targets[0], panels(source)
+    if len(targets) > 1 and not _by_rows(op):
+        return False
     views = alternatives(target)
     if panel is None or any(view.rank != 2 or not view.sizes[1].known or view.sizes[1].constant % datapath.FRACTAL
                             for view in views):
@@ -234,14 +259,16 @@ def _drain_rows(em: PythonEmitter, source: Buffer, target: Buffer, *, relu: bool
 
     shape = blocks(views[0]).sizes
 
-    def crop(view: StridedView) -> StridedView:
-        return StridedView(view.base, view.element, view.origin, view.offset, (shape[0], shape[1], view.sizes[2]), view.strides)
+    for number, part in enumerate(targets):
+        def crop(view: StridedView, number: int = number) -> StridedView:
+            first = view.offset + em.multiplied(shape[1] * number, view.strides[1])
+            return StridedView(view.base, view.element, view.origin, first, (shape[0], shape[1], view.sizes[2]), view.strides)
 
-    read, write = em.array(mapped(panel, crop)), em.array(mapped(target, blocks))
-    if relu:
-        em.line(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
-    else:
-        em.line(f"{write}[...] = {read}")
+        read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
+        if relu:
+            em.line(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
+        else:
+            em.line(f"{write}[...] = {read}")
     return True
 
 

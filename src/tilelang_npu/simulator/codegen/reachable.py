@@ -73,10 +73,11 @@ def path_of(em: Values, op: Operation, pipe: str, source: Buffer, target: Buffer
     row = next((row for row in rows if (row.source, row.target) == spaces), None)
     if row is not None:
         for space in spaces:
-            if space != "gm" and em.chip.memory[space].core != em.core:
-                raise TileError(f"the simulator does not execute {op.name}: an {em.core} does not see the "
-                                f"{name_of(space)} of its {em.chip.memory[space].core} here", code="T501",
-                                location=location_of(op), help="go through GM")
+            if space != "gm" and em.chip.memory[space].core != em.core and "hivm.part_of_mix" not in em.function.attributes:
+                other = em.chip.memory[space].core
+                raise TileError(f"{op.name} reaches into {name_of(space)}, which an {other} has, and there is none beside this "
+                                f"{em.core}", code="T503", location=location_of(op),
+                                help="go through GM, or make both functions parts of one kernel (hivm.part_of_mix)")
         return row
     first, second = (name_of(space) for space in spaces)
     onward = sorted({row.target for row in rows if row.source == spaces[0]})

@@ -135,7 +135,7 @@ class Records(Values):
             memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
-            label=first.base.label)
+            label=first.base.label, holder=first.base.holder)
 
     def _place_of(self, buffer: Buffer) -> str:
         """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""

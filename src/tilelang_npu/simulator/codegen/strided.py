@@ -22,6 +22,7 @@ class Base:
         name: the name of its bytes in the generated code.
         size: bytes, where they are known.
         label: what the user calls the buffer or tensor.
+        holder: the core of the block that has the memory, where it is not the one that the code is for.
     """
 
     memory: str
@@ -29,6 +30,16 @@ class Base:
     name: str
     size: int | None
     label: str = field(default="", compare=False)
+    holder: str = ""
+
+
+def of_vector_core(buffer: Buffer, sub: int) -> Buffer:
+    """The same place in the memory of another Vector core of the block."""
+    def there(view: StridedView) -> StridedView:
+        name = view.base.name + (f"_{sub}" if sub else "")
+        return replace(view, base=replace(view.base, name=name, holder=f"AIV{sub}"))
+
+    return mapped(buffer, there)
 
 
 def spoken(base: Base) -> str:

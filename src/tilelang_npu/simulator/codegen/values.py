@@ -144,8 +144,10 @@ class Values(Definitions, ABC):
         return found
 
     def on_chip(self, memory: str, label: str) -> Base:
-        """One of the core's own memories, for a buffer with a name."""
-        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label)
+        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name."""
+        kind = self.chip.memory[memory].core
+        holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """The name of the NumPy array over a memref; ``element`` replaces its element type."""

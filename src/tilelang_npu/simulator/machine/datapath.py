@@ -120,6 +120,16 @@ def fixpipe(dst: Array, src: Array, relu: bool, scale: float | None, convert: Ca
     dst[...] = values if combine is None else combine(dst, values)
 
 
+def fixpipe_to_both(first: Array, second: Array, by_rows: bool, src: Array, relu: bool, scale: float | None,
+                    convert: Callable[[Array], Array] | None) -> None:
+    """L0C to the rows of two memories: the upper and the lower half of the matrix, or its left and right one."""
+    axis = 0 if by_rows else 1
+    sizes = [size * (2 if place == axis else 1) for place, size in enumerate(first.shape)]
+    whole = np.empty(sizes, first.dtype)
+    fixpipe(whole, src, relu, scale, convert, None)
+    first[...], second[...] = np.split(whole, 2, axis)
+
+
 def hf32(values: Array) -> Array:
     """f32 rounded to HF32, to nearest (halves up)."""
     bits = np.ascontiguousarray(values).view(np.uint32)

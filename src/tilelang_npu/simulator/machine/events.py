@@ -45,6 +45,7 @@ class Access:
         pipe: the pipe that does it.
         name: what the operand is called in the op (``src``, ``dst``, ``a`` …).
         label: what the user calls the buffer or tensor; empty where the text has no name.
+        holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
     """
 
     memory: str
@@ -58,6 +59,7 @@ class Access:
     pipe: str
     name: str
     label: str = ""
+    holder: str = ""
 
 
 class Footprint(NamedTuple):

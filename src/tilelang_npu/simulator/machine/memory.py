@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.target import Chip
 
 Array = NDArray[Any]
@@ -40,6 +41,34 @@ class CoreMemory:
         """Forget what the last block left."""
         for used in self._used:
             used.fill(byte)
+
+
+def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]]) -> dict[str, CoreMemory]:
+    """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed."""
+    used = {name: max(one.get(name, 0) for one in extents) for name in chip.memory}
+    return {core.label: CoreMemory(chip, core.kind, used) for core in cores}
+
+
+def shared_names(chip: Chip) -> list[str]:
+    """What generated code calls the memories of a block's cores: those of a second Vector core have its number behind them."""
+    return [*(f"m_{name}" for name in chip.memory), *(f"m_{name}_1" for name in chip.memories("AIV"))]
+
+
+def shared_arrays(chip: Chip, core: CoreId, block: Mapping[str, CoreMemory]) -> list[Bytes | None]:
+    """The bytes of the memories in the order of their names, as the code of one core sees them.
+
+    Args:
+        chip: the chip.
+        core: the core.
+        block: the memories of all cores of its block.
+    """
+    def of(holder: str, name: str) -> Bytes | None:
+        there = block.get(holder)
+        return None if there is None else there.arrays.get(name)
+
+    first = [of(core.label if row.core == core.kind else "AIC" if row.core == "AIC" else "AIV0", name)
+             for name, row in chip.memory.items()]
+    return [*first, *(of("AIV1", name) for name in chip.memories("AIV"))]
 
 
 def as_bytes(array: Array) -> Bytes:

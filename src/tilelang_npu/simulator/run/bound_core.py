@@ -13,7 +13,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.datapath import Product, Scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
-from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory
+from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
@@ -48,22 +48,29 @@ class Means:
     witnesses: Sequence[Witness] = ()
 
 
+def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) -> list[BoundCore]:
+    """The cores of a block, each with what it sees of all their memories."""
+    memories = block_memories(program.chip, program.core_ids(0), [function.extents for function in means.functions])
+    return [BoundCore(program, index, sub, bound, blocks, means, memories) for index, sub in program.lanes]
+
+
 class BoundCore:
     """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs."""
 
-    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means) -> None:
+    def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means,
+                 memories: Mapping[str, CoreMemory]) -> None:
         self._poison = means.poison
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = means.functions[index]
         self.sub = sub
-        self.memory = CoreMemory(program.chip, self.function.core, self.function.extents)
+        core = CoreId(0, self.function.core, sub)
+        self.memory = memories[core.label]
         self.events: list[Event] = []
         self.gm: list[int] = []
-        arrays = [self.memory.arrays.get(name) for name in program.chip.memory]
         try:
             self.run: Run = self.function.bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
-                means.witnesses[index] if means.witnesses else None, *arrays)
+                means.witnesses[index] if means.witnesses else None, *shared_arrays(program.chip, core, memories))
         except Exception as error:
             raise self.explained(error, 0) from error
 

@@ -24,7 +24,7 @@ from tilelang_npu.simulator.codegen.lines import Line, MadeArray
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.machine.datapath import Product
 from tilelang_npu.simulator.machine.events import Event
-from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.memory import Array, shared_names
 from tilelang_npu.simulator.run.arguments import parameters
 from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.target import Chip
@@ -101,7 +101,7 @@ class CompiledFunction:
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
 
     def _assemble(self, emitter: PythonEmitter) -> str:
-        texts = [_BIND.format(memories=", ".join(f"m_{name}" for name in emitter.chip.memory))]
+        texts = [_BIND.format(memories=", ".join(shared_names(emitter.chip)))]
         for line in emitter.launch.lines:
             texts.append("    " * line.indent + line.text)
             self._lines.append(line)

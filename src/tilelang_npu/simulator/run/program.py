@@ -25,7 +25,7 @@ from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.run.arguments import Bound, bind, parameters
-from tilelang_npu.simulator.run.bound_core import BoundCore, Means, finished, part_of, run_beside
+from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, TracedFunction
 from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
@@ -222,7 +222,7 @@ class Program:
     def _one_by_one(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
         """Blocks one behind the other; of ``count`` in the launch, where they are not all."""
         blocks = len(sequence) if count is None else count
-        lanes = [BoundCore(self, index, sub, bound, blocks, means) for index, sub in self.lanes]
+        lanes = cores_of_block(self, bound, blocks, means)
         runs = []
         interned: dict[Stream, Stream] = {}
         for block in sequence:
@@ -236,7 +236,7 @@ class Program:
     def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:
         """Blocks side by side; of ``count`` in the launch, where they are not all."""
         blocks = len(sequence) if count is None else count
-        table = {block: [BoundCore(self, index, sub, bound, blocks, means) for index, sub in self.lanes] for block in sequence}
+        table = {block: cores_of_block(self, bound, blocks, means) for block in sequence}
         run_beside([lane for lanes in table.values() for lane in lanes],
                   [block for block, lanes in table.items() for _ in lanes], self)
         interned: dict[Stream, Stream] = {}
@@ -260,7 +260,7 @@ class Program:
         functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
         means = Means(functions, poison=poison)
         given = replace(bound, arrays=arrays)
-        lanes = [BoundCore(self, index, sub, given, count, means) for _ in blocks for index, sub in self.lanes]
+        lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]
         with one_blas_thread(), np.errstate(all="ignore"):
             run_beside(lanes, [block for block in blocks for _ in self.lanes], self)
         return Again(arrays, [(lane.events, lane.gm) for lane in lanes])
@@ -280,7 +280,7 @@ class Program:
             table: dict[int, list[BoundCore]] = {}
             cores: dict[CoreId, Stepped] = {}
             for place, block in enumerate(sequence[start:start + self.cores]):
-                table[block] = [BoundCore(self, index, sub, bound, len(sequence), means) for index, sub in self.lanes]
+                table[block] = cores_of_block(self, bound, len(sequence), means)
                 for identity, lane, (index, sub) in zip(self.core_ids(block), table[block], self.lanes, strict=True):
                     found = left.setdefault((place, index, sub), LeftSet())
                     cores[identity] = lane.stepped(identity, self._parts[index], found, stores)

@@ -117,6 +117,7 @@ class _Walk:
     def __init__(self, order: StepOrder, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]],
                  gm: Sequence[Sequence[int]], records: Sequence[Sequence[OpRecord]], places: Places) -> None:
         self.order, self.cores, self.streams, self.records = order, cores, streams, records
+        self._holders = {(core.block, core.label): number for number, core in enumerate(cores)}
         self.places = places
         self.clocks = [[0] * (COUNT * len(cores)) for _ in range(COUNT * len(cores))]
         self.ticks = [0] * (COUNT * len(cores))
@@ -275,7 +276,8 @@ class _Walk:
             where = footprint(access, event)
             if where.empty:
                 return None
-            found = self.memories.setdefault((core, access.memory), _Memory()).region(where.simplified())
+            holder = self._holders.get((self.cores[core].block, access.holder), core)
+            found = self.memories.setdefault((holder, access.memory), _Memory()).region(where.simplified())
             self.regions[key] = found
         return found
 

@@ -186,7 +186,8 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
         reads = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
         for writes in (False, True):
             for access in record.accesses:
-                if access.memory == "gm" or not (access.writes if writes else access in reads) or not access.label:
+                elsewhere = access.memory == "gm" or access.holder
+                if elsewhere or not (access.writes if writes else access in reads) or not access.label:
                     continue
                 where = footprint(access, event)
                 if where.empty:

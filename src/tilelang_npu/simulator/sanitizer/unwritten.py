@@ -50,6 +50,8 @@ def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
     index, _ = recorded.program.lanes[lane]
     records, chip = recorded.program.functions[index].records, recorded.program.chip
     written: dict[str, NDArray[np.bool_]] = {}
+    for memory, where in _from_other_cores(recorded, run, lane):
+        _view(written.setdefault(memory, np.zeros(chip.memory[memory].size, np.bool_)), where)[...] = True
     done: set[Event] = set()
     for place, event in enumerate(run.streams[lane]):
         if event in done:  # what it reads was looked at, and what it writes is written
@@ -58,7 +60,7 @@ def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
         record = records[number_of(event)]
         for writes in (False, True):
             for access in record.accesses:
-                if access.memory == "gm" or not (access.writes if writes else access.reads):
+                if access.memory == "gm" or access.holder or not (access.writes if writes else access.reads):
                     continue
                 where = footprint(access, event).simplified()
                 if where.empty:
@@ -75,6 +77,21 @@ def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
                     yield Hazard("S221", "unwritten", site, None,
                                  name_of(access.memory), start, end, "", run.block, access.label)
                     view[...] = True
+
+
+def _from_other_cores(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[tuple[str, Footprint]]:
+    """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
+    program = recorded.program
+    label = program.core_ids(run.block)[lane].label
+    for other, (index, _) in enumerate(program.lanes):
+        records = program.functions[index].records
+        into = {record.number: [access for access in record.accesses if access.writes and access.holder == label]
+                for record in records}
+        for event in set(run.streams[other]) if any(into.values()) else ():
+            for access in into[number_of(event)]:
+                where = footprint(access, event).simplified()
+                if not where.empty:
+                    yield access.memory, where
 
 
 def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:

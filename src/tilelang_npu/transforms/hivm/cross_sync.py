@@ -1,4 +1,4 @@
-"""Order the two cores of a kernel where they meet in global memory: a flag for each hand-over, in the direction of the data.
+"""Order the two cores of a kernel where they meet, in GM or on chip: a flag for each hand-over, in the direction of the data.
 
 What one core writes and the other reads, and what is written again after it was read, are demands like those inside a
 core, and are met the same way: a flag is set behind the producer and waited for in front of the consumer; one that
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
@@ -67,7 +67,8 @@ class _Writer:
         a, b = _split(first)[0], _split(second)[0]
         if "either" in (a, b) or a == b:
             return False
-        return self.arguments or isinstance(getattr(root, "owner", None), memref_ext.AllocWorkspaceOp)
+        made = (memref_ext.AllocWorkspaceOp, memref.AllocOp)  # a buffer that both cores reach is one that they hand over in
+        return self.arguments or isinstance(getattr(root, "owner", None), made)
 
     def number(self, flags: Sequence[int]) -> None:
         """Give the hand-overs their flags.

@@ -1,5 +1,7 @@
 """Give every on-chip allocation its byte addresses: ``memref.alloc`` becomes ``hivm.hir.pointer_cast``.
 
+A buffer that both cores reach is planned with those of the core whose memory it is, and shares its bytes with none of them.
+
 If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
 for its whole life; where that is not enough, in other orders, all of them if they are few. (Some order gives the smallest
@@ -37,7 +39,7 @@ from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
 from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import Emitter
-from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes, together
+from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
 from tilelang_npu.transforms.ir.locations import line_of, location_of
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
@@ -258,11 +260,16 @@ def _pinned(layout: Layout) -> bool:
 
 def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
     """The allocations with the largest of those that have several slots cut down to one, and which it was."""
-    several = [life for life in lives if life.slots > 1]
+    several = [life for life in lives if life.slots > 1 and life.coupled is None]
     if not several:
         return None
     largest = max(several, key=lambda life: (life.slots - 1) * life.nbytes)
     return [replace(life, slots=1) if life is largest else life for life in lives], largest
+
+
+def _at_most(life: Life, slots: int) -> int:
+    """As many slots at most; those of a buffer of both cores are what their flags count on."""
+    return min(life.slots, slots) if life.coupled is None else life.slots
 
 
 def _tell(module: ModuleOp, life: Life, slots: int, room: int) -> None:
@@ -310,16 +317,25 @@ def _spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _rewrite(emit: Emitter, life: Life, addresses: list[int], said: Remark) -> None:
-    with emit.before(life.op):
+def _rewrite(emit: Emitter, op: memref.AllocOp, addresses: list[int], said: Remark | None = None) -> None:
+    with emit.before(op):
         values = [emit.constant(address, i64) for address in addresses]
-        made = emit.insert(hivm.PointerCastOp(values, life.op.memref.type))
-        remark(made, said)
-    made.results[0].name_hint = life.op.memref.name_hint
-    for use in list(life.op.memref.uses):
+        made = emit.insert(hivm.PointerCastOp(values, op.memref.type))
+        if said is not None:
+            remark(made, said)
+    made.results[0].name_hint = op.memref.name_hint
+    for use in list(op.memref.uses):
         if isinstance(use.operation, annotation.MarkOp):
             Rewriter.erase_op(use.operation)
-    Rewriter().replace_op(life.op, [], list(made.results))
+    Rewriter().replace_op(op, [], list(made.results))
+
+
+def _function_of(op: Operation) -> func.FuncOp:
+    parent = op.parent_op()
+    while not isinstance(parent, func.FuncOp):
+        assert parent is not None, "an allocation in a function"
+        parent = parent.parent_op()
+    return parent
 
 
 def _has_allocations(op: Operation) -> bool:
@@ -355,9 +371,9 @@ class PlanMemory(ModulePass):
         if many and self.reuse and self.keep_apart:  # a third slot is worth less than not to wait for others
             for most in (max(life.slots for life in lives), 2):
                 with contextlib.suppress(TileError):
-                    planned = attempt([replace(life, slots=min(life.slots, most)) for life in lives], apart=True)
+                    planned = attempt([replace(life, slots=_at_most(life, most)) for life in lives], apart=True)
                     for life in lives:
-                        _tell(module, life, min(life.slots, most), room)
+                        _tell(module, life, _at_most(life, most), room)
                     return planned
         first: TileError | None = None
         cut: list[Life] = []
@@ -378,6 +394,7 @@ class PlanMemory(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         emitters: dict[func.FuncOp, Emitter] = {}
+        coupled: dict[int | None, list[int]] = {}
         for layout in self._layouts(op):
             function = layout.function
             self._tell(op, layout)
@@ -385,7 +402,13 @@ class PlanMemory(ModulePass):
             if function not in emitters:
                 emitters[function] = Emitter(function.body.block)
             for (life, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
-                _rewrite(emitters[function], life, addresses, Remark(self.name, facts=facts))
+                if life.coupled is not None:
+                    coupled[life.coupled] = addresses
+                _rewrite(emitters[function], life.op, addresses, Remark(self.name, facts=facts))
+        for there in [inner for inner in op.walk() if isinstance(inner, memref.AllocOp)]:
+            number = coupling_of(there.memref)  # the half of the core whose memory it is has planned it
+            if number in coupled:
+                _rewrite(Emitter(_function_of(there).body.block), there, coupled[number])
 
     def _tell(self, module: ModuleOp, layout: Layout) -> None:
         """Say what the order of a memory was good for, and what it had no room for."""
@@ -432,8 +455,10 @@ class PlanMemory(ModulePass):
         for function in module.walk():
             if isinstance(function, func.FuncOp) and function.body.blocks and _has_allocations(function):
                 lives, order = lifetimes(function)
-                for space in chip.memory:
-                    local = [life for life in lives if life.space == space]
+                core = function.attributes.get("hivm.func_core_type")
+                for space, memory in chip.memory.items():
+                    whose = isinstance(core, hivm.FuncCoreTypeAttr) and core.data in ("AIC", "AIV") and core.data != memory.core
+                    local = [life for life in lives if life.space == space and not (whose and life.coupled is not None)]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:
                         made.append(Layout(function, space, room, self._plan(module, local, space, room, function), order))

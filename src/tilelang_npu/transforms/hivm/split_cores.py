@@ -1,15 +1,17 @@
 """Split the kernel of both cores into one function per core.
 
 Each function keeps the operations of its core (they say which that is), and the scalars and the control flow that
-these depend on. Runs after flags and workspaces are placed, before planning: each core has its own memories. Names and
+these depend on. Runs after flags and workspaces are placed, before planning: each core has its own memories. An on-chip buffer
+that both reach stays in both functions, marked, so that the planner gives it one address. Names and
 helper functions follow AscendNPU-IR (``_mix_aic``, ``_mix_aiv``). A block takes one Vector core beside its Cube core,
 or two where the kernel asks which of them it is (``hivm.hir.get_sub_block_idx``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -20,10 +22,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.dialects import annotation, hivm, tile
+from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.transforms.hivm.host_functions import task_type_function
 from tilelang_npu.transforms.hivm.tidy import tidy_function
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
 from tilelang_npu.transforms.ir.cores import core_of, forget_core, is_mixed, put_core, put_core_of_function
+from tilelang_npu.transforms.ir.lifetimes import COUPLED, root_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.treated import release
 
@@ -56,6 +60,22 @@ def _half(function: func.FuncOp, core: str) -> func.FuncOp:
                 Rewriter.erase_op(mark)
             Rewriter.erase_op(op)
     return made
+
+
+def couple(function: func.FuncOp, numbers: Iterator[int]) -> None:
+    """Mark the on-chip buffers that both cores reach, so that they have one address in both functions (AscendNPU-IR's mark)."""
+    cores: dict[SSAValue, set[str]] = {}
+    for op in function.walk():
+        for access in accesses(op):
+            root = root_of(access.value)
+            if isinstance(root.owner, memref.AllocOp) and core_of(op) != "either":
+                cores.setdefault(root, set()).add(core_of(op))
+    for root, reached in cores.items():
+        if len(reached) > 1 and isinstance(root.owner, memref.AllocOp):
+            mark = annotation.MarkOp(root)
+            mark.attributes[COUPLED] = hivm.TightlyCoupledBufferAttr(next(numbers))
+            mark.location = root.owner.location
+            Rewriter().insert_op(mark, InsertPoint.after(root.owner))
 
 
 class Lost:
@@ -131,6 +151,7 @@ class SplitCores(ModulePass):
     name = "split-cores"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        numbers = count()
         for function in [inner for inner in op.ops if isinstance(inner, func.FuncOp)]:
             if is_mixed(function):
                 two = any(isinstance(inner, hivm.GetSubBlockIdxOp) for inner in function.walk())
@@ -140,6 +161,7 @@ class SplitCores(ModulePass):
                 base.location = function.location
                 put_core(base, "either")
                 Rewriter().insert_op(base, InsertPoint.before(first))
+                couple(function, numbers)
                 task = task_type_function(function.sym_name.data, TASK_TWO_VECTORS if two else TASK_ONE_VECTOR)
                 Rewriter().replace_op(function, [task, _half(function, "AIC"), _half(function, "AIV")], [])
             else:

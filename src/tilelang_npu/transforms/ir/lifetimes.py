@@ -20,6 +20,7 @@ from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.names import spoken
 
 MULTI_BUFFER = "hivm.multi_buffer"
+COUPLED = "hivm.tightly_coupled_buffer"
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
           memref.ViewOp, hivm.BitcastOp, arith.SelectOp)
 
@@ -37,6 +38,7 @@ class Life:
         heirs: allocations whose life begins in the operation that this one's ends in, and that may take its bytes whole:
             an elementwise operation reads each element before it writes it.
         pipes: who touches it.
+        coupled: its number, where it is a buffer of both cores: the other one may fill it at any time that the flags allow.
     """
 
     op: memref.AllocOp
@@ -47,6 +49,7 @@ class Life:
     end: int
     heirs: frozenset[SSAValue] = frozenset()
     pipes: frozenset[str] = frozenset()
+    coupled: int | None = None
 
     @property
     def label(self) -> str:
@@ -77,6 +80,15 @@ def slots_of(value: SSAValue) -> int:
             if isinstance(mark, IntegerAttr):
                 return int(mark.value.data)
     return 1
+
+
+def coupling_of(value: SSAValue) -> int | None:
+    """The number of a buffer that both cores reach; None of one that is a core's own."""
+    for use in value.uses:
+        mark = use.operation.attributes.get(COUPLED) if isinstance(use.operation, annotation.MarkOp) else None
+        if isinstance(mark, hivm.TightlyCoupledBufferAttr):
+            return int(mark.data)
+    return None
 
 
 def root_of(value: SSAValue) -> SSAValue:
@@ -115,7 +127,11 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
                 loop = op.parent_op()
                 if isinstance(loop, (scf.ForOp, scf.WhileOp)):
                     start, end = position[loop], last_inside[loop]
-            lives.append(Life(op, space, _nbytes(op), slots, start, end, pipes=frozenset(pipes.get(op.memref, ()))))
+            coupled = coupling_of(op.memref)
+            if coupled is not None:
+                start, end = 0, len(order) - 1
+            lives.append(Life(op, space, _nbytes(op), slots, start, end, pipes=frozenset(pipes.get(op.memref, ())),
+                              coupled=coupled))
     return _with_heirs(lives, order), order
 
 

@@ -1,6 +1,7 @@
 """Lowering of ``tile.copy``: one hardware path per pair of memories, tiles clipped against the tensor they are in.
 
-Paths (hardware.md 1.2): GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM or L1 fixpipe, UB -> UB copy or vcast.
+GM -> L1 is nd2nz, GM -> UB load, UB -> GM store, L0C -> GM, L1 or UB fixpipe, UB -> L1 copy, UB -> UB copy or vcast: where the
+chip has a path.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import BLOCK, Path, name_of
@@ -285,12 +286,51 @@ def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) ->
     places = materialise(emit, source, op), materialise(emit, target, op)
     if op.atomic is not None:
         emit.insert(hivm.SetAtomicOp("add", target.buffer.element))
-    emit.insert(hivm.FixpipeOp(
-        *places, dma_mode=way.layout or "normal",
-        pre_quant=quantisation, pre_relu="NORMAL_RELU" if op.relu is not None else None,
-    ))
+    alone = _vector_cores(op) == 1 or not lowering.chip.crosses(way)
+    for sub in [None] if alone or op.halves is not None else [0, 1]:  # each Vector core has a buffer of its own
+        emit.insert(hivm.FixpipeOp(
+            *places, dma_mode="normal" if target.buffer.fractal else "nz2nd", pre_quant=quantisation,
+            pre_relu="NORMAL_RELU" if op.relu is not None else None,
+            dual_dst_mode="ROW_SPLIT" if op.halves is not None else None, sub_block=sub))
     if op.atomic is not None:
         emit.insert(hivm.SetAtomicOp("none", target.buffer.element))
+
+
+def _vector_cores(op: Operation) -> int:
+    """The Vector cores that work on a block of the launch that an operation is in."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, tile.LaunchOp):
+        parent = parent.parent_op()
+    return parent.sub_blocks.value.data if parent is not None else 1
+
+
+def _ub_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    """The rows of a tile to fractals: the copy sees both as fractals, those in UB with their rows apart."""
+    emit = lowering.emit
+    if source.buffer.dtype != target.buffer.dtype:
+        staged = lowering.scratch(source, target.buffer.element)
+        convert(lowering, op, source, staged, _round_mode(op))
+        source = staged
+    place = materialise(emit, target, op)
+    fractals = place.type
+    assert isinstance(fractals, MemRefType)
+    _, _, height, width = fractals.get_shape()
+    (row, column), offset = row_strides(emit, source.buffer)[-2:], _start(emit, source)
+    assert isinstance(row, int) and column == 1, "a buffer in UB has constant sizes"
+    steps = [width, height * row, row, 1]
+    layout = StridedLayoutAttr(steps, offset if isinstance(offset, int) else None)
+    sizes = list(fractals.get_shape())
+    kind = MemRefType(fractals.element_type, sizes, layout, hivm.address_space(source.buffer.space))
+    cast = emit.insert(memref.ReinterpretCastOp.from_dynamic(source.buffer.value, [offset], sizes, steps, kind))
+    emit.insert(hivm.CopyOp(cast.result, place))
+
+
+def _start(emit: Emitter, view: View) -> Value:
+    """The first element of a view, from the start of its buffer."""
+    offset: Value = 0
+    for position, stride in zip(view.offsets, row_strides(emit, view.buffer), strict=True):
+        offset = emit.add(offset, emit.mul(position, stride))
+    return offset
 
 
 def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
@@ -305,7 +345,10 @@ def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.Nz2NdOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
-def _ub_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _ub_to(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+    if target.buffer.fractal:
+        _ub_to_l1(lowering, op, source, target)
+        return
     if source.buffer.dtype != target.buffer.dtype:
         convert(lowering, op, source, target, _round_mode(op))
         return
@@ -321,7 +364,7 @@ _BY_OP = {
     "fixpipe": _l0c_out,
     "load_l0a": _l1_to_l0,
     "load_l0b": _l1_to_l0,
-    "copy": _ub_to_ub,
+    "copy": _ub_to,
 }
 """How a copy becomes the op of HIVM that its path has."""
 

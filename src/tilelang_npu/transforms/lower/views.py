@@ -18,7 +18,7 @@ from tilelang_npu.dialects import hacc, tile
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.rules import offset_of_slice
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.target import is_fractal
+from tilelang_npu.target import core_of, is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import Emitter, Value
 from tilelang_npu.transforms.ir.locations import refuse
@@ -249,9 +249,27 @@ def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
         made = memref.SubviewOp.get(buffer.value, [emit.floordiv(column, c0), emit.floordiv(row, r0), 0, 0], sizes,
                                     [1, 1, 1, 1], kind)
         return emit.insert(made).result
+    from_vector = fills and isinstance(op, tile.CopyOp) and core_of(space_of(op.source)) == "AIV"
+    if lead and rows_fit and from_vector:  # the matrix first: flags between the cores are by the slots of a ring
+        matrix = _matrix(emit, view)
+        cut = [emit.floordiv(column, c0), emit.floordiv(row, r0), 0, 0]
+        return emit.insert(memref.SubviewOp.get(matrix, cut, sizes, [1, 1, 1, 1], kind)).result
     cast = memref.ReinterpretCastOp.from_dynamic(buffer.value, [offset], sizes, strides[-4:], kind)
     result: SSAValue = emit.insert(cast).result
     return result
+
+
+def _matrix(emit: Emitter, view: View) -> SSAValue:
+    """The one of a buffer's matrices that a view is of, whole."""
+    source = view.buffer.value
+    assert isinstance(source.type, MemRefType)
+    lead = len(view.buffer.shape) - 2
+    shape, strides = source.type.get_shape(), source.type.get_strides() or []
+    starts = [position if isinstance(position, int) else None for position in view.offsets[:lead]]
+    layout = StridedLayoutAttr(strides[lead:], offset_of_slice(source.type, [*starts, 0, 0, 0, 0]))
+    kind = MemRefType(source.type.element_type, shape[lead:], layout, source.type.memory_space)
+    offsets, sizes = [*view.offsets[:lead], 0, 0, 0, 0], [*([1] * lead), *shape[lead:]]
+    return emit.insert(memref.SubviewOp.get(source, offsets, sizes, [1] * len(shape), kind)).result
 
 
 def _room(op: Operation, view: View, size: Value, offset: Value, extent: int) -> int:

@@ -2,9 +2,10 @@
 
 ``T.Kernel(..., threads=2)`` has no sub-block index: its buffers in UB are whole tiles. Each becomes half a tile, its first axis
 divided, wherever that is the same program: what an operation does to a row depends on that row alone. A load or a store then
-takes the half of the tile in GM that belongs to the sub-block, and a loop over the rows runs over half of them. A buffer for
-which this does not hold (rows are reduced, accessed one by one at computed places, sorted) stays whole, and both cores compute
-it alike. Where nothing can be divided, or the Vector cores read back from GM what they wrote there, one of them does all work.
+takes the half of the tile in GM or L1 that belongs to the sub-block, a copy from L0C gives each core its half, and a loop over
+the rows runs over half of them. A buffer for which this does not hold (rows are reduced, accessed one by one at computed
+places, sorted) stays whole, and both cores compute it alike. Where nothing can be divided, or the Vector cores read back from
+GM what they wrote there, one of them does all work.
 
 A kernel of both cores that names neither an index nor a number of threads is divided too (``mixed``), if it leaves all else to
 the compiler as well: with flags, scopes or debug output of the author's, one Vector core does all work.
@@ -221,6 +222,8 @@ class _Division:
         """An operation over all rows: what it writes must be divided, and along the same axis as what it reads."""
         if isinstance(op, tile.CopyOp) and (op.transpose is not None or tile.shape_of(op.source) != tile.shape_of(op.target)):
             self._whole(Refusal(f"{line_of(op)} copies it to another shape", BY_HAND), *halves)
+        elif isinstance(op, tile.CopyOp) and _from_cube(op) and axes != {len(tile.shape_of(op.target)) - 2}:
+            self._whole(Refusal(f"{line_of(op)} copies it out of L0C, whose matrices are divided by rows", BY_HAND), *halves)
         elif target is None:  # a store to GM takes any half
             pass
         elif root_of(target.value) not in halves:
@@ -295,6 +298,11 @@ class _Division:
         return None
 
 
+def _from_cube(op: tile.CopyOp) -> bool:
+    """Whether a copy brings what the Cube core has to a Vector core."""
+    return core_of(op) == "AIC" and space_of(op.target) == "ub"
+
+
 def _within(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether a buffer is used in one loop alone, each iteration of which writes it before it reads it."""
     first = True
@@ -348,7 +356,7 @@ class _Binding:
     def _stores_alike(self, op: tile.CopyOp) -> bool:
         """Whether both cores would store the same from a buffer that is whole."""
         source = root_of(op.source)
-        return (space_of(source) == "ub" and space_of(root_of(op.target)) == "gm" and source not in self.division.divided
+        return (space_of(source) == "ub" and space_of(root_of(op.target)) != "ub" and source not in self.division.divided
                 and self.division.loop_around(op) is None)
 
     def _offset(self, rows: int, before: Operation) -> SSAValue:
@@ -402,7 +410,11 @@ class _Binding:
         return dynamic and root_of(place) in self.division.divided
 
     def _slice_others(self, op: Operation, places: dict[tuple[Operation, int], _Rows | None]) -> None:
-        """Beside halves, take this core's rows of whatever has all of them: a tensor in GM, a buffer that is whole."""
+        """Beside halves, take this core's rows of whatever has all of them: a tensor in GM, a buffer that is whole. What the
+        Cube core sends goes to both at once."""
+        if isinstance(op, tile.CopyOp) and _from_cube(op):
+            op.properties["halves"] = UnitAttr()
+            return
         uses = list(effects_of(op))
         mine = next(place for (found, _), place in places.items() if found is op and place is not None)
         axis = mine.axis

@@ -20,8 +20,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.effects import Effect, effects_of, is_pure
-from tilelang_npu.target import core_of
-from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.target import GM, core_of
+from tilelang_npu.transforms.ir import cores
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 
 Core = Literal["cube", "vector"]
 _CORES: dict[str, frozenset[Core]] = {"AIC": frozenset({"cube"}), "AIV": frozenset({"vector"})}
@@ -109,6 +110,14 @@ class Channels:
         if space_of(root) == "gm":
             return len(writers) == 1 and len(readers) == 1 and writers != readers
         return ("vector" in writers and readers == {"cube"}) or (writers == {"cube"} and "vector" in readers)
+
+
+def is_hand_over(buffer: SSAValue) -> bool:
+    """Whether a buffer is where one core leaves what the other one wants: a workspace, or what the other core fills."""
+    holder = core_of(space_of(buffer))
+    return space_of(buffer) == GM or any(
+        isinstance(user, tile.CopyOp) and root_of(user.target) is buffer and cores.core_of(user) != holder
+        for user in users_of(buffer))
 
 
 def stays(root: SSAValue, loop: scf.ForOp) -> bool:

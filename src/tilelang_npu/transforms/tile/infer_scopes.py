@@ -2,9 +2,9 @@
 
 A gemm reads L1 and accumulates in L0C; vector work happens in UB; a buffer that is only copied lives in UB. A buffer
 that needs several memories gets one allocation in each, and a copy is placed where a reader finds its memory out of
-date. What passes between the cores has no direct path (hardware.md 1.2), so such a buffer has a home in GM too, a
-workspace: the writing core leaves it there, as late as the first reader asks, and the reading core fetches it. A memory
-that the user fixed is kept; a use that it cannot serve is an error.
+date. Where the chip has no path between the memories of the two cores, or the tile does not fit the path that there is,
+such a buffer has a home in GM too, a workspace: the writing core leaves it there, as late as the first reader asks, and
+the reading core fetches it. A memory that the user fixed is kept; a use that it cannot serve is an error.
 
 Runs on the tile dialect, before lowering. Sound because a reader is redirected only to an allocation that holds the
 newest value on every path: at joins the valid allocations are intersected, around loops until nothing changes.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -28,7 +29,7 @@ from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
 from tilelang_npu.ops import dtype
-from tilelang_npu.target import Chip, name_of
+from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -42,12 +43,51 @@ _OPEN = ("shared", "fragment")
 Valid = dict[SSAValue, frozenset[str]]
 
 
-def _is_direct(chip: Chip, source: str, target: str, value: SSAValue) -> bool:
-    """Whether data moves in one step from one memory to another one, where a buffer has the element type of ``value``."""
-    kind = value.type
+@dataclass(frozen=True)
+class _Ways:
+    """What moves in one step from memory to memory.
+
+    Attributes:
+        chip: the chip.
+        across: whether that may be from a core to the other. Where the author names the Vector cores, their tiles differ, and
+            only what goes through GM can be cut by the core that reads it.
+    """
+
+    chip: Chip
+    across: bool
+
+    def direct(self, source: str, target: str, value: SSAValue) -> bool:
+        """Whether there is a way for the elements and the shape of a value."""
+        kind = value.type
+        assert isinstance(kind, MemRefType)
+        way = self.chip.ways.get((source, target))
+        if way is None or dtype(str(kind.element_type)).bits > way.widest:
+            return False
+        return not self.chip.crosses(way) or (self.across and _is_whole(value, way))
+
+    def leads(self, op: tile.CopyOp, source: str, target: str) -> bool:
+        """Whether a copy can go from one memory to another one, its element type changed where it changes."""
+        if not self.direct(source, target, op.target):
+            return False
+        way = self.chip.ways[source, target]
+        fits = not self.chip.crosses(way) or (covers_root(op.source) if source == "cc" else _is_whole(op.source, way))
+        return fits and (not _converts(op) or self.chip.converts(way))
+
+
+def _is_whole(value: SSAValue, way: Path) -> bool:
+    """Whether a view is a matrix of whole blocks, or fractals, that begins at one."""
+    kind, shape = value.type, tile.shape_of(value)
     assert isinstance(kind, MemRefType)
-    way = chip.ways.get((source, target))
-    return way is not None and dtype(str(kind.element_type)).bits <= way.widest
+    run = way.run // dtype(str(kind.element_type)).nbytes
+    steps = (way.rows, run) if way.rows > 1 else (1, run)
+    if len(shape) != 2 or any(size < 0 or size % step for size, step in zip(shape, steps, strict=True)):
+        return False
+    link = value.owner
+    if isinstance(link, tile.ViewOp):
+        return False
+    return not isinstance(link, tile.RegionOp) or (
+        all(isinstance(offset, int) and offset % step == 0 for offset, step in zip(link.mixed_offsets(), steps, strict=False))
+        and len(link.mixed_offsets()) == 2 and _is_whole(link.source, way))
 
 
 @dataclass
@@ -71,7 +111,7 @@ def _needed(uses: Iterable[Effect], bound: set[tile.CopyOp]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp, chip: Chip) -> None:
+def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp, ways: _Ways) -> None:
     """Add the home in GM to the buffers through which values pass between the cores, and one in UB where a value that was
     copied into a buffer of the Cube core changes its type on the way out."""
     copies = [op for op in module.walk() if isinstance(op, tile.CopyOp)]
@@ -81,20 +121,21 @@ def _with_workspaces(spaces: dict[SSAValue, list[str]], module: ModuleOp, chip: 
         if _converts(op) and source in filled and "cc" in spaces.get(source, ()):
             _add(spaces[source], "ub")
     for buffer, found in spaces.items():
-        if ("ub" in found and ("cc" in found or "cbuf" in found)) or (
-                "cc" in found and "cbuf" in found and not _is_direct(chip, "cc", "cbuf", buffer)):
-            _add(found, "gm")
+        on_chip = [space for space in found if space != GM]
+        if any(not ways.direct(a, b, buffer) and not ways.direct(b, a, buffer) for a, b in combinations(on_chip, 2)):
+            _add(found, GM)
     for op in copies:
         source, target = root_of(op.source), root_of(op.target)
         if source in spaces and target in spaces:
-            if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target]:
-                _add(spaces[target], "gm")  # whatever else the source's homes are: the value may be in UB
-            if any(_is_direct(chip, s, t, target) for s in spaces[source] for t in spaces[target]):
+            onward = ways.leads(op, "ub", "cbuf")
+            if "ub" in spaces[source] and "cbuf" in spaces[target] and "ub" not in spaces[target] and not onward:
+                _add(spaces[target], GM)  # whatever else the source's homes are: the value may be in UB
+            if any(ways.leads(op, s, t) for s in spaces[source] for t in spaces[target]):
                 continue
             if "cc" in spaces[source] or ("cbuf" in spaces[source] and "ub" in spaces[target]):
-                _add(spaces[source], "gm")
+                _add(spaces[source], GM)
             elif "cbuf" in spaces[target]:
-                _add(spaces[target], "gm")
+                _add(spaces[target], GM)
 
 
 def _add(spaces: list[str], space: str) -> None:
@@ -138,9 +179,9 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Effect]) -> None:
 class _Coherence:
     """Redirects the uses of buffers with several homes and places the copies between the homes."""
 
-    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp], chip: Chip):
+    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp], ways: _Ways):
         self.homes = homes
-        self.chip = chip
+        self.ways = ways
         self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
@@ -184,7 +225,7 @@ class _Coherence:
             after = self.block(body, entry, place=False)
             merged = self._join([state, after, entry])
             lost = [b for b in self.homes if entry.get(b) and not merged.get(b)]
-            stuck = [b for b in lost if b in brought or self._path(self.homes[b], entry[b], self._first(after[b])) is None]
+            stuck = [b for b in lost if b in brought or self._reach(self.homes[b], entry[b], self._first(after[b])) is None]
             if stuck:
                 op = stuck[0].owner
                 assert isinstance(op, tile.AllocOp)
@@ -243,16 +284,18 @@ class _Coherence:
             want = [reader, *_PREFERENCE] if reader in self.homes[target].by_space else list(_PREFERENCE)
             want = [space for space in want if space in self.homes[target].by_space]
         pairs = [(s, t) for t in want for s in held] + [(s, t) for t in want for s in have]
-        usable = [pair for pair in pairs if _is_direct(self.chip, *pair, op.target)
-                  and not (_converts(op) and not self.chip.converts(self.chip.ways[pair]))]
+        usable = [pair for pair in pairs if self.ways.leads(op, *pair)]
         pair = usable[0] if usable else None
+        sides = [self.homes[side] for side in (source, target) if side in self.homes]
+        if pair is None and any(_add_workspace(homes) for homes in sides):
+            return self._route(op, state)
         if pair is None:
             return {0: have[0], 1: want[0]}  # no path: the lowering says so, with the names
         return {0: pair[0], 1: pair[1]}
 
     def _bring(self, before: Operation, homes: _Homes, held: frozenset[str], wanted: str, *, place: bool) -> frozenset[str]:
         """Copy the value to another home of its buffer, step by step; returns the homes that then hold it."""
-        path = self._path(homes, held, wanted)
+        path = self._reach(homes, held, wanted)
         if path is None:
             raise refuse(before, f"{homes.label} is needed in {name_of(wanted)} here, and there is no path from "
                          + " or ".join(name_of(space) for space in sorted(held)), "T230",
@@ -266,6 +309,11 @@ class _Coherence:
     def _first(spaces: frozenset[str]) -> str:
         return min(spaces, key=_PREFERENCE.index)
 
+    def _reach(self, homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
+        """A way of copies to another home; through a workspace, where nothing else leads there."""
+        path = self._path(homes, held, wanted)
+        return self._path(homes, held, wanted) if path is None and _add_workspace(homes) else path
+
     def _path(self, homes: _Homes, held: frozenset[str], wanted: str) -> list[str] | None:
         """The shortest way of copies from a home that holds the value to another one; None where there is none."""
         paths = [[space] for space in sorted(held, key=_PREFERENCE.index)]
@@ -273,7 +321,7 @@ class _Coherence:
             if path[-1] == wanted:
                 return path
             paths += [[*path, space] for space, home in homes.by_space.items()
-                      if space not in path and _is_direct(self.chip, path[-1], space, home)]
+                      if space not in path and self.ways.direct(path[-1], space, home)]
         return None
 
     def _copy(self, before: Operation, homes: _Homes, source: str, target: str) -> None:
@@ -356,7 +404,8 @@ class InferScopes(ModulePass):
     chip: str = chips.DEFAULT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chip = chips.chip(self.chip)
+        by_author = any(isinstance(inner, tile.LaunchOp) and inner.explicit_sub_block is not None for inner in op.walk())
+        ways = _Ways(chips.chip(self.chip), across=not by_author)
         uses: dict[SSAValue, list[Effect]] = {}
         allocations: list[tile.AllocOp] = []
         for inner in op.walk():
@@ -379,10 +428,8 @@ class InferScopes(ModulePass):
         for buffer, found in uses.items():
             if space_of(buffer) == "gm":
                 _check_fixed(buffer, "gm", found)
-        _with_workspaces(spaces, op, chip)
-        for allocation in allocations:
-            memories = tuple(spaces.get(allocation.result, [space_of(allocation.result)]))
-            tell(op, Remark(self.name, DONE, place=location_of(allocation), facts=Scoped(allocation.label.data, memories)))
+        _with_workspaces(spaces, op, ways)
+        named = [(each.result, location_of(each), each.label.data, [space_of(each.result)]) for each in allocations]
         homes: dict[SSAValue, _Homes] = {}
         for buffer, wanted in spaces.items():
             if len(wanted) == 1:
@@ -393,27 +440,42 @@ class InferScopes(ModulePass):
                 assert isinstance(owner, tile.AllocOp)
                 homes[buffer] = _split(owner, wanted)
         if homes:
-            coherence = _Coherence(homes, bound, chip)
+            coherence = _Coherence(homes, bound, ways)
             for region in op.regions:
                 for block in region.blocks:
                     coherence.block(block, {}, place=True)
             for buffer in homes:
                 _erase(buffer)
+        for buffer, place, label, own in named:
+            memories = homes[buffer].by_space if buffer in homes else spaces.get(buffer, own)
+            tell(op, Remark(self.name, DONE, place=place, facts=Scoped(label, tuple(memories))))
 
 
 def _split(allocation: tile.AllocOp, spaces: list[str]) -> _Homes:
     """One allocation per memory; the one in GM is the workspace of the hand-over."""
-    made: dict[str, SSAValue] = {}
-    name, kind = allocation.label.data, allocation.result.type
+    return _Homes(allocation.label.data, {space: _home(allocation, allocation.label.data, space) for space in spaces})
+
+
+def _home(allocation: tile.AllocOp, name: str, space: str) -> SSAValue:
+    """An allocation in a memory, in front of another one that has its shape."""
+    kind = allocation.result.type
     assert isinstance(kind, MemRefType)
-    for space in spaces:
-        label = f"{name}_workspace" if space == "gm" else f"{name}_{name_of(space).lower()}"
-        pinned = allocation.address if space == space_of(allocation.result) else None
-        home = tile.AllocOp(label, with_space(kind, space), pinned.value.data if pinned is not None else None)
-        stand_in(allocation, home)
-        Rewriter().insert_op(home, InsertPoint.before(allocation))
-        made[space] = home.result
-    return _Homes(name, made)
+    label = f"{name}_workspace" if space == GM else f"{name}_{name_of(space).lower()}"
+    pinned = allocation.address if space == space_of(allocation.result) else None
+    home = tile.AllocOp(label, with_space(kind, space), pinned.value.data if pinned is not None else None)
+    stand_in(allocation, home)
+    Rewriter().insert_op(home, InsertPoint.before(allocation))
+    return home.result
+
+
+def _add_workspace(homes: _Homes) -> bool:
+    """Give a buffer a home in GM; False where it has one."""
+    if GM in homes.by_space:
+        return False
+    beside = next(iter(homes.by_space.values())).owner
+    assert isinstance(beside, tile.AllocOp)
+    homes.by_space[GM] = _home(beside, homes.label, GM)
+    return True
 
 
 def _erase(buffer: SSAValue) -> None:

@@ -38,12 +38,12 @@ from tilelang_npu.transforms.ir.locations import line_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
-from tilelang_npu.transforms.tile.channels import uses_below
+from tilelang_npu.transforms.tile.channels import is_hand_over, uses_below
 
 _LEFT_ALONE = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp, scf.WhileOp)
 _MOST_STAGES = 16
 _SHARE_FOR_RINGS = 16
-"""Rings on chip take at most one part in so many of their memory."""
+"""Rings on chip take at most one part in so many of their memory, beside those through which the cores hand over."""
 
 
 @dataclass
@@ -228,8 +228,10 @@ class _Skew:
                      if isinstance(op, tile.AllocOp) and space_of(op.result) == space]
             more = sum(nbytes_of(root) * count for root, count in self.rings.items() if space_of(root) == space)
             room, rings = chip.memory[space].size, self._rings_in(space)
-            if more * _SHARE_FOR_RINGS > room:
-                return Refusal(f"what they hand on takes {spaced(more)} bytes of {name_of(space)} in {rings}, and "
+            own = sum(nbytes_of(root) * count for root, count in self.rings.items()
+                      if space_of(root) == space and not is_hand_over(root))
+            if own * _SHARE_FOR_RINGS > room:
+                return Refusal(f"what they hand on takes {spaced(own)} bytes of {name_of(space)} in {rings}, and "
                                f"{spaced(room // _SHARE_FOR_RINGS)} are given for that",
                                "ask for fewer stages (num_stages), or shrink the tiles")
             if more and (beside := sum(sizes) + max(sizes)) + more > room:

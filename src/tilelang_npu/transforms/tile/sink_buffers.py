@@ -21,17 +21,19 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of, is_pure
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.target import GM, filled_from
+from tilelang_npu.target import GM, Chip, filled_from
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.ir.sizes import sized
+from tilelang_npu.transforms.ir.sizes import nbytes_of, sized
 from tilelang_npu.transforms.tile.accumulators import holds_first
+from tilelang_npu.transforms.tile.channels import is_hand_over
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 from tilelang_npu.transforms.tile.strips import Strips
 
@@ -192,7 +194,7 @@ def _loop_around(op: Operation) -> scf.ForOp | None:
     return parent
 
 
-def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool, sink: bool) -> None:
+def _sink(allocation: tile.AllocOp, ranges: Ranges, chip: Chip, *, multi_buffer: bool, sink: bool) -> None:
     buffer = allocation.result
     around, block = _loop_around(allocation), allocation.parent_block()
     if around is not None and multi_buffer and _alternates(buffer, around) and block is not None and (
@@ -205,13 +207,25 @@ def _sink(allocation: tile.AllocOp, ranges: Ranges, *, multi_buffer: bool, sink:
         loop = inner.parent_op()
         if isinstance(loop, scf.ForOp):
             depth = tile.stages_of(loop) if multi_buffer else 1
-            if space_of(buffer) == "gm":
-                taken = inner, max(depth, WORKSPACE_SLOTS)
+            if is_hand_over(buffer):
+                slots = max(depth, WORKSPACE_SLOTS)
+                taken = inner, slots if _has_room(allocation, slots, chip) else 1
             elif multi_buffer and _alternates(buffer, loop):
                 taken = inner, depth
     if taken is not None:  # the innermost loop whose iterations take slots in turn
         _move(allocation, taken[0])
         allocation.properties["slots"] = IntegerAttr(taken[1], i64)
+
+
+def _has_room(allocation: tile.AllocOp, slots: int, chip: Chip) -> bool:
+    """Whether all buffers fit side by side with so many of one: no plan can take a slot back that the cores count on."""
+    space, launch = space_of(allocation.result), allocation.parent_op()
+    if space == GM:
+        return True
+    while launch is not None and not isinstance(launch, tile.LaunchOp):
+        launch = launch.parent_op()
+    others = [op for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space] if launch else []
+    return sum(nbytes_of(op.result) for op in others) + (slots - 1) * nbytes_of(allocation.result) <= chip.memory[space].size
 
 
 def _move(allocation: tile.AllocOp, block: Block) -> None:
@@ -236,9 +250,10 @@ def _next_inwards(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
 
 @dataclass(frozen=True)
 class SinkBuffers(ModulePass):
-    """The pass; without ``multi_buffer`` every buffer keeps one slot, without ``sink`` its place."""
+    """The pass; without ``multi_buffer`` every buffer keeps one slot, without ``sink`` its place; ``chip`` has the room."""
 
     name = "sink-buffers"
+    chip: str = chips.DEFAULT
     multi_buffer: bool = True
     sink: bool = True
 
@@ -247,7 +262,7 @@ class SinkBuffers(ModulePass):
         for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
             home, slots = allocation.parent_block(), allocation.slots
             if allocation.address is None:
-                _sink(allocation, ranges, multi_buffer=self.multi_buffer, sink=self.sink)
+                _sink(allocation, ranges, chips.chip(self.chip), multi_buffer=self.multi_buffer, sink=self.sink)
             if allocation.parent_block() is not home or allocation.slots is not slots:
                 _tell_done(op, allocation)
             if allocation.slots is slots and (self.multi_buffer or self.sink):

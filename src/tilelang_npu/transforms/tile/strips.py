@@ -9,6 +9,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.linear import Linear
+from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.affine import affine
 from tilelang_npu.transforms.ir.buffers import covers_root, space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -24,7 +25,7 @@ class Strips:
 
     def __init__(self, buffer: SSAValue, ranges: Ranges) -> None:
         self._shape = tile.shape_of(buffer)
-        self._shared = space_of(buffer) == "gm"
+        self._shared = core_of(space_of(buffer)) != "AIV"  # of L1 there is one for both Vector cores
         self._ranges = ranges
         self._all = False
         self._strips: dict[int, list[tuple[int, int]]] = {}
