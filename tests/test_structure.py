@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import statistics
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
@@ -46,6 +47,27 @@ ROOMS = {
     "simulator": ("machine", "codegen", "time", "run", "sanitizer", "result"),
 }
 PARTS = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())
+# The files that have one name because they are one thing in several parts.
+ALIKE = {
+    "buffers.py": "buffers: their ops, what stands for them in a trace, what passes know of them",
+    "calls.py": "calls of entries of the op table: the ops, and how they are lowered",
+    "casts.py": "conversions: those that HIVM has, and how they are lowered to these",
+    "compute.py": "tile ops that compute: the ops, and how they are lowered",
+    "cube.py": "products of the Cube core: HIVM's ops, and how they run",
+    "custom.py": "custom ops: HIVM's, and how they run",
+    "eager.py": "eager functions: how they are compiled, and what they say in their bodies",
+    "elementwise.py": "elementwise operations: HIVM's ops, and the functions of the language",
+    "enums.py": "the enums of a dialect",
+    "launch.py": "T.Kernel and its kin: as the language has them, and how they are lowered",
+    "locations.py": "places in source files: of a trace, and on ops",
+    "math.py": "MLIR's dialect; and what users import as tilelang_npu.math",
+    "repeats.py": "operations by repeats and strides: the op table's entries, and the functions of the language",
+    "rules.py": "the rules of dialects: those that all share, and HFusion's",
+    "scalar.py": "scalar operations: HIVM's ops, and the functions of the language",
+    "structured.py": "structured operations: the op table's entries, ops of HIVM and HFusion, functions of the language",
+    "sync.py": "synchronisation: HIVM's ops, the functions of the language, and how the ops run",
+    "vector.py": "vector operations: the op table's entries, HIVM's ops, functions, how they run; and MLIR's dialect",
+}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc", "base", "core"}
 
 
@@ -178,6 +200,22 @@ def test_no_file_is_named_after_nothing() -> None:
     assert named == []
 
 
+def test_files_of_one_name_are_one_thing() -> None:
+    counts = Counter(file.name for file in FILES if file.name != "__init__.py")
+    assert {name for name, count in counts.items() if count > 1} == set(ALIKE)
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """But ops and attributes of dialects, which have MLIR's names and are always said with their dialect."""
+    homes: dict[str, set[str]] = {}
+    for name, file in zip(NAMES, FILES, strict=True):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(name)
+    assert {name: where for name, where in homes.items()
+            if len(where) > 1 and not all(one.startswith("dialects/") for one in where)} == {}
+
+
 def _python(python: str, program: str) -> str:
     return subprocess.run([python, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -188,7 +226,7 @@ def test_importing_the_package_loads_neither_xdsl_nor_torch(python: str) -> None
 
 
 def test_what_the_language_needs_of_traced_values_does_not_load_xdsl(python: str) -> None:
-    names = ("author", "context", "symbols", "kinds", "forms", "numbers", "source")
+    names = ("author", "running", "symbols", "kinds", "forms", "numbers", "source")
     program = (f"import sys, importlib; [importlib.import_module('tilelang_npu.traced.' + name) for name in {names}];"
                "print('xdsl' in sys.modules)")
     assert _python(python, program) == "False"

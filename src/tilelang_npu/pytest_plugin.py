@@ -18,7 +18,7 @@ import pytest
 
 from tilelang_npu import compat
 from tilelang_npu.compat.outcomes import Case, of_error
-from tilelang_npu.runtime import environment, launches
+from tilelang_npu.runtime import environment, listeners
 
 __all__: list[str] = []
 pytest_plugins = ["tilelang_npu.pytest_sanitizer"]
@@ -108,7 +108,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         state = ("unsupported", reason.removeprefix("Skipped: "), None, 0.0)
     elif report.failed and state[0] == "passed":
         error = call.excinfo.value if call.excinfo is not None else AssertionError(str(report.longrepr))
-        state = (*of_error(error, survey[1], launches.clock_us() > 0), 0.0)
+        state = (*of_error(error, survey[1], listeners.clock_us() > 0), 0.0)
     _LAST[item.nodeid] = (*state[:3], seconds)
     if report.when == "teardown":
         what, why, line, seconds = _LAST.pop(item.nodeid)

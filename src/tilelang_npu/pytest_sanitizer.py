@@ -84,7 +84,7 @@ class _Session:
         yield from self._watched(item)
 
     def _watched(self, item: pytest.Item) -> Iterator[None]:
-        from tilelang_npu.runtime.launches import record
+        from tilelang_npu.runtime.listeners import record
         from tilelang_npu.runtime.sanitizer import unallowed
 
         with record(sanitizer=self.session) as done:

@@ -11,7 +11,7 @@ import pytest
 from diagnostics.pages import FOLDER, PAGES, Part, outcome, parts
 from tilelang_npu.cli import main
 from tilelang_npu.cli.explain import index
-from tilelang_npu.runtime.upstream import bindings
+from tilelang_npu.runtime.mlir_bindings import bindings
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tilelang_npu"
 RAISED = {code for file in SOURCE.rglob("*.py") for code in re.findall(r"[\"']([ST]\d{3})[\"']", file.read_text())}

@@ -19,7 +19,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu import TileError, TileWarning
 from tilelang_npu.errors import Location
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import listeners
 from tilelang_npu.runtime.checking import Checker
 from tilelang_npu.runtime.coverage import LeftOut, described
 from tilelang_npu.runtime.sanitizer import Sanitizer
@@ -209,7 +209,7 @@ def test_a_result_of_which_data_choose_the_parts_warns(what: str) -> None:
         kernel(*ARGUMENTS)
     assert caught[0].filename == __file__
     checker = Checker(Sanitizer(), {})
-    with launches.record(checker=checker):
+    with listeners.record(checker=checker):
         kernel(*ARGUMENTS)
     assert not checker.looks[0].done.errors
     said = "rows 8..31 of C are never written" if what == "place from data" else "C is never written"
@@ -299,7 +299,7 @@ def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], gri
     kernel = tilelang.compile(main, out_idx=[-1], target=target, pass_configs=dict(TARGETS)[target])
     a = np.ones((height, width), np.float32)
     checker = Checker(Sanitizer(), {})
-    with launches.record(checker=checker):
+    with listeners.record(checker=checker):
         kernel(a)
     told = [error for error in checker.looks[0].done.errors if error.code == "T410"]
     assert len(told) == int(missing.any())

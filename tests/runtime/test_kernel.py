@@ -99,7 +99,7 @@ def test_texts_are_written_where_asked(tmp_path: Path) -> None:
 
 def test_mlir_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tilelang.compile(product(), target="npuir")
-    monkeypatch.setattr("tilelang_npu.runtime.upstream._HOMES", ("no_such_package",))
+    monkeypatch.setattr("tilelang_npu.runtime.mlir_bindings._HOMES", ("no_such_package",))
     with pytest.raises(TileError) as caught:
         kernel.mlir_module()
     assert caught.value.code == "T711"

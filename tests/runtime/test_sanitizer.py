@@ -15,7 +15,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import SanitizerError, TileError, render
 from tilelang_npu.runtime.allowances import parse
-from tilelang_npu.runtime.launches import record
+from tilelang_npu.runtime.listeners import record
 from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
 
 N = 64

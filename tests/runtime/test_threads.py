@@ -19,7 +19,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from samples import doubled, split_product
 from tilelang_npu.language.declared import Op
-from tilelang_npu.runtime import cache, launches
+from tilelang_npu.runtime import cache, listeners
 from tilelang_npu.runtime.log import logger, told
 from tilelang_npu.runtime.profiler import do_bench
 from tilelang_npu.runtime.writing import replaced
@@ -239,12 +239,12 @@ def test_a_benchmark_counts_the_launches_of_its_own_thread() -> None:
 
 def test_a_record_of_every_thread_counts_all_launches() -> None:
     kernel = doubled(32, 64)
-    clock = launches.clock_us()
-    with launches.record(every_thread=True) as done:
+    clock = listeners.clock_us()
+    with listeners.record(every_thread=True) as done:
         together(4, lambda _: [kernel(normal(32, 64, dtype="float32")) for _ in range(5)])
     assert done.tallies[0].count == 20
     assert done.tallies[0].total_us == pytest.approx(20 * done.tallies[0].last.time_us)
-    assert launches.clock_us() - clock == pytest.approx(done.tallies[0].total_us)
+    assert listeners.clock_us() - clock == pytest.approx(done.tallies[0].total_us)
 
 
 def test_what_one_thread_is_told_others_are_not(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from captured import KERNELS, captured
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
-from tilelang_npu.transforms.hivm.plan_memory import Layout, PlanMemory, plan
+from tilelang_npu.transforms.hivm.plan_memory import MemoryPlan, PlanMemory, plan
 from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
 
@@ -128,10 +128,10 @@ func.func @k() {
 
 @pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda script: script.stem)
 def test_kernels_fit_into_little_more_than_is_alive(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Layout] = []
+    made: list[MemoryPlan] = []
     layouts = PlanMemory._layouts
 
-    def observed(self: PlanMemory, module: ModuleOp) -> list[Layout]:
+    def observed(self: PlanMemory, module: ModuleOp) -> list[MemoryPlan]:
         found = layouts(self, module)
         for layout in found:
             lives = [life for life in layout.addresses if ADDRESS not in life.op.attributes]

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation
 
 from tilelang_npu.linear import Interval, Linear
-from tilelang_npu.transforms.ir.affine import affine
+from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 WORD = 1 << 64

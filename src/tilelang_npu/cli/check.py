@@ -17,7 +17,7 @@ from tilelang_npu.cli.script import Outcome, chosen, execute
 from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
 from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
 from tilelang_npu.errors import TileError, render
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import listeners
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
 from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.sanitizer import Sanitizer
@@ -73,7 +73,7 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
     def run(path: Path, module_name: str) -> Outcome:
         nonlocal checker  # a script that is imported first and then run is looked at once
         chosen_only = wanted if module_name == "__main__" else Asked(wanted.file)
-        checker = _checker(args, sizes, lambda kernel: any(kernel is one for one in offered(launches.kernels(), chosen_only)))
+        checker = _checker(args, sizes, lambda kernel: any(kernel is one for one in offered(listeners.kernels(), chosen_only)))
         with contextlib.redirect_stdout(sys.stderr):
             outcome = execute(path, [], module_name, checker=checker, transform=_without_assertions)
         if outcome.complaint:

@@ -12,8 +12,8 @@ from typing import Any
 from tilelang_npu import __version__, compat
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache, environment
+from tilelang_npu.runtime.mlir_bindings import bindings
 from tilelang_npu.runtime.targets import select_chip
-from tilelang_npu.runtime.upstream import bindings
 
 __all__ = ["add_to", "doctor"]
 

@@ -14,7 +14,7 @@ from tilelang_npu.cli.script import add_numbers, add_schedule, add_without, chos
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
-    from tilelang_npu.runtime.launches import Record, Tally
+    from tilelang_npu.runtime.listeners import Record, Tally
 
 __all__ = ["add_to", "own_arguments", "run"]
 

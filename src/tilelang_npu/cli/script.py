@@ -20,7 +20,7 @@ from tilelang_npu import compat
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.checking import Checker
-from tilelang_npu.runtime.launches import Record, record
+from tilelang_npu.runtime.listeners import Record, record
 from tilelang_npu.runtime.sanitizer import Sanitizer
 from tilelang_npu.runtime.targets import find_chip
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS, checked

@@ -21,7 +21,7 @@ from typing import Any
 
 from tilelang_npu.cli.script import execute
 from tilelang_npu.compat.outcomes import of_error
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import listeners
 
 __all__ = ["main"]
 
@@ -102,7 +102,7 @@ def main(file: Path, report: Path, root: Path) -> int:
 
     def count() -> None:
         nonlocal held
-        held += launches.clock_us() > 0
+        held += listeners.clock_us() > 0
 
     said: list[str] = []
 
@@ -117,7 +117,7 @@ def main(file: Path, report: Path, root: Path) -> int:
     names: dict[str, Any] = {_COUNT: count}
     started = time.monotonic()
     outcome = execute(file, [], "__main__", names=names, transform=_Counted().visit)
-    ran = launches.clock_us() > 0
+    ran = listeners.clock_us() > 0
     found: dict[str, Any] = {"seconds": time.monotonic() - started, "held": held, "ran": ran, "code": outcome.code,
                              "said": "".join(said)}
     if outcome.code and outcome.error is not None:

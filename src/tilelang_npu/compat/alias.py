@@ -80,7 +80,7 @@ class _Absent:
         raise ModuleNotFoundError(msg, name=f"{self._name}.{name}")
 
 
-class _Finder(MetaPathFinder):
+class _AliasFinder(MetaPathFinder):
     """Answers for ``tilelang`` and below; every other name is left to the finders behind it."""
 
     def find_spec(
@@ -103,7 +103,7 @@ class _Finder(MetaPathFinder):
         raise ModuleNotFoundError(msg, name=fullname)
 
 
-_FINDER = _Finder()
+_FINDER = _AliasFinder()
 
 
 def install() -> None:

@@ -57,7 +57,7 @@ class _Vendor(Loader):
             npu=import_module("tilelang_npu.compat.torch_npu_device"))
 
 
-class _Finder(MetaPathFinder):
+class _TorchNpuFinder(MetaPathFinder):
     """Answers for ``torch_npu``, and has a hand in the loading of ``torch``."""
 
     def find_spec(
@@ -73,7 +73,7 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-_FINDER = _Finder()
+_FINDER = _TorchNpuFinder()
 
 
 def _prepare() -> None:

@@ -30,7 +30,7 @@ torch: Any = import_module("torch")
 _COUNTS = (torch.int64, torch.int32, torch.int16)
 
 
-class _State:
+class _LibraryState:
     library: Any = None
     getitem: Any = None
     losses: dict[str, Any] = {}
@@ -129,36 +129,36 @@ def _inside(tensor: Any, index: Any) -> tuple[Any, ...] | None:
 
 def install() -> None:
     """Take over products of half-precision matrices, the exponential, losses by classes, gathers and assignments."""
-    if _State.assignment is None:
-        _State.assignment = torch.Tensor.__setitem__
+    if _LibraryState.assignment is None:
+        _LibraryState.assignment = torch.Tensor.__setitem__
         torch.Tensor.__setitem__ = _assignment(torch.Tensor.__setitem__)
-    if _State.getitem is None:
-        _State.getitem = torch.Tensor.__getitem__
-        torch.Tensor.__getitem__ = _gathered(_State.getitem)
+    if _LibraryState.getitem is None:
+        _LibraryState.getitem = torch.Tensor.__getitem__
+        torch.Tensor.__getitem__ = _gathered(_LibraryState.getitem)
     for name in ("cross_entropy", "nll_loss"):
-        if name not in _State.losses:
-            _State.losses[name] = getattr(torch.nn.functional, name)
-            setattr(torch.nn.functional, name, _loss(_State.losses[name]))
-    if _State.library is None:
-        _State.library = torch.library.Library("aten", "IMPL")
+        if name not in _LibraryState.losses:
+            _LibraryState.losses[name] = getattr(torch.nn.functional, name)
+            setattr(torch.nn.functional, name, _loss(_LibraryState.losses[name]))
+    if _LibraryState.library is None:
+        _LibraryState.library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of what is meant here: that a kernel of its own is replaced
-            _State.library.impl("mm", _mm, "CPU")
-            _State.library.impl("bmm", _bmm, "CPU")
-            _State.library.impl("exp", _exp, "CPU")
+            _LibraryState.library.impl("mm", _mm, "CPU")
+            _LibraryState.library.impl("bmm", _bmm, "CPU")
+            _LibraryState.library.impl("exp", _exp, "CPU")
 
 
 def uninstall() -> None:
     """Give them back to torch."""
-    if _State.assignment is not None:
-        torch.Tensor.__setitem__ = _State.assignment
-        _State.assignment = None
-    if _State.getitem is not None:
-        torch.Tensor.__getitem__ = _State.getitem
-        _State.getitem = None
-    while _State.losses:
-        name, original = _State.losses.popitem()
+    if _LibraryState.assignment is not None:
+        torch.Tensor.__setitem__ = _LibraryState.assignment
+        _LibraryState.assignment = None
+    if _LibraryState.getitem is not None:
+        torch.Tensor.__getitem__ = _LibraryState.getitem
+        _LibraryState.getitem = None
+    while _LibraryState.losses:
+        name, original = _LibraryState.losses.popitem()
         setattr(torch.nn.functional, name, original)
-    if _State.library is not None:
-        _State.library._destroy()
-        _State.library = None
+    if _LibraryState.library is not None:
+        _LibraryState.library._destroy()
+        _LibraryState.library = None

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from tilelang_npu.runtime import launches, targets
+from tilelang_npu.runtime import listeners, targets
 
 torch: Any = import_module("torch")
 
@@ -31,7 +31,7 @@ config = SimpleNamespace(allow_internal_format=False)
 amp = torch.amp
 
 
-class _State:
+class _DeviceState:
     device = 0
 
 
@@ -98,15 +98,15 @@ def device_count() -> int:
 
 def current_device() -> int:
     """The device last set."""
-    return _State.device
+    return _DeviceState.device
 
 
 def set_device(device: object) -> None:
     """Choose a device; any index will do, all are the same model."""
     if isinstance(device, int):
-        _State.device = device
+        _DeviceState.device = device
     else:
-        _State.device = torch.device(device).index or 0
+        _DeviceState.device = torch.device(device).index or 0
 
 
 class device:
@@ -208,7 +208,7 @@ class Event:
 
     def record(self, stream: object = None) -> None:
         """The event is now."""
-        self._at = launches.clock_us()
+        self._at = listeners.clock_us()
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds to another event: modelled time of the kernels between, none for torch's own operators.

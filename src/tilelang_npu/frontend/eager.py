@@ -27,7 +27,7 @@ _DECLARE, _LOCALS, _OUTER = "__tilelang_declare__", "__tilelang_locals__", "__ti
 
 
 @dataclass(frozen=True)
-class Declared:
+class HostParameter:
     """A parameter of the kernel, as the host part sees it: its name and its annotation."""
 
     name: str
@@ -101,7 +101,7 @@ class Eager:
         Raises:
             TileError: T403, two arguments say different things; T151, it ends with an error before it has declared them.
         """
-        declared: list[Declared] = []
+        declared: list[HostParameter] = []
         stopped: Exception | None = None
         with eager.known(named, looking=True) as asked:
             try:
@@ -142,13 +142,13 @@ class Eager:
         function, found = self._function, self._found
         with eager.known(sizes):
             names = self._run(self._code(asserts=True), arguments, [])
-        declared = {name: names[name] for name in self.declared if isinstance(names.get(name), Declared)}
+        declared = {name: names[name] for name in self.declared if isinstance(names.get(name), HostParameter)}
         missing = [name for name in self.declared if name not in declared
                    and not isinstance(function.__annotations__.get(name), Tensor)]
         if missing:
             raise TileError(f"the declaration of {missing[0]!r} was not reached", code="T151", location=self._at(missing[0]),
                             help="declare each tensor on every way to the kernel")
-        self._check_names({name: value for name, value in names.items() if isinstance(value, (Declared, eager.Empty))})
+        self._check_names({name: value for name, value in names.items() if isinstance(value, (HostParameter, eager.Empty))})
         made = {name: value for name, value in names.items() if isinstance(value, eager.Empty)}
         returned = self._returned(made)
         order = [*self.declared, *returned, *(name for name in made if name not in returned)]
@@ -198,14 +198,14 @@ class Eager:
     def _at(self, name: str) -> Location:
         return span(self._places[name], self._found.file, self._found.lines)
 
-    def _run(self, code: CodeType, arguments: Mapping[str, Any], declared: list[Declared]) -> dict[str, Any]:
+    def _run(self, code: CodeType, arguments: Mapping[str, Any], declared: list[HostParameter]) -> dict[str, Any]:
         """The names that the host part leaves; what it declares is added as it is declared."""
         function = self._function
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         given: dict[str, Any] = {name: cell.cell_contents for name, cell in free.items() if _is_full(cell)}
 
-        def declare(name: str, annotation: Any) -> Declared:
-            declared.append(Declared(name, annotation))
+        def declare(name: str, annotation: Any) -> HostParameter:
+            declared.append(HostParameter(name, annotation))
             return declared[-1]
 
         names: dict[str, Any] = {}

@@ -18,14 +18,14 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.author import follows_kernels
-from tilelang_npu.traced.buffers import Element, Memory, Variable, subscript
+from tilelang_npu.traced.buffers import Addressable, Element, Variable, subscript
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.context import BINARY, TracedValue
 from tilelang_npu.traced.conversions import number
 from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL
 from tilelang_npu.traced.locations import span
+from tilelang_npu.traced.running import BINARY, TracedValue
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.source import Source
 from tilelang_npu.traced.symbols import Sym
@@ -153,8 +153,8 @@ class Expressions:
             raise
         except AttributeError as problem:
             close = difflib.get_close_matches(node.attr, dir(base), n=1)
-            what = base.describe() if isinstance(base, (Memory, Element)) else str(problem)
-            text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Memory, Element)) else what
+            what = base.describe() if isinstance(base, (Addressable, Element)) else str(problem)
+            text = f"{what} has no attribute {node.attr!r}" if isinstance(base, (Addressable, Element)) else what
             raise TileError(text, code="T140", help=_instead(base, node.attr, close)) from None
 
     def _subscript(self, node: ast.Subscript) -> Any:
@@ -162,7 +162,7 @@ class Expressions:
         items = self.subscript_items(node.slice)
         if isinstance(base, Element) and isinstance(base.buffer, Variable):
             base = base.buffer
-        if isinstance(base, Memory):
+        if isinstance(base, Addressable):
             return subscript(self.builder, base, items)
         if isinstance(base, (Element, Expr)):
             raise TileError(f"{base} is a scalar and has no elements", code="T111",
@@ -193,8 +193,8 @@ class Expressions:
 
     def combine(self, name: str, left: Any, right: Any, node: ast.AST) -> Any:
         """``left operator right``: traced where a side is, else Python's own."""
-        if isinstance(left, Memory) or isinstance(right, Memory):
-            number(self.builder, left if isinstance(left, Memory) else right)
+        if isinstance(left, Addressable) or isinstance(right, Addressable):
+            number(self.builder, left if isinstance(left, Addressable) else right)
         try:
             return BINARY[name](left, right)
         except TileError:
@@ -204,7 +204,7 @@ class Expressions:
 
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self.evaluate(node.operand)
-        if isinstance(value, Memory):
+        if isinstance(value, Addressable):
             number(self.builder, value)
         if isinstance(node.op, ast.Not):
             return arithmetic.logical_not(self.builder, value) if is_traced(value) else not value
@@ -232,7 +232,7 @@ class Expressions:
         identity = isinstance(kind, (ast.Is, ast.IsNot, ast.In, ast.NotIn))
         if not identity:
             for side in (left, right):
-                if isinstance(side, Memory):
+                if isinstance(side, Addressable):
                     number(self.builder, side)
             if isinstance(left, Sym) and isinstance(right, Sym):
                 left = self.builder.lift(left)
@@ -328,10 +328,10 @@ class Expressions:
 
 def _instead(base: Any, attribute: str, close: Sequence[str]) -> str:
     """What to write for an attribute that is not there."""
-    if isinstance(base, (Memory, Element)):
+    if isinstance(base, (Addressable, Element)):
         from tilelang_npu import language
 
-        if attribute in ("sum", "max", "min") and isinstance(base, Memory):
+        if attribute in ("sum", "max", "min") and isinstance(base, Addressable):
             return f"use T.reduce_{attribute}(source, destination, dim=-1)"
         if attribute in ("T", "transpose"):
             return "use T.transpose"

@@ -16,7 +16,7 @@ from xdsl.ir import Block
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
-from tilelang_npu.frontend.calls import Calls
+from tilelang_npu.frontend.kernel_calls import Calls
 from tilelang_npu.frontend.races import refuse_races
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch

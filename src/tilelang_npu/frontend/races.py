@@ -137,4 +137,5 @@ class _Body:
 def _is_scalar(value: SSAValue) -> bool:
     """Whether it is the memory of a ``T.alloc_var``: one element on no chip memory that the author named."""
     kind = value.type
-    return isinstance(kind, MemRefType) and kind.get_shape() == (1,) and kind.memory_space == tile.ScopeAttr(tile.Scope.LOCAL)
+    local = tile.ScopeAttr(tile.OpenMemory.LOCAL)
+    return isinstance(kind, MemRefType) and kind.get_shape() == (1,) and kind.memory_space == local

@@ -34,7 +34,7 @@ class Binding:
 
 
 @dataclass
-class Frame:
+class SourceBlock:
     """One block of the source.
 
     Attributes:
@@ -61,7 +61,7 @@ class Scopes:
     """
 
     def __init__(self, function: FunctionType, kind: str, caller: Scopes | None = None) -> None:
-        self.frames = [Frame(kind)]
+        self.frames = [SourceBlock(kind)]
         self._caller = caller
         self._superseding: list[tuple[str, Binding, str]] = []
         self._alternatives = 0
@@ -70,14 +70,14 @@ class Scopes:
         self._local = frozenset(function.__code__.co_varnames)
 
     @contextmanager
-    def frame(self, kind: str, *, repeats: bool = False) -> Iterator[Frame]:
+    def frame(self, kind: str, *, repeats: bool = False) -> Iterator[SourceBlock]:
         """A block: names bound in it leave scope with it.
 
         Args:
             kind: text for messages.
-            repeats: see :class:`Frame`.
+            repeats: see :class:`SourceBlock`.
         """
-        frame = Frame(kind, repeats)
+        frame = SourceBlock(kind, repeats)
         self.frames.append(frame)
         try:
             yield frame
@@ -122,7 +122,7 @@ class Scopes:
                 return found
         return None
 
-    def carried(self, name: str) -> Frame | None:
+    def carried(self, name: str) -> SourceBlock | None:
         """The outermost loop inside of the frame that binds ``name`` in which the name was read: were it bound here, the next
         iteration would have to read that."""
         found = None
@@ -133,7 +133,7 @@ class Scopes:
                 found = frame
         return found
 
-    def encloses(self, name: str, kinds: tuple[str, ...]) -> Frame | None:
+    def encloses(self, name: str, kinds: tuple[str, ...]) -> SourceBlock | None:
         """The outermost block of ``kinds`` between here and the frame that binds ``name``; None where that is this one."""
         found = None
         for frame in reversed(self.frames):

@@ -21,9 +21,9 @@ from tilelang_npu.language import launch
 from tilelang_npu.traced import jumps, source
 from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.author import follows_kernels
-from tilelang_npu.traced.buffers import Buffer, Element, Memory, Variable
-from tilelang_npu.traced.context import Inlined
+from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Variable
 from tilelang_npu.traced.emitter import region_of
+from tilelang_npu.traced.running import Inlined
 from tilelang_npu.traced.scalars import Expr
 
 follows_kernels(__file__)
@@ -178,7 +178,7 @@ class Statements(Loops):
         binding = self.scopes.binding(target.id)
         fresh = isinstance(value, Buffer) and value.unnamed
         if binding is not None and isinstance(binding.value, Variable) and not fresh:
-            if isinstance(value, (Memory, str, tuple, list, dict)) or value is None:
+            if isinstance(value, (Addressable, str, tuple, list, dict)) or value is None:
                 raise TileError(f"{target.id} is a T.alloc_var scalar; {shown(value)} is not a scalar", code="T141",
                                 help="give it a number or a computed scalar; another name holds the buffer")
             binding.value.place.store(value)
@@ -233,7 +233,7 @@ class Statements(Loops):
     def _place(self, target: ast.Subscript) -> Element:
         """The element that a subscript on the left of an assignment names."""
         base = self.evaluate(target.value)
-        if not isinstance(base, Memory) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
+        if not isinstance(base, Addressable) and not (isinstance(base, Element) and isinstance(base.buffer, Variable)):
             shown = base.describe() if isinstance(base, Element) else f"a {type(base).__name__}"
             raise TileError(f"assignment to an item of {shown} is not supported in a kernel", code="T141",
                             help="only elements of buffers change while a kernel runs").at(self.where(target))

@@ -28,10 +28,10 @@ from tilelang_npu.ops import DType
 from tilelang_npu.traced import source
 from tilelang_npu.traced.buffers import Buffer
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.context import enter, leave
 from tilelang_npu.traced.ir_types import buffer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX
 from tilelang_npu.traced.locations import location_attribute, span
+from tilelang_npu.traced.running import enter, leave
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 

@@ -16,11 +16,11 @@ from tilelang_npu.language.elements import TOKENS, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.operands import element_count
 from tilelang_npu.target import BLOCK
-from tilelang_npu.traced.buffers import Buffer, Memory, Variable
+from tilelang_npu.traced.buffers import Addressable, Buffer, Variable
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.context import TracedValue, active
 from tilelang_npu.traced.ir_types import buffer_type
 from tilelang_npu.traced.locations import location_attribute
+from tilelang_npu.traced.running import TracedValue, active
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Sym
 
@@ -127,7 +127,7 @@ def annotate_address(address_map: Mapping[Buffer, int]) -> None:
     for buffer, address in address_map.items():
         owner = buffer.value.owner if isinstance(buffer, Buffer) else None
         if not isinstance(owner, tile.AllocOp):
-            shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
+            shown = buffer.describe() if isinstance(buffer, Addressable) else repr(buffer)
             raise TileError(f"T.annotate_address: {shown} is not a buffer that the kernel allocates", code="T162",
                             help="name buffers that T.alloc_* made in this kernel")
         if isinstance(address, bool) or not isinstance(address, int) or address < 0:
@@ -152,7 +152,7 @@ def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
     Builder.running("T.annotate_layout").require_kernel("T.annotate_layout")
     given: Iterable[tuple[object, object]] = layout_map.items()
     for buffer, layout in given:
-        shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
+        shown = buffer.describe() if isinstance(buffer, Addressable) else repr(buffer)
         if not (isinstance(buffer, Buffer) and isinstance(buffer.value.owner, tile.AllocOp)):
             raise TileError(f"T.annotate_layout: {shown} is not a buffer that the kernel allocates", code="T163",
                             help="name buffers that T.alloc_* made in this kernel")
@@ -179,7 +179,7 @@ def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     given: tuple[object, object] = (dst, src)
     for buffer in given:
         if not (isinstance(buffer, Buffer) and buffer.space not in ("gm", "local")):
-            shown = buffer.describe() if isinstance(buffer, Memory) else repr(buffer)
+            shown = buffer.describe() if isinstance(buffer, Addressable) else repr(buffer)
             raise TileError(f"{what}: {shown} is not a buffer that the kernel allocates", code="T164",
                             help="name whole buffers that T.alloc_* made in this kernel")
     named = element_type(_C_TYPES.get(casttype, casttype), what)

@@ -7,7 +7,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside, place_of
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.buffers import Memory, Sizes, Tile
+from tilelang_npu.traced.buffers import Addressable, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 
 _ADDABLE = ("float32", "float16", "bfloat16", "int8", "int16", "int32")
@@ -22,7 +22,7 @@ def add_to_global(what: str, dst: Tile, src: Tile, size: Sizes | None = None) ->
     """
     builder = Builder.running(what)
     place = place_of(dst)
-    if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Memory):
+    if place is not None and place.buffer.space == "gm" and size is None and not isinstance(src, Addressable):
         _check_type(what, place.buffer.element)
         place.store(src, adds=True)
         return

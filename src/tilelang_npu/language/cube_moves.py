@@ -11,7 +11,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language import movement
 from tilelang_npu.language.operands import check_inside
-from tilelang_npu.traced.buffers import Element, Memory, Sizes, Tile
+from tilelang_npu.traced.buffers import Addressable, Element, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 
 _OPEN = {"cbuf": "shared", "cc": "fragment"}
@@ -32,7 +32,7 @@ def _move(what: str, src: Tile, dst: Tile, size: object, spaces: tuple[tuple[str
     builder.tile_op(tile.CopyOp(a.ssa(builder), b.ssa(builder), relu=relu), what)
 
 
-def _check_memory(what: str, role: str, end: Memory | Element, allowed: tuple[str, ...]) -> None:
+def _check_memory(what: str, role: str, end: Addressable | Element, allowed: tuple[str, ...]) -> None:
     space = end.buffer.space
     if space not in allowed and space not in [_OPEN.get(each) for each in allowed]:
         places = " or ".join(_PLACES[each] for each in allowed)

@@ -12,7 +12,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, element_count
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.buffers import Memory, Tile
+from tilelang_npu.traced.buffers import Addressable, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import number
 
@@ -60,8 +60,8 @@ def _spelled(what: str, text: str, args: Sequence[object]) -> tuple[str, list[ob
                 raise TileError(f"{what}: %s takes a text, not {value!r}", code="T110", help="use %d or %f for a number")
             parts.append((match.group() % value).replace("%", "%%"))
             continue
-        if kind == "p" or isinstance(value, (Memory, str)):
-            shown = value.describe() if isinstance(value, Memory) else repr(value)
+        if kind == "p" or isinstance(value, (Addressable, str)):
+            shown = value.describe() if isinstance(value, Addressable) else repr(value)
             raise TileError(f"{what}: {match.group()} of {shown}", code="T110",
                             help="print an element, such as buf[0]; T.dump_tensor prints a buffer")
         found.append((match, value))

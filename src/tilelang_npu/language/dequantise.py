@@ -10,7 +10,7 @@ from tilelang_npu.language.allocate import alloc_ub
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.operands import element_count
 from tilelang_npu.ops import DType, Elementwise
-from tilelang_npu.traced.buffers import Memory
+from tilelang_npu.traced.buffers import Addressable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import convert, number
 from tilelang_npu.traced.scalars import Expr
@@ -42,7 +42,7 @@ def set_deq_scale(scale: object) -> None:
     builder.scale = (kept, builder.path)
 
 
-def is_dequantised(builder: Builder, source: Memory, target: Memory) -> bool:
+def is_dequantised(builder: Builder, source: Addressable, target: Addressable) -> bool:
     """Whether a conversion is one that ``T.set_deq_scale`` is for, and one has been set.
 
     Raises:
@@ -57,7 +57,7 @@ def is_dequantised(builder: Builder, source: Memory, target: Memory) -> bool:
     return True
 
 
-def scaled(builder: Builder, what: str, source: Memory, target: Memory, mode: str) -> None:
+def scaled(builder: Builder, what: str, source: Addressable, target: Addressable, mode: str) -> None:
     """Convert to float32, multiply, round to float16 once."""
     assert builder.scale is not None
     builder.scaled_at.append(builder.path)

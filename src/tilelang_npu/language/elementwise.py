@@ -24,7 +24,7 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.ops import Composite, DType, Elementwise
-from tilelang_npu.traced.buffers import Memory, shape_text
+from tilelang_npu.traced.buffers import Addressable, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
@@ -53,7 +53,7 @@ def apply(what: str, entry: Elementwise, inputs: Sequence[object], target: objec
     require_vector_memory(what, "the destination", destination)
     values: list[SSAValue] = []
     for position, operand in enumerate(sources):
-        if isinstance(operand, Memory):
+        if isinstance(operand, Addressable):
             require_vector_memory(what, _role(entry, position), operand)
             values.append(seen_as(builder, operand, _shape_for(operand, destination)))
         else:
@@ -71,9 +71,9 @@ def _operand(what: str, entry: Elementwise, position: int, value: object) -> obj
     return as_memory(what, _role(entry, position), value)
 
 
-def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Memory) -> DType:
+def _check_types(what: str, entry: Elementwise, operands: Sequence[object], destination: Addressable) -> DType:
     """The element type of the inputs."""
-    buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Memory)]
+    buffers = [(position, operand) for position, operand in enumerate(operands) if isinstance(operand, Addressable)]
     typed = [pair for pair in buffers if not (entry.condition and pair[0] == 0)]
     element = typed[0][1].dtype if typed else destination.dtype
     result = {"same": (str(element),), "bool": ("bool", "int8"), "any": (str(destination.dtype),)}[entry.result]
@@ -109,18 +109,18 @@ def _type_advice(entry: Elementwise, element: DType) -> str:
     return "cast one side first (T.tile.cast or T.vcast)"
 
 
-def _described(entry: Elementwise, operands: Sequence[object], destination: Memory) -> list[str]:
-    lines = [f"{_role(entry, position)} is {operand.describe() if isinstance(operand, Memory) else repr(operand)}"
+def _described(entry: Elementwise, operands: Sequence[object], destination: Addressable) -> list[str]:
+    lines = [f"{_role(entry, position)} is {operand.describe() if isinstance(operand, Addressable) else repr(operand)}"
              for position, operand in enumerate(operands)]
     return [*lines, f"the destination is {destination.describe()}"]
 
 
 def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Sequence[object],
-                  destination: Memory) -> tuple[Memory, list[object]]:
+                  destination: Addressable) -> tuple[Addressable, list[object]]:
     """Operands whose shapes fit the destination's, after unit axes were dropped where that helps."""
     sources = list(operands)
     for position, operand in enumerate(sources):
-        if not isinstance(operand, Memory) or _fits(builder, entry, operand, destination):
+        if not isinstance(operand, Addressable) or _fits(builder, entry, operand, destination):
             continue
         if builder.dialect == "npuir" and entry.broadcast and operand.ndim < destination.ndim:
             whole = with_axes(operand, tuple(range(len(operand.sizes))))  # B[0, :] is a row there
@@ -139,7 +139,7 @@ def _check_shapes(builder: Builder, what: str, entry: Elementwise, operands: Seq
     return destination, sources
 
 
-def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Memory) -> bool:
+def _fits(builder: Builder, entry: Elementwise, operand: Addressable, destination: Addressable) -> bool:
     matched = broadcasts if entry.broadcast else same_shape
     if matched(operand.extents, destination.extents):
         return True
@@ -149,19 +149,19 @@ def _fits(builder: Builder, entry: Elementwise, operand: Memory, destination: Me
     return builder.dialect == "ascendc" and same_count and is_dense(operand) and is_dense(destination)
 
 
-def _without_units(memory: Memory) -> list[object]:
+def _without_units(memory: Addressable) -> list[object]:
     shape = with_axes(memory, squeezed_axes(memory)).extents
     return [size if isinstance(size, int) or size.form is None else size.form for size in shape]
 
 
-def _shape_for(operand: Memory, destination: Memory) -> Sequence[Extent]:
+def _shape_for(operand: Addressable, destination: Addressable) -> Sequence[Extent]:
     """The shape an operand is seen with: its own where it broadcasts, else the destination's."""
     return operand.extents if broadcasts(operand.extents, destination.extents) else destination.extents
 
 
-def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], destination: Memory) -> None:
+def _check_aliases(what: str, entry: Elementwise, sources: Sequence[object], destination: Addressable) -> None:
     for position, operand in enumerate(sources):
-        if not isinstance(operand, Memory):
+        if not isinstance(operand, Addressable):
             continue
         how = overlap(operand, destination)
         late = position > 0 and isinstance(entry, Composite)

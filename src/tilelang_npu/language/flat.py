@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import element_count, is_dense, require_vector_memory, view
 from tilelang_npu.traced.arithmetic import binary
-from tilelang_npu.traced.buffers import Buffer, Memory, Region
+from tilelang_npu.traced.buffers import Addressable, Buffer, Region
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
 
 __all__ = ["flattened", "leading"]
 
 
-def flattened(builder: Builder, what: str, memory: Memory, count: Extent) -> Memory:
+def flattened(builder: Builder, what: str, memory: Addressable, count: Extent) -> Addressable:
     """``count`` elements of flat memory from the first element of ``memory`` on, as one axis.
 
     Raises:
@@ -38,7 +38,7 @@ def flattened(builder: Builder, what: str, memory: Memory, count: Extent) -> Mem
     return Region(seen, (start,), (count,), (0,))
 
 
-def leading(builder: Builder, what: str, operands: Sequence[Memory], count: object) -> list[Memory]:
+def leading(builder: Builder, what: str, operands: Sequence[Addressable], count: object) -> list[Addressable]:
     """The first ``count`` elements of each operand.
 
     Where the count reaches over the end of a buffer, the elements behind the end are left out, with a remark: the hardware
@@ -60,7 +60,7 @@ def leading(builder: Builder, what: str, operands: Sequence[Memory], count: obje
     return [flattened(builder, what, memory, length) for memory in operands]
 
 
-def _rows(memory: Memory, count: int) -> Memory | None:
+def _rows(memory: Addressable, count: int) -> Addressable | None:
     """The first rows of a dense matrix where they are as many elements: then the memory need not be seen as flat."""
     have = element_count(memory)
     if memory.ndim < 2 or have is None or count > have or not is_dense(memory) or not isinstance(memory.extents[0], int):
@@ -72,7 +72,7 @@ def _rows(memory: Memory, count: int) -> Memory | None:
     return Region(memory.buffer, memory.offsets, sizes, memory.kept)
 
 
-def _within(builder: Builder, what: str, operands: Sequence[Memory], count: int) -> Extent:
+def _within(builder: Builder, what: str, operands: Sequence[Addressable], count: int) -> Extent:
     """The count, or less where a buffer ends before."""
     found: Extent = count
     short: list[str] = []
@@ -92,13 +92,13 @@ def _within(builder: Builder, what: str, operands: Sequence[Memory], count: int)
     return found
 
 
-def _total(what: str, memory: Memory) -> int:
+def _total(what: str, memory: Addressable) -> int:
     require_vector_memory(what, "an operand", memory)
     sizes = memory.buffer.sizes
     return math.prod(size for size in sizes if isinstance(size, int))
 
 
-def _start(builder: Builder, memory: Memory) -> Extent:
+def _start(builder: Builder, memory: Addressable) -> Extent:
     """Place of the first element in the buffer's flat memory."""
     found: Extent = 0
     stride = 1

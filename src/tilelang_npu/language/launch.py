@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, TypeGuard
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.context import Trace, TracedValue
+from tilelang_npu.traced.running import Trace, TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")

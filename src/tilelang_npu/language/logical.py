@@ -12,7 +12,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory
 from tilelang_npu.traced.arithmetic import binary, truth
-from tilelang_npu.traced.buffers import Memory, Tile, Variable
+from tilelang_npu.traced.buffers import Addressable, Tile, Variable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, bounds_of_index
 from tilelang_npu.traced.emitter import region_of
@@ -53,7 +53,7 @@ def _folded(what: str, combine: str, buffer: Tile) -> Expr:
     return found.place.load()
 
 
-def _visit(builder: Builder, memory: Memory, extents: Sequence[Extent], indices: tuple[Expr, ...], combine: str,
+def _visit(builder: Builder, memory: Addressable, extents: Sequence[Extent], indices: tuple[Expr, ...], combine: str,
            found: Variable) -> None:
     """Loops over the axes that have no index yet; inside them the element is taken into account."""
     if not extents:

@@ -8,11 +8,11 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.operands import as_memory, check_inside, overlap, resized, sizes_argument, with_axes
 from tilelang_npu.traced import arithmetic
-from tilelang_npu.traced.buffers import Memory, Region, Sizes, Tile, same_extent, shape_text
+from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.context import TracedValue
 from tilelang_npu.traced.conversions import Extent, convert
 from tilelang_npu.traced.kinds import BOOL
+from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.symbols import Sym
 
 ACCUMULATORS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32",
@@ -105,7 +105,7 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
     matrices = {role: _matrix(what, role, value) for role, value in (("A", a), ("B", b), ("C", c))}
     _check_memories(what, matrices)
     if size is not None:
-        starts = {role for role, value in (("A", a), ("B", b), ("C", c)) if not isinstance(value, Memory)}
+        starts = {role for role, value in (("A", a), ("B", b), ("C", c)) if not isinstance(value, Addressable)}
         matrices = _real_sizes(builder, what, matrices, size, transpose_a, transpose_b, starts)
     left, right, result = matrices["A"], matrices["B"], matrices["C"]
     _check_shapes(what, left, right, result, transpose_a, transpose_b)
@@ -122,7 +122,7 @@ def _product(what: str, a: Tile, b: Tile, c: Tile, size: object, init: object, t
                                 transpose_a=transpose_a, transpose_b=transpose_b), what)
 
 
-def _matrix(what: str, role: str, value: object) -> Memory:
+def _matrix(what: str, role: str, value: object) -> Addressable:
     memory = as_memory(what, role, value)
     kept = list(memory.kept)
     while len(kept) > 2 and isinstance(memory.sizes[kept[0]], int) and memory.sizes[kept[0]] == 1:
@@ -133,7 +133,7 @@ def _matrix(what: str, role: str, value: object) -> Memory:
     return with_axes(memory, kept)
 
 
-def _check_memories(what: str, matrices: dict[str, Memory]) -> None:
+def _check_memories(what: str, matrices: dict[str, Addressable]) -> None:
     for role, memory in matrices.items():
         place = _FORBIDDEN[role].get(memory.buffer.space)
         if place is not None:
@@ -143,8 +143,8 @@ def _check_memories(what: str, matrices: dict[str, Memory]) -> None:
             raise TileError(f"{what}: {role} {memory.describe()} is in {place}", code="T122", help=f"the Cube core {wanted}")
 
 
-def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: object, transpose_a: bool,
-                transpose_b: bool, starts: set[str]) -> dict[str, Memory]:
+def _real_sizes(builder: Builder, what: str, matrices: dict[str, Addressable], size: object, transpose_a: bool,
+                transpose_b: bool, starts: set[str]) -> dict[str, Addressable]:
     """The matrices with their real sizes; ``starts`` are those of which the author gave the first element only."""
     sizes = sizes_argument(builder, what, size)
     if len(sizes) != 3:
@@ -155,7 +155,7 @@ def _real_sizes(builder: Builder, what: str, matrices: dict[str, Memory], size: 
     return {role: _corner(what, role, memory, wanted[role], starts=role in starts) for role, memory in matrices.items()}
 
 
-def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...], *, starts: bool) -> Memory:
+def _corner(what: str, role: str, memory: Addressable, sizes: tuple[Extent, ...], *, starts: bool) -> Addressable:
     extents = list(memory.sizes)
     for axis, size in zip(memory.kept, sizes, strict=True):
         have = extents[axis]
@@ -169,7 +169,7 @@ def _corner(what: str, role: str, memory: Memory, sizes: tuple[Extent, ...], *, 
     return found
 
 
-def _check_shapes(what: str, a: Memory, b: Memory, c: Memory, transpose_a: bool, transpose_b: bool) -> None:
+def _check_shapes(what: str, a: Addressable, b: Addressable, c: Addressable, transpose_a: bool, transpose_b: bool) -> None:
     (m, k), (k_b, n) = a.extents, b.extents
     if transpose_a:
         m, k = k, m
@@ -188,7 +188,7 @@ def _differ(left: Extent, right: Extent) -> bool:
     return same_extent(left, right) is False
 
 
-def _check_types(what: str, a: Memory, b: Memory, c: Memory) -> None:
+def _check_types(what: str, a: Addressable, b: Addressable, c: Addressable) -> None:
     wanted = ACCUMULATORS.get(str(a.dtype))
     if a.dtype != b.dtype or wanted is None or c.dtype != wanted:
         notes = [f"{role} is {memory.describe()}" for role, memory in (("A", a), ("B", b), ("C", c))]

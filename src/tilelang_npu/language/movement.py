@@ -28,7 +28,7 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.traced import ir_types
-from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, Sizes, Tile, same_extent, shape_text
+from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
@@ -95,20 +95,20 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
                     by_point=builder.dialect == "npuir")
 
 
-def _is_front(memory: Memory) -> bool:
+def _is_front(memory: Addressable) -> bool:
     """Whether a slice is the front of a matrix in L1."""
     buffer = memory.buffer
     at_front = all(isinstance(offset, int) and offset == 0 for offset in memory.offsets)
     return buffer.space == "cbuf" and isinstance(memory, Region) and at_front and memory.ndim == len(memory.offsets) == 2
 
 
-def operand(what: str, role: str, value: object) -> Memory | Element:
+def operand(what: str, role: str, value: object) -> Addressable | Element:
     """One side of a copy: a buffer, a slice, or the element where a tile starts.
 
     Raises:
         TileError: T110, it is none of these.
     """
-    if isinstance(value, Memory):
+    if isinstance(value, Addressable):
         return value
     place = place_of(value)
     if place is None:
@@ -117,8 +117,8 @@ def operand(what: str, role: str, value: object) -> Memory | Element:
     return place
 
 
-def extents(builder: Builder, what: str, source: Memory | Element, target: Memory | Element, size: object, *,
-            transpose: bool = False, corner: bool = False) -> tuple[Memory, Memory]:
+def extents(builder: Builder, what: str, source: Addressable | Element, target: Addressable | Element, size: object, *,
+            transpose: bool = False, corner: bool = False) -> tuple[Addressable, Addressable]:
     """Both sides as rectangles of one shape; with ``corner`` a global source may be smaller, or have fewer axes.
 
     Raises:
@@ -137,7 +137,7 @@ def extents(builder: Builder, what: str, source: Memory | Element, target: Memor
                         help="give size=[...], or a buffer or slice on one side")
     cornered = corner and not transpose
     if isinstance(source, Element):
-        assert isinstance(target, Memory)
+        assert isinstance(target, Addressable)
         if cornered and _fewer_axes(source, target):
             return right_aligned(what, _origin(source), target.extents[-len(source.indices):]), target
         return _squeezed(what, _borrowed(what, source, target, transpose), target, transpose)
@@ -152,7 +152,7 @@ def extents(builder: Builder, what: str, source: Memory | Element, target: Memor
     return _paired(what, builder, source, target, transpose)
 
 
-def _sized(what: str, side: Memory | Element, sizes: list[Extent]) -> Memory:
+def _sized(what: str, side: Addressable | Element, sizes: list[Extent]) -> Addressable:
     """The rectangle of these sizes at a side's origin; a buffer whose unit axes stand elsewhere is all of itself."""
     constant = isinstance(side, Buffer) and all(isinstance(size, int) for size in (*sizes, *side.extents))
     if constant and isinstance(side, Buffer) and [s for s in sizes if s != 1] == [s for s in side.extents if s != 1]:
@@ -160,14 +160,14 @@ def _sized(what: str, side: Memory | Element, sizes: list[Extent]) -> Memory:
     return right_aligned(what, _origin(side), sizes)
 
 
-def _origin(side: Memory | Element) -> Memory:
-    if isinstance(side, Memory):
+def _origin(side: Addressable | Element) -> Addressable:
+    if isinstance(side, Addressable):
         return side
     rank = len(side.indices)
     return Region(side.buffer, side.indices, (1,) * rank, range(rank))
 
 
-def _borrowed(what: str, start: Element, peer: Memory, transpose: bool) -> Memory:
+def _borrowed(what: str, start: Element, peer: Addressable, transpose: bool) -> Addressable:
     """The tile at ``start`` with the peer's extents, right-aligned.
 
     An axis of the peer that an index fixes has extent 1 and keeps its place: ``copy(tile[:, 0], A[i, j])`` fills a column.
@@ -185,7 +185,7 @@ def _borrowed(what: str, start: Element, peer: Memory, transpose: bool) -> Memor
     return right_aligned(what, _origin(start), sizes)
 
 
-def _paired(what: str, builder: Builder, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+def _paired(what: str, builder: Builder, a: Addressable, b: Addressable, transpose: bool) -> tuple[Addressable, Addressable]:
     """Two sides with extents of their own; a whole buffer shrinks to a slice of its rank."""
     if not transpose and isinstance(a, Buffer) is not isinstance(b, Buffer) and a.ndim == b.ndim:
         whole, part = (a, b) if isinstance(a, Buffer) else (b, a)
@@ -195,13 +195,13 @@ def _paired(what: str, builder: Builder, a: Memory, b: Memory, transpose: bool) 
     return _squeezed(what, a, b, transpose)
 
 
-def _fewer_axes(start: Element, peer: Memory) -> bool:
+def _fewer_axes(start: Element, peer: Addressable) -> bool:
     """Whether a place in a global tensor has fewer axes than the on-chip tile beside it, and unit axes do not tell why."""
     needed = [size for size in peer.extents if not (isinstance(size, int) and size == 1)]
     return start.buffer.space == "gm" != peer.buffer.space and len(needed) > len(start.indices)
 
 
-def _in_corner(source: Memory, target: Memory) -> tuple[Memory, Memory] | None:
+def _in_corner(source: Addressable, target: Addressable) -> tuple[Addressable, Addressable] | None:
     """A constant slice of a global tensor beside a whole on-chip buffer that has room for more: both sides of the copy.
 
     A load names the whole buffer, whose rest is padding; a store only the corner that is written.
@@ -218,7 +218,7 @@ def _in_corner(source: Memory, target: Memory) -> tuple[Memory, Memory] | None:
     return (small, room) if part is source else (_corner(room, small.extents), small)
 
 
-def _corner(memory: Memory, extents: Sequence[Extent]) -> Memory:
+def _corner(memory: Addressable, extents: Sequence[Extent]) -> Addressable:
     """The first elements of a tile: its last axes with these extents, the first place of the others."""
     dropped = memory.ndim - len(extents)
     sizes = list(memory.sizes)
@@ -227,7 +227,7 @@ def _corner(memory: Memory, extents: Sequence[Extent]) -> Memory:
     return Region(memory.buffer, memory.offsets, sizes, memory.kept[dropped:])
 
 
-def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
+def _shrunk(builder: Builder, whole: Addressable, part: Addressable) -> Addressable | None:
     """The corner of a buffer that a slice of as many axes covers. Constant extents shrink in the npuir dialect only."""
     sizes: list[Extent] = []
     changed = False
@@ -240,7 +240,7 @@ def _shrunk(builder: Builder, whole: Memory, part: Memory) -> Memory | None:
     return Region(whole.buffer, whole.offsets, sizes, whole.kept) if changed else whole
 
 
-def _squeezed(what: str, a: Memory, b: Memory, transpose: bool) -> tuple[Memory, Memory]:
+def _squeezed(what: str, a: Addressable, b: Addressable, transpose: bool) -> tuple[Addressable, Addressable]:
     """Both sides with equal shapes; axes of constant size 1 do not count."""
     left = list(a.extents)
     if transpose:
@@ -265,9 +265,9 @@ def reshape(src: Tile, shape: object = None, dst: Tile | None = None) -> Any:  #
         raise TileError("T.reshape takes a shape or a destination beside the buffer", code="T145",
                         help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
     other = shape if dst is None else dst
-    if not isinstance(other, Memory):
+    if not isinstance(other, Addressable):
         return _reshaped(builder, "T.reshape", src, sizes_of(other), None)
-    if not isinstance(src, Memory):
+    if not isinstance(src, Addressable):
         raise TileError(f"T.reshape: the source must be a buffer, not {shown(src)}", code="T110",
                         help="write T.reshape(buffer, shape) or T.reshape(src, dst)")
     if src.dtype != other.dtype:
@@ -287,7 +287,7 @@ def view_of(src: object, shape: object = None, dtype: object = None) -> Buffer:
         TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
     """
     builder = Builder.running("T.view")
-    sizes = src.extents if shape is None and isinstance(src, Memory) else sizes_of(shape)
+    sizes = src.extents if shape is None and isinstance(src, Addressable) else sizes_of(shape)
     seen = _reshaped(builder, "T.view", src, sizes, None)
     return seen if dtype is None else bits_as("T.view", seen, dtype)
 
@@ -315,7 +315,7 @@ def _bitcast(what: str, src: Tile, dtype: object, size: object) -> Buffer:
     return bits_as(what, memory, dtype)
 
 
-def bits_as(what: str, memory: Memory, dtype: object) -> Buffer:
+def bits_as(what: str, memory: Addressable, dtype: object) -> Buffer:
     """A buffer that has the bits of a rectangle as another element type.
 
     Raises:
@@ -339,7 +339,7 @@ def bits_as(what: str, memory: Memory, dtype: object) -> Buffer:
 
 
 def _reshaped(builder: Builder, what: str, src: object, shape: Sequence[object], label: str | None) -> Buffer:
-    if not isinstance(src, Memory):
+    if not isinstance(src, Addressable):
         raise TileError(f"{what}: the source must be a buffer, not {shown(src)}", code="T110",
                         help="give a buffer or a slice of one")
     builder.require_kernel(what)

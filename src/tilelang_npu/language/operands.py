@@ -13,7 +13,7 @@ from tilelang_npu.errors import TileError, is_array, shown
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, name_of
 from tilelang_npu.traced import ir_types
-from tilelang_npu.traced.buffers import Buffer, Element, Memory, Region, Variable, same_extent
+from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Region, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, convert, extent, number
 from tilelang_npu.traced.scalars import Expr
@@ -26,13 +26,13 @@ def place_of(value: object) -> Element | None:
     return value.origin if isinstance(value, Expr) and isinstance(value.origin, Element) else None
 
 
-def as_memory(what: str, role: str, value: object) -> Memory:
+def as_memory(what: str, role: str, value: object) -> Addressable:
     """A buffer or a rectangle; an element is the rectangle of that element.
 
     Raises:
         TileError: T110, it is neither.
     """
-    if isinstance(value, Memory):
+    if isinstance(value, Addressable):
         return value
     place = place_of(value)
     if place is None:
@@ -45,7 +45,7 @@ def as_memory(what: str, role: str, value: object) -> Memory:
 
 
 
-def require_vector_memory(what: str, role: str, memory: Memory) -> None:
+def require_vector_memory(what: str, role: str, memory: Addressable) -> None:
     """Raise T201 unless vector work may have the operand: it is in UB, or its memory is still open."""
     place = name_of(memory.buffer.space)
     if memory.buffer.space == "gm" or core_of(memory.buffer.space) == "AIC":
@@ -82,22 +82,22 @@ def scalar_operand(builder: Builder, what: str, role: str, value: object, elemen
 
 def is_scalar(value: object) -> bool:
     """Whether an operand is a scalar (an element too, where the operation takes scalars)."""
-    return not isinstance(value, Memory)
+    return not isinstance(value, Addressable)
 
 
-def squeezed_axes(memory: Memory) -> tuple[int, ...]:
+def squeezed_axes(memory: Addressable) -> tuple[int, ...]:
     """The buffer's axes that are not of constant size 1; the last one where all are."""
     sizes = memory.sizes
     found = tuple(axis for axis in memory.kept if not (isinstance(sizes[axis], int) and sizes[axis] == 1))
     return found or memory.kept[-1:] or (len(memory.sizes) - 1,)
 
 
-def with_axes(memory: Memory, kept: Sequence[int]) -> Memory:
+def with_axes(memory: Addressable, kept: Sequence[int]) -> Addressable:
     """The same rectangle with only the axes ``kept``."""
     return memory if tuple(kept) == memory.kept else Region(memory.buffer, memory.offsets, memory.sizes, kept)
 
 
-def resized(memory: Memory, sizes: Sequence[Extent]) -> Memory:
+def resized(memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
     """The rectangle from the same origin with other extents per axis of the buffer."""
     old = memory.sizes
     if all(same_extent(a, b) for a, b in zip(old, sizes, strict=True)):
@@ -116,7 +116,7 @@ def broadcasts(source: Sequence[Extent], target: Sequence[Extent]) -> bool:
         (isinstance(a, int) and a == 1) or same_extent(a, b) is not False for a, b in zip(source, target, strict=True))
 
 
-def is_dense(memory: Memory) -> bool:
+def is_dense(memory: Addressable) -> bool:
     """Whether its elements are known to follow one another without gaps."""
     full = True
     for axis in reversed(range(len(memory.buffer.offsets))):
@@ -127,7 +127,7 @@ def is_dense(memory: Memory) -> bool:
     return True
 
 
-def element_count(memory: Memory) -> int | None:
+def element_count(memory: Addressable) -> int | None:
     """Number of elements, where it is constant."""
     count = 1
     for size in memory.extents:
@@ -137,7 +137,7 @@ def element_count(memory: Memory) -> int | None:
     return count
 
 
-def seen_as(builder: Builder, memory: Memory, shape: Sequence[Extent]) -> SSAValue:
+def seen_as(builder: Builder, memory: Addressable, shape: Sequence[Extent]) -> SSAValue:
     """The memory's value under another shape: unit axes come and go, a dense one takes any shape of as many elements.
 
     The caller has checked that one of the two holds.
@@ -176,7 +176,7 @@ def _viewed(kind: MemRefType[Attribute], sizes: list[int]) -> MemRefType[Attribu
     return MemRefType(kind.element_type, [DYNAMIC_INDEX if size < 0 else size for size in sizes], layout, kind.memory_space)
 
 
-def overlap(left: Memory, right: Memory) -> str:
+def overlap(left: Addressable, right: Addressable) -> str:
     """How two rectangles lie: ``same``, ``apart``, ``partial`` (they surely share some elements) or ``unknown``."""
     if left.buffer.base is not right.buffer.base:
         return "apart"
@@ -210,7 +210,7 @@ def sizes_argument(builder: Builder, what: str, size: object) -> list[Extent]:
     return [extent(builder, item) for item in size]
 
 
-def right_aligned(what: str, memory: Memory, sizes: Sequence[Extent]) -> Memory:
+def right_aligned(what: str, memory: Addressable, sizes: Sequence[Extent]) -> Addressable:
     """The rectangle from the memory's origin whose last axes have ``sizes`` and whose other axes have size 1.
 
     Raises:
@@ -229,7 +229,7 @@ def right_aligned(what: str, memory: Memory, sizes: Sequence[Extent]) -> Memory:
     return result
 
 
-def check_inside(what: str, memory: Memory) -> None:
+def check_inside(what: str, memory: Addressable) -> None:
     """An on-chip rectangle with constant bounds lies inside its buffer.
 
     Raises:

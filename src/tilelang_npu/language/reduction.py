@@ -25,10 +25,10 @@ from tilelang_npu.language.operands import (
 from tilelang_npu.language.structured import call
 from tilelang_npu.ops import Elementwise, Reduce
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.buffers import Memory, Region, Sizes, Tile, same_extent, shape_text
+from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
-from tilelang_npu.traced.context import active
 from tilelang_npu.traced.conversions import Extent
+from tilelang_npu.traced.running import active
 
 _INDEXED = ("max_with_index_left", "max_with_index_right", "min_with_index_left", "min_with_index_right")
 _SUM = {"float16": "float32"}  # a wider destination that a half-precision source may have
@@ -147,7 +147,7 @@ def _tile_axis(what: str, source: object, dim: object) -> object:
     Raises:
         AxisError: T111, there is no such axis.
     """
-    rank = len(source.shape) if isinstance(source, (Memory, Declared)) else 0
+    rank = len(source.shape) if isinstance(source, (Addressable, Declared)) else 0
     if rank not in (1, 2, 3) or isinstance(dim, bool) or not isinstance(dim, int):
         return dim
     builder = active()
@@ -156,13 +156,13 @@ def _tile_axis(what: str, source: object, dim: object) -> object:
         return dim
     axes = min(rank, 2)
     if not -axes <= dim < axes:
-        shown = source.describe() if isinstance(source, Memory) else repr(source)
+        shown = source.describe() if isinstance(source, Addressable) else repr(source)
         raise AxisError(f"{what}: axis {dim} of {shown}: valid are {-axes} to {axes - 1}", code="T111",
                         location=None if builder is not None else user_location(),
                         help="axes count from 0, negative ones from the last")
     if not stacked:
         return 0 if rank == 2 and dim % 2 == 0 else -1
-    assert isinstance(source, Memory)
+    assert isinstance(source, Addressable)
     if source.extents[0] != 1:
         raise TileError(f"{what}: {source.describe()} holds {source.shape[0]} matrices", code="T111",
                         help="reduce them one by one: slice the first axis")
@@ -240,7 +240,7 @@ def _entry(what: str, mode: str) -> Reduce:
     return found
 
 
-def _axes(what: str, source: Memory, dims: object) -> list[int]:
+def _axes(what: str, source: Addressable, dims: object) -> list[int]:
     given = list(dims) if isinstance(dims, (list, tuple)) else [dims]
     found: list[int] = []
     for axis in given:
@@ -253,7 +253,7 @@ def _axes(what: str, source: Memory, dims: object) -> list[int]:
     return sorted(found)
 
 
-def _described(source: Memory, target: Memory) -> list[str]:
+def _described(source: Addressable, target: Addressable) -> list[str]:
     return [f"the input is {source.describe()}", f"the destination is {target.describe()}"]
 
 
@@ -261,7 +261,7 @@ def _dropped(shape: Sequence[Extent], axes: Sequence[int]) -> list[Extent]:
     return [size for axis, size in enumerate(shape) if axis not in axes] or [1]
 
 
-def _matches(target: Memory, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
+def _matches(target: Addressable, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
     """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes."""
     if same_shape(target.extents, expected) or same_shape(target.extents, _dropped(expected, axes)):
         return True
@@ -270,8 +270,8 @@ def _matches(target: Memory, expected: Sequence[Extent], axes: Sequence[int]) ->
         wanted, with_axes(target, squeezed_axes(target)).extents)
 
 
-def _real(builder: Builder, what: str, source: Memory, target: Memory, axes: Sequence[int],
-          size: object) -> tuple[Memory, Memory]:
+def _real(builder: Builder, what: str, source: Addressable, target: Addressable, axes: Sequence[int],
+          size: object) -> tuple[Addressable, Addressable]:
     """Source and destination cut to the real sizes."""
     given = sizes_argument(builder, what, size)
     if len(given) != source.ndim:

@@ -19,7 +19,7 @@ from tilelang_npu.language.structured import call, checked
 from tilelang_npu.ops import Elementwise, operation
 from tilelang_npu.ops.repeats import BLOCKS, ORDERS
 from tilelang_npu.target import BLOCK
-from tilelang_npu.traced.buffers import Memory, Operand, Tile
+from tilelang_npu.traced.buffers import Addressable, Operand, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
 
@@ -67,10 +67,10 @@ def _times(count: Extent, *strides: Extent) -> int | None:
     return (count - 1) * math.prod(known) + 1
 
 
-def _operand(builder: Builder, what: str, role: str, value: object, count: int | None) -> Memory:
+def _operand(builder: Builder, what: str, role: str, value: object, count: int | None) -> Addressable:
     """The flat memory that a call touches: as many elements, or the whole operand where only run time knows."""
     memory = as_memory(what, role, value)
-    if count is not None and not (isinstance(value, Memory) and memory.ndim == 1 and element_count(memory) == count):
+    if count is not None and not (isinstance(value, Addressable) and memory.ndim == 1 and element_count(memory) == count):
         return flattened(builder, what, memory, count)
     if not is_dense(memory):
         raise TileError(f"{what}: {role} {memory.describe()} has gaps, and how far the call reaches is known at run time only",
@@ -249,10 +249,10 @@ def _counted(what: str) -> Callable[..., None]:
 
     def run(dst: Tile, operands: Sequence[object], count: object) -> None:
         builder = Builder.running(what)
-        memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Memory)]
+        memories = [as_memory(what, "an operand", value) for value in (dst, *operands) if isinstance(value, Addressable)]
         parts = iter(leading(builder, what, memories, count))
         target = next(parts)
-        apply(what, entry, [next(parts) if isinstance(value, Memory) else value for value in operands], target)
+        apply(what, entry, [next(parts) if isinstance(value, Addressable) else value for value in operands], target)
 
     if entry.inputs == 1:
         def of_one(dst: Tile, src: Tile, count: object) -> None:

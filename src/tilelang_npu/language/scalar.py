@@ -15,8 +15,8 @@ from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language.elements import element_type
 from tilelang_npu.traced import numbers
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.context import Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.forms import bounds_of
+from tilelang_npu.traced.running import Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
 
 Whole = int | Sym | Scalar

@@ -30,13 +30,13 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.ops import DType, Elementwise, Refused, Shape, Structured
-from tilelang_npu.traced.buffers import Buffer, Memory, Operand, Sizes, Tile
+from tilelang_npu.traced.buffers import Addressable, Buffer, Operand, Sizes, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import extent, number
 from tilelang_npu.traced.symbols import Number
 
 
-def _shape(memory: Memory) -> Shape:
+def _shape(memory: Addressable) -> Shape:
     return Shape(memory.dtype, tuple(size if isinstance(size, int) else None for size in memory.extents))
 
 
@@ -54,7 +54,7 @@ def call(what: str, name: str, outputs: Sequence[object], inputs: Sequence[objec
 
 
 def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[object], facts: Mapping[str, Fact] | None = None,
-            contract: Mapping[str, object] | None = None) -> tuple[list[Memory], list[Memory | SSAValue]]:
+            contract: Mapping[str, object] | None = None) -> tuple[list[Addressable], list[Addressable | SSAValue]]:
     """Outputs and inputs of a call that its entry takes.
 
     Raises:
@@ -65,7 +65,7 @@ def checked(what: str, name: str, outputs: Sequence[object], inputs: Sequence[ob
     assert isinstance(entry, Structured)
     outs = [as_memory(what, "the destination", value) for value in outputs]
     ins = [value if isinstance(value, SSAValue) else as_memory(what, "an input", value) for value in inputs]
-    buffers = [value for value in ins if isinstance(value, Memory)]
+    buffers = [value for value in ins if isinstance(value, Addressable)]
     notes = [f"the destination is {value.describe()}" for value in outs] + [
         f"input {place} is {value.describe()}" for place, value in enumerate(buffers)]
     first = buffers[1] if entry.name == "select_bits" else buffers[0] if buffers else outs[0]
@@ -100,18 +100,18 @@ def _index(builder: Builder, what: str, role: str, value: object) -> SSAValue:
     return builder.index(value)
 
 
-def _alike(*memories: Memory) -> list[Memory]:
+def _alike(*memories: Addressable) -> list[Addressable]:
     """Operands with as many axes each: unit axes are dropped where the ranks differ."""
     if len({memory.ndim for memory in memories}) == 1:
         return list(memories)
     return [with_axes(memory, squeezed_axes(memory)) for memory in memories]
 
 
-def _buffers(what: str, *values: object) -> list[Memory]:
+def _buffers(what: str, *values: object) -> list[Addressable]:
     return _alike(*(as_memory(what, "an operand", value) for value in values))
 
 
-def _cut(what: str, memories: list[Memory], size: object) -> list[Memory]:
+def _cut(what: str, memories: list[Addressable], size: object) -> list[Addressable]:
     """The memories with the extents ``size``, as they are where it is None."""
     if size is None:
         return memories
@@ -128,7 +128,7 @@ def _with_axis(size: Sizes | None, axis: int, change: Callable[[Number], Number]
     return sizes
 
 
-def _axis(value: int, memory: Memory) -> int:
+def _axis(value: int, memory: Addressable) -> int:
     return value % memory.ndim if isinstance(value, int) and -memory.ndim <= value < 0 else value
 
 
@@ -418,7 +418,7 @@ def _print(what: str) -> Callable[..., None]:
         builder = Builder.running(what)
         if isinstance(obj, str):
             raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
-        given = obj if isinstance(obj, Memory) else number(builder, obj)
+        given = obj if isinstance(obj, Addressable) else number(builder, obj)
         if isinstance(given, (int, float)):
             given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
         value = given.ssa(builder)

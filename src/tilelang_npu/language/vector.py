@@ -27,7 +27,7 @@ from tilelang_npu.language.operands import (
     sizes_argument,
 )
 from tilelang_npu.ops import Composite, Elementwise
-from tilelang_npu.traced.buffers import Element, Memory, Operand, Sizes, Tile, Variable, same_extent
+from tilelang_npu.traced.buffers import Addressable, Element, Operand, Sizes, Tile, Variable, same_extent
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent
 
@@ -197,7 +197,7 @@ def _vcast(name: str, entry: Elementwise) -> Callable[..., None]:
     return vcast
 
 
-def _convert(what: str, entry: Elementwise, source: Memory, target: Memory, mode: str) -> None:
+def _convert(what: str, entry: Elementwise, source: Addressable, target: Addressable, mode: str) -> None:
     if mode not in _ROUND_MODES:
         raise TileError(f"{what}: there is no rounding mode {mode!r}", code="T145", help="one of " + ", ".join(_ROUND_MODES))
     clauses: dict[str, str | bool] = {} if mode == "rint" else {"round_mode": mode}
@@ -241,7 +241,7 @@ def fill(buffer: Tile, value: object) -> None:
 
 def _fill(what: str, buffer: Tile, value: object) -> None:
     builder = Builder.running(what)
-    if isinstance(value, Memory) and element_count(value) == 1:
+    if isinstance(value, Addressable) and element_count(value) == 1:
         value = value[(0,) * value.ndim] if value.ndim else Element(value.buffer, value.offsets)
     if isinstance(buffer, Element) and isinstance(buffer.buffer, Variable):
         buffer.store(value)
@@ -308,7 +308,7 @@ def tile_broadcast(dst: Tile, src: Tile, axis: int | None = None) -> None:
     _broadcast(builder, what, source, target, shape)
 
 
-def _broadcast(builder: Builder, what: str, source: Memory, target: Memory, shape: Sequence[Extent]) -> None:
+def _broadcast(builder: Builder, what: str, source: Addressable, target: Addressable, shape: Sequence[Extent]) -> None:
     if source.dtype != target.dtype:
         raise TileError(f"{what}: input {source.describe()} and destination {target.describe()} differ in element type",
                         code="T110", help="cast one side first (T.tile.cast or T.vcast)")

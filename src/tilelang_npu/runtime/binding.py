@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.ops import DType
 
-__all__ = ["Call", "Signature", "indices", "size_of"]
+__all__ = ["BoundCall", "Signature", "indices", "size_of"]
 
 
 def indices(given: int | Sequence[int] | None, count: int, name: str, at: Location | None) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ def indices(given: int | Sequence[int] | None, count: int, name: str, at: Locati
 
 
 @dataclass
-class Call:
+class BoundCall:
     """The arguments of one run.
 
     Attributes:
@@ -95,7 +95,7 @@ class Signature:
         made = {*self.outputs, *self.workspaces}
         return tuple(position for position in range(len(self.parameters)) if position not in made)
 
-    def bind(self, arguments: Sequence[Any]) -> Call:
+    def bind(self, arguments: Sequence[Any]) -> BoundCall:
         """Check the arguments and allocate the rest. The caller may also pass the outputs, at their places.
 
         Raises:
@@ -122,7 +122,7 @@ class Signature:
                 values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
         for position in left:
             values[position] = _allocate(self.parameters[position], symbols)
-        return Call(values, symbols, tuple(left))
+        return BoundCall(values, symbols, tuple(left))
 
     def positional(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in order; some may be named by their parameters.

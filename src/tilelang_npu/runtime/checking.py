@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import listeners
 from tilelang_npu.runtime.environment import most_ops
 from tilelang_npu.runtime.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
-    from tilelang_npu.runtime.binding import Call
+    from tilelang_npu.runtime.binding import BoundCall
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch, Launch
     from tilelang_npu.simulator.result.static_check import Checked
@@ -73,7 +73,7 @@ class Checker:
         self._lock = RLock()
         self._known: dict[object, tuple[JITKernel, AnyLaunch | None]] = {}
 
-    def look_at(self, kernel: JITKernel, call: Call, assumed: str = "") -> AnyLaunch | None:
+    def look_at(self, kernel: JITKernel, call: BoundCall, assumed: str = "") -> AnyLaunch | None:
         """Check a call, once for each set of sizes; the trace that has its times, None where it came to an error.
 
         Args:
@@ -88,10 +88,11 @@ class Checker:
         with self._lock:
             launch = self._looked(key, kernel, call, values, assumed)
         if launch is not None:
-            launches.launched(kernel, launch)
+            listeners.launched(kernel, launch)
         return launch
 
-    def _looked(self, key: object, kernel: JITKernel, call: Call, values: Mapping[str, int], assumed: str) -> AnyLaunch | None:
+    def _looked(self, key: object, kernel: JITKernel, call: BoundCall, values: Mapping[str, int],
+                assumed: str) -> AnyLaunch | None:
         from tilelang_npu.simulator.result.call_launches import joined
         from tilelang_npu.simulator.result.static_check import check
 

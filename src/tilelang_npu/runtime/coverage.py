@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
     from tilelang_npu.frontend import Parameter
-    from tilelang_npu.runtime.binding import Call
+    from tilelang_npu.runtime.binding import BoundCall
     from tilelang_npu.simulator import AnyLaunch
 
-__all__ = ["Effect", "LeftOut", "described", "effects", "has_nan", "is_complete", "left_out"]
+__all__ = ["LeftOut", "ParameterEffect", "described", "effects", "has_nan", "is_complete", "left_out"]
 
 Shape = tuple[int, ...]
 RUNS = 4
@@ -38,7 +38,7 @@ RUNS = 4
 
 
 @dataclass
-class Effect:
+class ParameterEffect:
     """What a kernel does to one parameter.
 
     Attributes:
@@ -52,7 +52,7 @@ class Effect:
     tile: Shape | None = None
 
 
-def effects(kernel: Operation) -> Mapping[int, Effect]:
+def effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
     """What a kernel does to its parameters, by position.
 
     Args:
@@ -64,13 +64,13 @@ def effects(kernel: Operation) -> Mapping[int, Effect]:
     from tilelang_npu.dialects.effects import effects_of
     from tilelang_npu.transforms.ir.buffers import root_of
 
-    found: dict[int, Effect] = {}
+    found: dict[int, ParameterEffect] = {}
     stores: dict[int, list[Shape | None]] = {}
     for op in kernel.walk():
         for use in effects_of(op):
             root = root_of(use.value)
             if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp):
-                effect = found.setdefault(root.index, Effect())
+                effect = found.setdefault(root.index, ParameterEffect())
                 effect.reads |= use.reads
                 effect.writes |= use.writes
                 if use.writes:
@@ -162,8 +162,8 @@ class LeftOut:
             _is_remainder(self.missing.shape[axis], box[axis], tile) for axis, tile in zip(axes, tiles, strict=True))
 
 
-def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: Mapping[int, Effect],
-             each: Sequence[Mapping[int, Effect]], launch: AnyLaunch, call: Call) -> Iterator[LeftOut]:
+def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: Mapping[int, ParameterEffect],
+             each: Sequence[Mapping[int, ParameterEffect]], launch: AnyLaunch, call: BoundCall) -> Iterator[LeftOut]:
     """What a call left unwritten of its results, and of other arrays that it writes before it reads them.
 
     Args:
@@ -178,7 +178,7 @@ def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: 
         return
     for position in sorted({*outputs, *module}):
         allocated = position in outputs and position in call.made
-        array, effect = call.values[position], module.get(position, Effect())
+        array, effect = call.values[position], module.get(position, ParameterEffect())
         reader = next((number for number, one in enumerate(each) if position in one and one[position].reads), len(each))
         if not isinstance(array, np.ndarray) or (allocated and is_complete(array)):
             continue

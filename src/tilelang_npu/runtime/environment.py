@@ -16,12 +16,12 @@ from tilelang_npu.errors import TileError
 
 __all__ = [
     "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE",
-    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "Variable", "cache_directory", "check", "most_ops",
+    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check", "most_ops",
 ]
 
 
 @dataclass(frozen=True)
-class Variable:
+class EnvVar:
     """An environment variable: its name and what it does, for ``doctor``."""
 
     name: str
@@ -36,20 +36,20 @@ class Variable:
         return self.text().lower() not in ("", "0", "false", "off", "no")
 
 
-CHIP = Variable("TILELANG_NPU_CHIP", "chip to compile for and to model, unless the kernel names one")
-PLATFORM = Variable("TL_PLATFORM", "A2, A3 or A5: the chip family, where no chip is named")
-MODE = Variable("TILELANG_ASCEND_MODE", "Developer or Expert; where it is set, target='auto' means the npuir dialect")
-CACHE_DIR = Variable("TILELANG_CACHE_DIR", "directory of the kernel cache")
-DISABLE_CACHE = Variable("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
-CLEAR_CACHE = Variable("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
-SCHEDULE = Variable("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
-NUMBERS = Variable("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
-SANITIZE = Variable("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
-WITHOUT = Variable("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
-MAX_OPS = Variable("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
-TRACEBACK = Variable(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
-SURVEY = Variable("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
-SURVEY_ROOT = Variable("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
+CHIP = EnvVar("TILELANG_NPU_CHIP", "chip to compile for and to model, unless the kernel names one")
+PLATFORM = EnvVar("TL_PLATFORM", "A2, A3 or A5: the chip family, where no chip is named")
+MODE = EnvVar("TILELANG_ASCEND_MODE", "Developer or Expert; where it is set, target='auto' means the npuir dialect")
+CACHE_DIR = EnvVar("TILELANG_CACHE_DIR", "directory of the kernel cache")
+DISABLE_CACHE = EnvVar("TILELANG_DISABLE_CACHE", "1: neither read nor write the kernel cache on disk")
+CLEAR_CACHE = EnvVar("TILELANG_CLEAR_CACHE", "1: empty the kernel cache before the first kernel is compiled")
+SCHEDULE = EnvVar("TILELANG_NPU_SCHEDULE", "late, early or random:SEED: run kernels in another order that their events allow")
+NUMBERS = EnvVar("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and infinities are born and what conversions lose")
+SANITIZE = EnvVar("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
+WITHOUT = EnvVar("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
+MAX_OPS = EnvVar("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
+TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
+SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
+SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
 VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT, MAX_OPS,
              TRACEBACK)

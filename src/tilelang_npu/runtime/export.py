@@ -12,7 +12,7 @@ from tilelang_npu.runtime.writing import write_whole
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
-    from tilelang_npu.runtime.coverage import Effect
+    from tilelang_npu.runtime.coverage import ParameterEffect
     from tilelang_npu.runtime.kernel import JITKernel
 
 __all__ = ["export"]
@@ -53,7 +53,8 @@ _LAUNCH = """\
 _MAGIC = {"AIV": "RT_DEV_BINARY_MAGIC_ELF_AIVEC", "AIC": "RT_DEV_BINARY_MAGIC_ELF_AICUBE", "MIX": "RT_DEV_BINARY_MAGIC_ELF"}
 
 
-def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], blocks: Sequence[int | None]) -> list[Path]:
+def export(kernel: JITKernel, directory: Path, effects: Mapping[int, ParameterEffect],
+           blocks: Sequence[int | None]) -> list[Path]:
     """Write the files; see ``JITKernel.export``.
 
     Args:
@@ -77,7 +78,7 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, Effect], bl
     return [directory / name for name in files]
 
 
-def _manifest(kernel: JITKernel, effects: Mapping[int, Effect], blocks: Sequence[int | None]) -> dict[str, Any]:
+def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> dict[str, Any]:
     """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
     from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
 

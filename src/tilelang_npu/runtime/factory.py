@@ -18,7 +18,7 @@ from typing_extensions import ParamSpec
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.runtime import captures, environment, launches
+from tilelang_npu.runtime import captures, environment, listeners
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
 from tilelang_npu.runtime.switches import PassConfigKey
@@ -150,7 +150,7 @@ class Factory(Generic[P]):
             return self._make(args, kwargs) if self.eager is None or read is None else self._make_eager(self.eager, *read)
 
         kernel = make() if key is None else self._made.get(key, make)
-        launches.compiled(kernel)
+        listeners.compiled(kernel)
         return kernel
 
     def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
@@ -309,7 +309,7 @@ def compile(func: PrimFunc, **settings: Any) -> JITKernel:  # noqa: A001  (the n
         msg = f"compile takes a @T.prim_func; this is {kind}"
         raise TileError(msg, code="T708", location=read.at, help="pass the function under @T.prim_func")
     kernel = _kernel(func, read)
-    launches.compiled(kernel)
+    listeners.compiled(kernel)
     return kernel
 
 

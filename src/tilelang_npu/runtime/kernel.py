@@ -12,9 +12,9 @@ import numpy as np
 
 from tilelang_npu import frontend
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.runtime import environment, launches
-from tilelang_npu.runtime.binding import Call, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import Effect, LeftOut, effects, has_nan, left_out
+from tilelang_npu.runtime import environment, listeners
+from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
+from tilelang_npu.runtime.coverage import LeftOut, ParameterEffect, effects, has_nan, left_out
 from tilelang_npu.runtime.here import Here
 from tilelang_npu.runtime.log import TileWarning, logger, told, warn_at
 from tilelang_npu.runtime.longer import longer
@@ -136,11 +136,11 @@ class JITKernel:
         self._here.threads.last = launch
 
     @once
-    def _effects(self) -> Mapping[int, Effect]:
+    def _effects(self) -> Mapping[int, ParameterEffect]:
         return effects(self._lowering.traced.module)
 
     @once
-    def _effects_of_launches(self) -> list[Mapping[int, Effect]]:
+    def _effects_of_launches(self) -> list[Mapping[int, ParameterEffect]]:
         return [effects(launch) for launch in self._lowering.traced.launches]
 
     @once
@@ -207,7 +207,7 @@ class JITKernel:
         call = self.signature.bind(args)
         if same := self._same_arrays(call):
             return self._with_same(same)._called_for(self, args)
-        checker = launches.checker()
+        checker = listeners.checker()
         if checker is None:
             self._run(call)
         else:
@@ -222,7 +222,7 @@ class JITKernel:
             del named["stream"]
         return self.signature.positional(args, named)
 
-    def _run(self, call: Call) -> None:
+    def _run(self, call: BoundCall) -> None:
         """Run a call, and look at what came of it."""
         from tilelang_npu.simulator import Launch, Numbers
         from tilelang_npu.simulator.result.call_launches import joined
@@ -238,7 +238,7 @@ class JITKernel:
             numbers = watch.findings if watch is not None else ()
             parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
         launch = self.last_launch = joined(self.name, parts)
-        launches.launched(self, launch)
+        listeners.launched(self, launch)
         self._check_written(launch, call)
         self._check_hazards(launch)
         self._check_stale(launch, call)
@@ -248,7 +248,7 @@ class JITKernel:
 
     def _check_hazards(self, launch: AnyLaunch) -> None:
         """Raise the hazards of a run, where that is asked for and nobody else tells them."""
-        if self._is_sanitized() and not launches.are_sanitized():
+        if self._is_sanitized() and not listeners.are_sanitized():
             from tilelang_npu.runtime.sanitizer import in_process, raise_found
 
             raise_found(in_process().judge_all(launch, self.prim_func))
@@ -279,7 +279,7 @@ class JITKernel:
         elif self.signature.symbols or any(parameter.shape is None for parameter in self.params):
             return None
         else:
-            call = Call([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
+            call = BoundCall([np.empty([size_of(size, {}) for size in parameter.shape or ()], parameter.dtype.numpy)
                          for parameter in self.params], {})
         if not all(program.data_free for program in self.programs):
             return None
@@ -298,7 +298,7 @@ class JITKernel:
         kernel.sanitize = self.sanitize
         return kernel
 
-    def _same_arrays(self, call: Call) -> dict[int, int]:
+    def _same_arrays(self, call: BoundCall) -> dict[int, int]:
         """See ``same_arrays``; nothing where the author orders all that goes on."""
         if not self._lowering.options.orders:
             return {}
@@ -335,11 +335,11 @@ class JITKernel:
         finally:
             kernel.last_launch = self.last_launch
 
-    def machine_arguments(self, call: Call) -> list[Any]:
+    def machine_arguments(self, call: BoundCall) -> list[Any]:
         """What the compiled function takes: the values of a call, and those of the symbolic dimensions behind them."""
         return [*call.values, *(call.symbols[name] for name in self.signature.symbols)]
 
-    def blocks(self, call: Call) -> tuple[int, ...]:
+    def blocks(self, call: BoundCall) -> tuple[int, ...]:
         """How many blocks a run launches, for each ``T.Kernel``.
 
         Raises:
@@ -378,11 +378,11 @@ class JITKernel:
             found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
         return tuple(found)
 
-    def left_out(self, launch: AnyLaunch, call: Call) -> Iterator[LeftOut]:
+    def left_out(self, launch: AnyLaunch, call: BoundCall) -> Iterator[LeftOut]:
         """What a call, or a trace of it, left unwritten of its results."""
         return left_out(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
 
-    def _check_written(self, launch: AnyLaunch, call: Call) -> None:
+    def _check_written(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Look for unwritten results, once for each set of sizes that is in order: data decide nothing, or it is but told."""
         sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
         if sizes in self._here.covered:
@@ -397,9 +397,9 @@ class JITKernel:
                     warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
             self._here.covered.add(sizes)
 
-    def _check_stale(self, launch: AnyLaunch, call: Call) -> None:
+    def _check_stale(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
-        if self._here.stale_told or launches.are_sanitized():
+        if self._here.stale_told or listeners.are_sanitized():
             return
         written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
         if not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
@@ -540,7 +540,7 @@ class JITKernel:
         Raises:
             TileError: T711 no MLIR bindings are installed.
         """
-        from tilelang_npu.runtime.upstream import live_module
+        from tilelang_npu.runtime.mlir_bindings import live_module
 
         return live_module(self.mlir(stage, generic=True, locations=True))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError, door, doors, meant
-from tilelang_npu.runtime import launches
+from tilelang_npu.runtime import listeners
 from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
 from tilelang_npu.traced.author import user_location
 
@@ -66,7 +66,7 @@ def do_bench(
     if return_mode not in _MODES:
         raise TileError(f"do_bench has no return_mode {return_mode!r}", code="T707", location=user_location(),
                         help=f"one of {', '.join(_MODES)}; a modelled time does not scatter, so they give the same")
-    with launches.record() as done:
+    with listeners.record() as done:
         started = time.perf_counter()
         fn()
         elapsed = [time.perf_counter() - started]

@@ -25,13 +25,13 @@ from tilelang_npu.target.chip import (
     Cube,
     GiB,
     KiB,
-    Launch,
+    LaunchTimes,
     Memory,
     MHz,
     MiB,
     Move,
     Path,
-    Scalar,
+    ScalarUnit,
     Sync,
     Traffic,
     Unit,
@@ -148,7 +148,7 @@ VECTOR = MappingProxyType({
     "nchwconv": VectorRate(slope16=2, slope32=2, fixed=26),  # 128 bytes a cycle, CAPY
 })
 
-SCALAR = Scalar(alu=2, load=6, store=4, issue=2)  # CAPY; issue CALC: 26 scalar cycles for 10 instructions (DOC Add, 1 core)
+SCALAR = ScalarUnit(alu=2, load=6, store=4, issue=2)  # CAPY; issue CALC: 26 scalar cycles for 10 instructions (DOC Add, 1 core)
 
 SYNC = Sync(
     event_ids=8, flag_ids=16, user_flag_ids=tuple(range(11)), flag_limit=15,  # DOC constraints
@@ -164,7 +164,7 @@ TRAFFIC = Traffic(
     line=512, unaligned=0.7,  # DOC constraints: 32-byte aligned runs reach about 70 %
 )
 
-LAUNCH = Launch(kernel_us=6.5, mix_us=3.0, block_us=0.74)  # DOC 264.02 - 257.56; DOC/CATLASS 1 to 5; SIMP 0.14 + 0.6
+LAUNCH = LaunchTimes(kernel_us=6.5, mix_us=3.0, block_us=0.74)  # DOC 264.02 - 257.56; DOC/CATLASS 1 to 5; SIMP 0.14 + 0.6
 
 CUBE = Cube(
     m=16,

@@ -193,7 +193,7 @@ class Cube(_Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scalar(_Table):
+class ScalarUnit(_Table):
     """The scalar unit: cycles of an arithmetic instruction, a load, a store, and of handing one instruction to a pipe."""
 
     alu: float
@@ -247,7 +247,7 @@ class Traffic(_Table):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch(_Table):
+class LaunchTimes(_Table):
     """Microseconds around a kernel: its start and end, the extra of a kernel of both cores, the next block on a core."""
 
     kernel_us: float
@@ -288,10 +288,10 @@ class Chip(_Table):
     units: tuple[Unit, ...]
     cube: Cube
     vector: Mapping[str, VectorRate]
-    scalar: Scalar
+    scalar: ScalarUnit
     sync: Sync
     traffic: Traffic
-    launch: Launch
+    launch: LaunchTimes
 
     @property
     def aiv_per_aic(self) -> int:

@@ -20,12 +20,12 @@ from xdsl.ir import Operation, SSAValue
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.context import BINARY
 from tilelang_npu.traced.conversions import convert, number
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.forms import bounds_of, wrap
 from tilelang_npu.traced.ir_types import scalar_type
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
+from tilelang_npu.traced.running import BINARY
 from tilelang_npu.traced.scalars import Expr, clip
 from tilelang_npu.traced.symbols import Sym, larger, smaller
 

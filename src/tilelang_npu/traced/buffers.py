@@ -16,16 +16,16 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.author import refuse_python_value
-from tilelang_npu.traced.context import Scalar, TracedValue
 from tilelang_npu.traced.conversions import Extent, convert, extent, number
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.ir_types import element_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.running import Scalar, TracedValue
 from tilelang_npu.traced.scalars import Expr, Place
 from tilelang_npu.traced.symbols import Number, Sym
 
 
-class Memory(TracedValue, ABC):
+class Addressable(TracedValue, ABC):
     """What a buffer and a rectangle of one have in common.
 
     Attributes:
@@ -71,7 +71,7 @@ class Memory(TracedValue, ABC):
         return self.buffer.label
 
     @property
-    def data(self) -> Memory:
+    def data(self) -> Addressable:
         """What ``T.Tensor(shape, dtype, A.data)`` takes to see it under another shape."""
         return self
 
@@ -107,7 +107,7 @@ class Memory(TracedValue, ABC):
         refuse_python_value(f"the buffer {self.name}", "truth value", "test one of its elements")
 
 
-class Buffer(Memory):
+class Buffer(Addressable):
     """A global tensor or an on-chip buffer.
 
     Attributes:
@@ -173,7 +173,7 @@ class Variable(Buffer):
         return Element(self, (0,))
 
 
-class Region(Memory):
+class Region(Addressable):
     """A rectangle of a buffer."""
 
     def __init__(self, buffer: Buffer, offsets: Sequence[Extent], sizes: Sequence[Extent], kept: Sequence[int]) -> None:
@@ -268,7 +268,7 @@ def _position(builder: Emitter, index: Extent) -> Expr:
     return builder.literal(index, INDEX) if isinstance(index, int) else index
 
 
-def subscript(builder: Emitter, memory: Memory, items: Sequence[object]) -> Element | Region:
+def subscript(builder: Emitter, memory: Addressable, items: Sequence[object]) -> Element | Region:
     """``memory[items]``: an element where every axis has an index, else a rectangle; missing axes are taken whole.
 
     Raises:
@@ -299,7 +299,7 @@ def subscript(builder: Emitter, memory: Memory, items: Sequence[object]) -> Elem
     return Region(buffer, offsets, sizes, kept)
 
 
-def _slice(builder: Emitter, memory: Memory, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
+def _slice(builder: Emitter, memory: Addressable, axis: int, item: slice, size: Extent) -> tuple[Extent, Extent]:
     if item.step is not None and not (isinstance(item.step, int) and item.step == 1):
         raise TileError("a slice with a step is not supported", code="T141", help="copy the rows one by one in a loop")
     start = 0 if item.start is None else extent(builder, item.start)
@@ -334,7 +334,7 @@ def difference(builder: Emitter, stop: Extent, start: Extent) -> Extent:
     return stop if isinstance(start, int) and start == 0 else extent(builder, stop - start)
 
 
-def _check(memory: Memory, axis: int, start: int, length: int, size: Extent) -> None:
+def _check(memory: Addressable, axis: int, start: int, length: int, size: Extent) -> None:
     """A constant place of a global tensor must touch it; of an on-chip buffer it must lie inside."""
     if start < 0 or (isinstance(size, int) and start >= size):
         _outside(memory, axis, f"index {start}" if length == 1 else f"slice start {start}", size)
@@ -342,7 +342,7 @@ def _check(memory: Memory, axis: int, start: int, length: int, size: Extent) -> 
         _outside(memory, axis, f"slice end {start + length}", size)
 
 
-def _outside(memory: Memory, axis: int, what: str, size: Extent) -> NoReturn:
+def _outside(memory: Addressable, axis: int, what: str, size: Extent) -> NoReturn:
     valid = f"0 to {size - 1}" if isinstance(size, int) else f"0 to {memory.buffer.dimensions[axis]} - 1"
     if what.startswith("slice end"):
         valid = f"1 to {size}" if isinstance(size, int) else f"1 to {memory.buffer.dimensions[axis]}"
@@ -372,9 +372,9 @@ def _size_text(size: object) -> str:
     return str(size)
 
 
-Tile = Memory | Scalar
+Tile = Addressable | Scalar
 """What names elements of a buffer: a buffer, a rectangle, an element, or the scalar that an assignment has loaded from one."""
-Operand = Memory | Number
+Operand = Addressable | Number
 """An input of an operation: elements of a buffer, or a scalar."""
 Sizes = Sequence[Number]
 """Extents, one for each axis."""

@@ -10,10 +10,10 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import arithmetic, conversions, jumps
 from tilelang_npu.traced.buffers import Buffer
-from tilelang_npu.traced.context import Inlined
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.jumps import Jumps
 from tilelang_npu.traced.kinds import INDEX
+from tilelang_npu.traced.running import Inlined
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
 

@@ -16,11 +16,11 @@ from tilelang_npu.errors import TileError, is_array, shown
 from tilelang_npu.linear import Interval
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.context import TracedValue
 from tilelang_npu.traced.emitter import Emitter
 from tilelang_npu.traced.forms import bounds_of
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INDEX, INT32, INT64, Kind
+from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.scalars import Expr, Place
 from tilelang_npu.traced.symbols import Sym
 

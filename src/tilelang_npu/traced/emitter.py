@@ -15,11 +15,11 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.context import Trace
 from tilelang_npu.traced.forms import Atoms
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX, Kind
 from tilelang_npu.traced.locations import location_attribute
+from tilelang_npu.traced.running import Trace
 from tilelang_npu.traced.scalars import Expr, clip
 from tilelang_npu.traced.symbols import Sym
 

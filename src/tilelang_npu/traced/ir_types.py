@@ -61,5 +61,5 @@ def element_type(kind: DType) -> Attribute:
 @cache
 def buffer_type(kind: DType, shape: tuple[int, ...], space: str) -> MemRefType[Attribute]:
     """Memref type of a buffer; -1 is a size known only at run time."""
-    memory: Attribute = tile.ScopeAttr(tile.Scope(space)) if space in OPEN_SPACES else hivm.address_space(space)
+    memory: Attribute = tile.ScopeAttr(tile.OpenMemory(space)) if space in OPEN_SPACES else hivm.address_space(space)
     return MemRefType(element_type(kind), shape, NoneAttr(), memory)

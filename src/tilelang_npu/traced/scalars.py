@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 from tilelang_npu.dialects.names import spoken, written
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
-from tilelang_npu.traced.context import Scalar
 from tilelang_npu.traced.forms import bounds_of
 from tilelang_npu.traced.kinds import INT32, Kind
+from tilelang_npu.traced.running import Scalar
 from tilelang_npu.traced.symbols import Sym
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, SupportsIndex, Union
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced.author import refuse_python_value, user_location
-from tilelang_npu.traced.context import HostScalar, Scalar, Trace, TracedValue, active
+from tilelang_npu.traced.running import HostScalar, Scalar, Trace, TracedValue, active
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from tilelang_npu.dialects.hfusion.enums import ENUMS
-from tilelang_npu.dialects.hfusion.functions import FUNCTIONS
 from tilelang_npu.dialects.hfusion.structured import STRUCTURED
+from tilelang_npu.dialects.hfusion.tensor_functions import FUNCTIONS
 
 __all__ = ["HFusion"]
 

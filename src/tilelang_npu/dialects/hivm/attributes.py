@@ -24,7 +24,7 @@ LAYOUTS: dict[str, int] = {
 """Data layouts and their integers in the toolchain."""
 
 
-class Layout(NamedTuple):
+class DataLayout(NamedTuple):
     """Contents of a data layout: its name, whether it is transposed, the sizes of its fractal blocks."""
 
     name: str
@@ -33,14 +33,14 @@ class Layout(NamedTuple):
 
 
 @irdl_attr_definition
-class DataLayoutAttr(Data[Layout]):
+class DataLayoutAttr(Data[DataLayout]):
     """How a matrix lies in memory: ``#hivm.data_layout<dotA_ND, transpose = false>``."""
 
     name = "hivm.data_layout"
 
-    def __init__(self, layout: str | Layout, transpose: bool | None = None,
+    def __init__(self, layout: str | DataLayout, transpose: bool | None = None,
                  fractal_sizes: tuple[int, ...] | None = None) -> None:
-        super().__init__(layout if isinstance(layout, Layout) else Layout(layout, transpose, fractal_sizes))
+        super().__init__(layout if isinstance(layout, DataLayout) else DataLayout(layout, transpose, fractal_sizes))
 
     def verify(self) -> None:
         problem = _layout_problem(self.data)
@@ -48,7 +48,7 @@ class DataLayoutAttr(Data[Layout]):
             raise VerifyException(problem)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Layout:
+    def parse_parameter(cls, parser: AttrParser) -> DataLayout:
         reference = parse_reference(parser, cls)
         if reference is not None:
             return reference.data
@@ -65,7 +65,7 @@ class DataLayoutAttr(Data[Layout]):
                 sizes = tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
             else:
                 parser.raise_error(f"unexpected or repeated parameter '{key}' of #hivm.data_layout", start, parser.pos)
-        layout = Layout(name, transpose, sizes)
+        layout = DataLayout(name, transpose, sizes)
         problem = _layout_problem(layout)
         if problem:
             parser.raise_error(problem, start, parser.pos)
@@ -82,7 +82,7 @@ class DataLayoutAttr(Data[Layout]):
         printer.print_string(f"<{text}>")
 
 
-def _layout_problem(layout: Layout) -> str:
+def _layout_problem(layout: DataLayout) -> str:
     if layout.name not in LAYOUTS:
         return f"expected #hivm.data_layout to be one of: {', '.join(LAYOUTS)}; found '{layout.name}'"
     if layout.name in ("dotA_ND", "dotB_ND"):

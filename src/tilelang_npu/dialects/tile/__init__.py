@@ -17,8 +17,8 @@ from xdsl.ir import Dialect
 from tilelang_npu.dialects.effects import ATOMIC
 from tilelang_npu.dialects.tile.buffers import (
     AllocOp,
+    OpenMemory,
     RegionOp,
-    Scope,
     ScopeAttr,
     TensorOp,
     ViewOp,
@@ -85,12 +85,12 @@ __all__ = [
     "GemmOp",
     "LaunchOp",
     "OnCoreOp",
+    "OpenMemory",
     "ParallelOp",
     "PrintOp",
     "PrintfOp",
     "ReduceOp",
     "RegionOp",
-    "Scope",
     "ScopeAttr",
     "TensorOp",
     "Tile",

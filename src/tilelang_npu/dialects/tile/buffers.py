@@ -38,7 +38,7 @@ from tilelang_npu.dialects.names import written
 from tilelang_npu.dialects.rules import offset_of_slice
 
 
-class Scope(StrEnum):
+class OpenMemory(StrEnum):
     """A memory that the user left open."""
 
     SHARED = "shared"
@@ -47,7 +47,7 @@ class Scope(StrEnum):
 
 
 @irdl_attr_definition
-class ScopeAttr(EnumAttribute[Scope]):
+class ScopeAttr(EnumAttribute[OpenMemory]):
     """``#tile.scope<shared>``: the memory space of a buffer whose place is still to be inferred."""
 
     name = "tile.scope"
@@ -57,9 +57,9 @@ class ScopeAttr(EnumAttribute[Scope]):
             printer.print_string(self.data.value)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Scope:
+    def parse_parameter(cls, parser: AttrParser) -> OpenMemory:
         with parser.in_angle_brackets():
-            return parser.parse_str_enum(Scope)
+            return parser.parse_str_enum(OpenMemory)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

@@ -24,15 +24,15 @@ from xdsl.passes import ModulePass
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.dialects.remarks import remark
-from tilelang_npu.transforms.hivm.sync.cover import Event, Order
-from tilelang_npu.transforms.hivm.sync.event_ids import Placed, colour
+from tilelang_npu.transforms.hivm.sync.cover import EventPair, Order
+from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, colour
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, build
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark
 from tilelang_npu.transforms.hivm.sync.solve import solve_between
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
 from tilelang_npu.transforms.ir.cores import core_of, core_type, is_mixed
-from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.treated import claim, is_treated
@@ -45,13 +45,13 @@ def _split(pipe: str) -> tuple[str, str]:
     return core, name
 
 
-class _Writer:
+class _FlagWriter:
     """Finds and writes the flags of one function."""
 
     def __init__(self, function: func.FuncOp, *, arguments: bool):
         self.function = function
         self.arguments = arguments
-        self.emit = Emitter(function.body.block)
+        self.emit = OpBuilder(function.body.block)
         self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
 
@@ -76,7 +76,7 @@ class _Writer:
         Raises:
             TileError: T241 there are not enough.
         """
-        placed = [Placed(event, body) for body, order in self.solved for event in order.events]
+        placed = [PairPlace(event, body) for body, order in self.solved for event in order.events]
         for one in placed:
             one.event.slots = 1  # flags count: one number serves all iterations
         failed = colour(placed, tuple(flags))
@@ -90,7 +90,7 @@ class _Writer:
             for event in order.events:
                 self._flag(body, event)
 
-    def _flag(self, body: BlockItems, event: Event) -> None:
+    def _flag(self, body: BlockItems, event: EventPair) -> None:
         emit, ffts = self.emit, toolchain_argument(self.function, FFTS)
         (source, producer), (target, _) = _split(event.source), _split(event.target)
 
@@ -144,7 +144,7 @@ class CrossSync(ModulePass):
             writer.write()
             claim(writer.function, self.name)
 
-    def _solved(self, op: ModuleOp) -> list[_Writer]:
+    def _solved(self, op: ModuleOp) -> list[_FlagWriter]:
         flags = chips.chip(self.chip).sync.user_flag_ids
         writers = []
         for function in op.walk():
@@ -153,7 +153,7 @@ class CrossSync(ModulePass):
                 if by_hand and self.exclusive and self.arguments:
                     raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",
                                  help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
-                writer = _Writer(function, arguments=self.arguments and not by_hand)
+                writer = _FlagWriter(function, arguments=self.arguments and not by_hand)
                 writer.collect(build(function.body.block, core=core_of))
                 writer.number(_left_over(flags, by_hand))
                 writers.append(writer)

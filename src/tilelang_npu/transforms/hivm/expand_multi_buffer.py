@@ -18,11 +18,11 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import Placed, remark, remark_of
 from tilelang_npu.transforms.hivm.insert_sync import iteration_modulo
-from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.locations import refuse, stand_in
 
 
-def _expand(emit: Emitter, cast: hivm.PointerCastOp) -> None:
+def _expand(emit: OpBuilder, cast: hivm.PointerCastOp) -> None:
     addresses, loop = list(cast.addrs), cast.parent_op()
     while isinstance(loop, scf.IfOp):
         loop = loop.parent_op()
@@ -61,7 +61,7 @@ class ExpandMultiBuffer(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
             if isinstance(function, func.FuncOp) and function.body.blocks:
-                emit = Emitter(function.body.block)
+                emit = OpBuilder(function.body.block)
                 for cast in [inner for inner in function.walk() if isinstance(inner, hivm.PointerCastOp)]:
                     if len(cast.addrs) > 1:
                         _expand(emit, cast)

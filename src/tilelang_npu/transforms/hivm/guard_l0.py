@@ -22,7 +22,7 @@ from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.sync.event_ids import free_numbers
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name
-from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.emit import OpBuilder
 
 NAME = "guard-l0"
 
@@ -38,7 +38,7 @@ def _is_bare(op: Operation) -> bool:
 
 def _guard(function: func.FuncOp) -> None:
     entry = function.body.block
-    emit = Emitter(entry)
+    emit = OpBuilder(entry)
     holders = [op for op in entry.ops if _holds(op)]
     macros = [op for op in function.walk() if isinstance(op, hivm.MmadL1Op) and _is_bare(op)]
     halves = free_numbers(flags_by_name(function), "M", "MTE1")[:2]
@@ -56,7 +56,7 @@ def _half(number: int) -> Remark:
     return Remark(NAME, text="its half of L0A and L0B is free again", facts=Waits(source="M", target="MTE1", numbers=(number,)))
 
 
-def _pass_on(emit: Emitter, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
+def _pass_on(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
     loop = macro.parent_op()
     with emit.before(macro):
         unused = emit.constant(-1, i64)

@@ -29,16 +29,16 @@ from xdsl.passes import ModulePass
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import remark
 from tilelang_npu.errors import InternalError
-from tilelang_npu.transforms.hivm.sync.cover import Event, Fence, Order
-from tilelang_npu.transforms.hivm.sync.event_ids import Placed, allocate
+from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence, Order
+from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch, build
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
-from tilelang_npu.transforms.hivm.sync.solve import Hazard, solve
+from tilelang_npu.transforms.hivm.sync.solve import Dependence, solve
 from tilelang_npu.transforms.ir.cores import kernel_of
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import location_of
 from tilelang_npu.transforms.ir.treated import claim, is_finished, is_treated, refused
 
@@ -49,19 +49,19 @@ NAME = "insert-sync"
 class _Gap:
     """What stands in front of one item: sets, then waits, then barriers."""
 
-    sets: list[tuple[Event, int | SSAValue]]
-    waits: list[tuple[Event, int | SSAValue]]
+    sets: list[tuple[EventPair, int | SSAValue]]
+    waits: list[tuple[EventPair, int | SSAValue]]
     fences: list[Fence]
 
 
-class _Writer:
+class _EventWriter:
     """Writes the solution of each block into the function."""
 
-    def __init__(self, function: func.FuncOp, trips: Mapping[int, Sequence[Event]], *, within: bool):
+    def __init__(self, function: func.FuncOp, trips: Mapping[int, Sequence[EventPair]], *, within: bool):
         self.function = function
         self.trips = trips
         self.within = within
-        self.emit = Emitter(function.body.block)
+        self.emit = OpBuilder(function.body.block)
         self.flags = flags_by_name(function)
         self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
@@ -78,7 +78,7 @@ class _Writer:
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
-        events = [Placed(event, body) for body, order in self.solved for event in order.events]
+        events = [PairPlace(event, body) for body, order in self.solved for event in order.events]
         for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
             order.remove(placed.event)
@@ -125,7 +125,7 @@ class _Writer:
                     fences = [fence for fence in content.fences if fence.pipe == pipe]
                     remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
 
-    def _around(self, body: BlockItems, event: Event) -> None:
+    def _around(self, body: BlockItems, event: EventPair) -> None:
         """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
         loop = body.loop
         if loop is None:
@@ -139,7 +139,7 @@ class _Writer:
                 taken_back = self.emit.insert(hivm.WaitFlagOp(event.source, event.target, number))
                 remark(taken_back, event_remark(NAME, body, event, behind=True))
 
-    def _id(self, body: BlockItems, event: Event) -> int | SSAValue:
+    def _id(self, body: BlockItems, event: EventPair) -> int | SSAValue:
         """The event's number: a constant, or the first plus the iteration modulo the slots."""
         if event.slots == 1:
             return event.id
@@ -153,7 +153,7 @@ class _Writer:
         return value
 
 
-def iteration(emit: Emitter, loop: scf.ForOp) -> Value:
+def iteration(emit: OpBuilder, loop: scf.ForOp) -> Value:
     """The number of the iteration, from 0, as an index."""
     low, step = emit.ranges.constant(loop.lb), emit.ranges.constant(loop.step)
     number: Value = loop.body.block.args[0]
@@ -164,7 +164,7 @@ def iteration(emit: Emitter, loop: scf.ForOp) -> Value:
     return emit.floordiv(number, step)
 
 
-def iteration_modulo(emit: Emitter, loop: scf.ForOp, slots: int) -> Operation:
+def iteration_modulo(emit: OpBuilder, loop: scf.ForOp, slots: int) -> Operation:
     """At the head of a loop's body: the iteration modulo ``slots`` as i64, made once."""
     head = loop.body.block.first_op
     assert head is not None
@@ -186,7 +186,7 @@ def _line(touch: Touch) -> object:
     return None if place is None else (place.file, place.line)
 
 
-def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Hazard) -> bool:
+def _within_a_statement(loop: scf.ForOp | scf.WhileOp | None, hazard: Dependence) -> bool:
     """Whether both accesses belong to one line of the kernel; of two iterations, if the loop does too."""
     lines = [location_of(op) for op in (hazard.first.op, hazard.second.op, *([loop] if loop and hazard.distance else []))]
     return None not in lines and len({(line.file, line.line) for line in lines if line is not None}) == 1
@@ -196,11 +196,11 @@ def _kernels(module: ModuleOp) -> list[func.FuncOp]:
     return [op for op in module.walk() if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
 
 
-def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
+def _solved(module: ModuleOp, *, within: bool) -> Iterator[_EventWriter]:
     """The kernel's functions, each with what it needs."""
     functions = _kernels(module)
     bodies = [build(function.body.block) for function in functions]
-    trips: dict[int, list[Event]] = {}
+    trips: dict[int, list[EventPair]] = {}
     kernels: dict[str, list[BlockItems]] = defaultdict(list)
     for function, body in zip(functions, bodies, strict=True):
         kernels[kernel_of(function)].append(body)
@@ -208,7 +208,7 @@ def _solved(module: ModuleOp, *, within: bool) -> Iterator[_Writer]:
         if len(cores) == 2:  # a kernel of both cores is two functions
             trips.update(round_trips(*cores))
     for function, body in zip(functions, bodies, strict=True):
-        writer = _Writer(function, trips, within=within)
+        writer = _EventWriter(function, trips, within=within)
         writer.collect(body)
         writer.number()
         yield writer

@@ -38,7 +38,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
 from tilelang_npu.transforms.ir.buffers import SCRATCH
-from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
 from tilelang_npu.transforms.ir.locations import line_of, location_of
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
@@ -211,7 +211,7 @@ def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bo
 
 
 @dataclass(frozen=True)
-class Layout:
+class MemoryPlan:
     """The plan of one memory of one core.
 
     Attributes:
@@ -237,7 +237,7 @@ def _sharing(planned: Mapping[Life, Sequence[int]]) -> list[Life]:
                    for address in addresses for left, right, other in ranges)]
 
 
-def _placed(number: int, life: Life, layout: Layout) -> Placed:
+def _placed(number: int, life: Life, layout: MemoryPlan) -> Placed:
     """What the remark of an allocation's address says, of its first slot."""
     places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
     lines = [place.line for place in places if place is not None]
@@ -253,7 +253,7 @@ def _loop_around(op: Operation) -> scf.ForOp | None:
     return parent
 
 
-def _pinned(layout: Layout) -> bool:
+def _pinned(layout: MemoryPlan) -> bool:
     """Whether the author has fixed an address."""
     return any(ADDRESS in life.op.attributes for life in layout.addresses)
 
@@ -317,7 +317,7 @@ def _spaced(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _rewrite(emit: Emitter, op: memref.AllocOp, addresses: list[int], said: Remark | None = None) -> None:
+def _rewrite(emit: OpBuilder, op: memref.AllocOp, addresses: list[int], said: Remark | None = None) -> None:
     with emit.before(op):
         values = [emit.constant(address, i64) for address in addresses]
         made = emit.insert(hivm.PointerCastOp(values, op.memref.type))
@@ -393,14 +393,14 @@ class PlanMemory(ModulePass):
                 return found
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        emitters: dict[func.FuncOp, Emitter] = {}
+        emitters: dict[func.FuncOp, OpBuilder] = {}
         coupled: dict[int | None, list[int]] = {}
         for layout in self._layouts(op):
             function = layout.function
             self._tell(op, layout)
             placed = [_placed(number, life, layout) for number, life in enumerate(layout.addresses)]
             if function not in emitters:
-                emitters[function] = Emitter(function.body.block)
+                emitters[function] = OpBuilder(function.body.block)
             for (life, addresses), facts in zip(layout.addresses.items(), placed, strict=True):
                 if life.coupled is not None:
                     coupled[life.coupled] = addresses
@@ -408,9 +408,9 @@ class PlanMemory(ModulePass):
         for there in [inner for inner in op.walk() if isinstance(inner, memref.AllocOp)]:
             number = coupling_of(there.memref)  # the half of the core whose memory it is has planned it
             if number in coupled:
-                _rewrite(Emitter(_function_of(there).body.block), there, coupled[number])
+                _rewrite(OpBuilder(_function_of(there).body.block), there, coupled[number])
 
-    def _tell(self, module: ModuleOp, layout: Layout) -> None:
+    def _tell(self, module: ModuleOp, layout: MemoryPlan) -> None:
         """Say what the order of a memory was good for, and what it had no room for."""
         lives, name, unpinned = list(layout.addresses), name_of(layout.space), not _pinned(layout)
         for life in lives:
@@ -444,7 +444,7 @@ class PlanMemory(ModulePass):
                         f"by side, all buffers in {name} take {_spaced(needed)} bytes, and {_spaced(layout.room)} are there",
                         f"shrink the tiles to {layout.room * 100 // needed} % or less", maker=self.name)
 
-    def _layouts(self, module: ModuleOp) -> list[Layout]:
+    def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
         """Where the pass puts the allocations of a module.
 
         Raises:
@@ -461,8 +461,8 @@ class PlanMemory(ModulePass):
                     local = [life for life in lives if life.space == space and not (whose and life.coupled is not None)]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:
-                        made.append(Layout(function, space, room, self._plan(module, local, space, room, function), order))
+                        made.append(MemoryPlan(function, space, room, self._plan(module, local, space, room, function), order))
         return made
 
 
-__all__ = ["Layout", "PlanMemory", "plan"]
+__all__ = ["MemoryPlan", "PlanMemory", "plan"]

@@ -23,7 +23,7 @@ from tilelang_npu.transforms.hivm.host_functions import own_workspace_function, 
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.toolchain_arguments import WORKSPACE, toolchain_argument
 from tilelang_npu.transforms.ir.cores import is_mixed
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import refuse
 
@@ -40,7 +40,7 @@ def _slot_bytes(kind: MemRefType[Attribute]) -> int:
 def _place(function: func.FuncOp) -> int:
     """Place the workspaces of a kernel; returns the bytes of a block's part."""
     entry = function.body.block
-    emit = Emitter(entry)
+    emit = OpBuilder(entry)
     workspaces = [op for op in function.walk() if isinstance(op, memref_ext.AllocWorkspaceOp)]
     kinds: list[MemRefType[Attribute]] = []
     for op in workspaces:
@@ -68,7 +68,7 @@ def _place(function: func.FuncOp) -> int:
     return total
 
 
-def _use_slot(emit: Emitter, workspace: memref_ext.AllocWorkspaceOp, ring: SSAValue) -> None:
+def _use_slot(emit: OpBuilder, workspace: memref_ext.AllocWorkspaceOp, ring: SSAValue) -> None:
     """Replace a workspace by the slot of this iteration."""
     kind, loop = workspace.results[0].type, workspace.parent_op()
     assert isinstance(kind, MemRefType) and isinstance(ring.type, MemRefType)

@@ -23,7 +23,7 @@ from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.transforms.hivm.split_cores import Lost
 from tilelang_npu.transforms.hivm.sync.bytes import place_of
 from tilelang_npu.transforms.ir.cores import core_of, is_mixed, put_core
-from tilelang_npu.transforms.ir.emit import Emitter
+from tilelang_npu.transforms.ir.emit import OpBuilder
 
 
 def _root(value: SSAValue) -> object:
@@ -109,7 +109,7 @@ def _in_condition(op: Operation) -> bool:
     return False
 
 
-def _send(emit: Emitter, read: memref.LoadOp) -> None:
+def _send(emit: OpBuilder, read: memref.LoadOp) -> None:
     kind = MemRefType(read.results[0].type, [1], memory_space=hivm.address_space("gm"))
     emit.location = read.location
     with emit.after(read):
@@ -137,7 +137,7 @@ class SendScalars(ModulePass):
 
     def _function(self, function: func.FuncOp) -> None:
         sent: set[Operation] = set()
-        emit = Emitter(function.body.block)
+        emit = OpBuilder(function.body.block)
         while True:
             foreign = Lost(function, "AIC").foreign()
             if not foreign:

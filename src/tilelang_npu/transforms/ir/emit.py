@@ -27,7 +27,7 @@ def float_type(kind: Attribute) -> AnyFloat:
     return kind
 
 
-class Emitter:
+class OpBuilder:
     """Emits into one function.
 
     ``entry`` is the function's first block, where constants go. Integers in arguments stand for index constants;

@@ -19,13 +19,13 @@ from tilelang_npu.transforms.lower.said import say_core
 from tilelang_npu.transforms.lower.views import materialise
 
 if TYPE_CHECKING:
-    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+    from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 Values = list[SSAValue]
 _I32, _I64 = dtype("int32"), dtype("int64")
 
 
-def _pad(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
+def _pad(lowering: KernelLowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
     source, value, *widths = ins
     known: list[int | SSAValue] = []
     for width in widths:
@@ -35,11 +35,11 @@ def _pad(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) 
     return hivm.VPadOp(source, outs[0], value, known[:rank], known[rank:])
 
 
-def _arange(lowering: Lowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
+def _arange(lowering: KernelLowering, ins: Values, outs: Values, facts: dict[str, Fact]) -> Operation:
     return hivm.VArangeOp(outs[0], ins[1:], offset=ins[0])
 
 
-_Builder = Callable[["Lowering", Values, Values, dict[str, Any]], Operation]
+_Builder = Callable[["KernelLowering", Values, Values, dict[str, Any]], Operation]
 _BUILDERS: dict[str, _Builder] = {
     "vgather": lambda low, ins, outs, facts: hivm.VGatherOp(ins[0], ins[1], outs[0]),
     "vtranspose": lambda low, ins, outs, facts: hivm.VTransposeOp(ins[0], outs[0], facts["permutation"]),
@@ -55,7 +55,7 @@ _BUILDERS: dict[str, _Builder] = {
 }
 
 
-def lower_call(lowering: Lowering, op: tile.CallOp) -> None:
+def lower_call(lowering: KernelLowering, op: tile.CallOp) -> None:
     """One HIVM op."""
     emit, entry, facts = lowering.emit, op.entry(), op.facts()
 
@@ -72,7 +72,7 @@ def lower_call(lowering: Lowering, op: tile.CallOp) -> None:
                               symbol=entry.name, attributes={n: a for n, a in op.attributes.items() if n != CORE}))
 
 
-def lower_print(lowering: Lowering, op: tile.PrintOp) -> None:
+def lower_print(lowering: KernelLowering, op: tile.PrintOp) -> None:
     """``hivm.hir.debug`` of a scalar or a buffer."""
     value = op.value
     if isinstance(value.type, MemRefType):
@@ -85,7 +85,7 @@ def lower_print(lowering: Lowering, op: tile.PrintOp) -> None:
     lowering.emit.insert(made)
 
 
-def lower_printf(lowering: Lowering, op: tile.PrintfOp) -> None:
+def lower_printf(lowering: KernelLowering, op: tile.PrintfOp) -> None:
     """A custom op with the format, for whichever core comes by."""
     values = []
     for value in op.values:
@@ -97,7 +97,7 @@ def lower_printf(lowering: Lowering, op: tile.PrintfOp) -> None:
                                        attributes={"format": op.format}))
 
 
-def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
+def lower_dump(lowering: KernelLowering, op: tile.DumpOp) -> None:
     """A custom op of the core that has the memory; of whichever comes by for global tensors. AscendC's DumpTensor has a barrier
     of all pipes on either side of what it moves."""
     view = lowering.view(op.value)
@@ -121,7 +121,7 @@ def lower_dump(lowering: Lowering, op: tile.DumpOp) -> None:
             say_core(each, core, lowering.chip)
 
 
-def lower_cache(lowering: Lowering, op: hivm.DCCIOp) -> None:
+def lower_cache(lowering: KernelLowering, op: hivm.DCCIOp) -> None:
     """The same op on the tensor's memref."""
     assert op.ptr is not None
     place = materialise(lowering.emit, lowering.view(op.ptr), op)

@@ -16,7 +16,7 @@ from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise
 
 if TYPE_CHECKING:
-    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+    from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 _TYPES = tuple(dtype(name) for name in ("i1", "i4", "i8", "ui8", "i16", "i32", "i64", "f16", "bf16", "f32"))
 _PRECISION = {"i1": 1, "i4": 4, "i8": 8, "ui8": 8, "i16": 16, "f16": 11, "bf16": 8, "i32": 32, "f32": 24, "i64": 64,
@@ -85,7 +85,7 @@ def _wrapping_path(source: DType, target: DType, mode: str, on_registers: bool) 
     return ((half, "truncwithoverflow"), *rest) if half is not None and rest is not None else None
 
 
-def convert(lowering: Lowering, op: Operation, source: View, target: View, mode: str) -> None:
+def convert(lowering: KernelLowering, op: Operation, source: View, target: View, mode: str) -> None:
     """``target = cast(source)`` in UB, through the types that the hardware converts directly; unit axes repeat.
 
     Raises:

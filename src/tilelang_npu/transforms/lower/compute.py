@@ -18,10 +18,10 @@ from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.views import View, broadcast_axes, materialise, require_movable
 
 if TYPE_CHECKING:
-    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+    from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 
-def lower_elementwise(lowering: Lowering, op: tile.ElementwiseOp) -> None:
+def lower_elementwise(lowering: KernelLowering, op: tile.ElementwiseOp) -> None:
     """One HIVM vector op; scalars become constants of the element type, or a filled tile where the op takes none."""
     emit, entry, target = lowering.emit, op.entry(), lowering.view(op.target)
     if entry.result == "any":
@@ -81,7 +81,7 @@ def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) 
                              " that only run time knows", "T111", help="slice both alike")
 
 
-def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
+def lower_reduce(lowering: KernelLowering, op: tile.ReduceOp) -> None:
     """``hivm.hir.vreduce``; without ``clear`` into a temporary that is then combined with the destination."""
     emit, entry = lowering.emit, op.entry()
     source, target, dims = lowering.view(op.source), lowering.view(op.target), list(op.dims.get_values())
@@ -100,7 +100,7 @@ def lower_reduce(lowering: Lowering, op: tile.ReduceOp) -> None:
         emit.insert(make([place, materialise(emit, result, op)], [place]))
 
 
-def lower_fill(lowering: Lowering, op: tile.FillOp) -> None:
+def lower_fill(lowering: KernelLowering, op: tile.FillOp) -> None:
     """``hivm.hir.vbrc`` of a scalar."""
     target = lowering.view(op.target)
     require_movable(op, target)
@@ -108,7 +108,7 @@ def lower_fill(lowering: Lowering, op: tile.FillOp) -> None:
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 
 
-def lower_broadcast(lowering: Lowering, op: tile.BroadcastOp) -> None:
+def lower_broadcast(lowering: KernelLowering, op: tile.BroadcastOp) -> None:
     """``hivm.hir.vbrc`` of a tile along its unit axes."""
     emit = lowering.emit
     source, target = lowering.view(op.source), lowering.view(op.target)
@@ -118,7 +118,7 @@ def lower_broadcast(lowering: Lowering, op: tile.BroadcastOp) -> None:
     emit.insert(hivm.VBrcOp(*places, dims=axes) if axes else hivm.CopyOp(*places))
 
 
-def lower_gemm(lowering: Lowering, op: tile.GemmOp) -> None:
+def lower_gemm(lowering: KernelLowering, op: tile.GemmOp) -> None:
     """``hivm.hir.mmadL1`` with the real sizes of the matrices."""
     emit = lowering.emit
     a, b, c = (lowering.view(value) for value in (op.a, op.b, op.c))

@@ -16,16 +16,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.target import BLOCK, Path, name_of
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.views import View, materialise, require_movable, row_strides
 
 if TYPE_CHECKING:
-    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+    from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 
-def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
+def clip(emit: OpBuilder, view: View) -> tuple[tuple[Value, ...], SSAValue | None]:
     """The part of a global view that lies inside its tensor.
 
     Returns the sizes per view axis (a plain integer where the whole extent surely lies inside) and, where some size
@@ -53,7 +53,7 @@ def clip(emit: Emitter, view: View) -> tuple[tuple[Value, ...], SSAValue | None]
     return tuple(sizes), partial
 
 
-def _dropped_outside(emit: Emitter, view: View) -> SSAValue | None:
+def _dropped_outside(emit: OpBuilder, view: View) -> SSAValue | None:
     """Whether the position on an axis that the view does not show lies beyond the tensor; None where it surely does not."""
     found: SSAValue | None = None
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
@@ -62,7 +62,7 @@ def _dropped_outside(emit: Emitter, view: View) -> SSAValue | None:
     return found
 
 
-def _cropped(emit: Emitter, view: View, sizes: tuple[Value, ...]) -> View:
+def _cropped(emit: OpBuilder, view: View, sizes: tuple[Value, ...]) -> View:
     """The part of a global view that ``clip`` found; where that is nothing, it still starts inside the tensor."""
     offsets = list(view.offsets)
     for axis, (offset, bound) in enumerate(zip(view.offsets, view.buffer.shape, strict=True)):
@@ -71,14 +71,14 @@ def _cropped(emit: Emitter, view: View, sizes: tuple[Value, ...]) -> View:
     return replace(view, offsets=tuple(offsets)).resized(sizes)
 
 
-def _surely_inside(emit: Emitter, offset: Value, size: Value, bound: Value) -> bool:
+def _surely_inside(emit: OpBuilder, offset: Value, size: Value, bound: Value) -> bool:
     if offset == 0 and size is bound:
         return True
     ranges = emit.ranges
     return ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low
 
 
-def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
+def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:
     """Lower one copy; refuses a pair of memories that no path connects."""
     source, target = lowering.view(op.source), lowering.view(op.target)
     route = (source.buffer.space, target.buffer.space)
@@ -104,7 +104,7 @@ def lower_copy(lowering: Lowering, op: tile.CopyOp) -> None:
     path(lowering, op, source, target)
 
 
-def _way(lowering: Lowering, source: View, target: View) -> Path:
+def _way(lowering: KernelLowering, source: View, target: View) -> Path:
     return lowering.chip.ways[source.buffer.space, target.buffer.space]
 
 
@@ -119,7 +119,7 @@ def _round_mode(op: tile.CopyOp) -> str:
     return op.round_mode.data if op.round_mode is not None else "rint"
 
 
-def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _gm_to_ub(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         landing = lowering.scratch(target, source.buffer.element)
@@ -142,7 +142,7 @@ def _gm_to_ub(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
-def _stops_over(emit: Emitter, tile: View, tensor: View) -> bool:
+def _stops_over(emit: OpBuilder, tile: View, tensor: View) -> bool:
     """Whether a DMA would have to reach rows of a tile in UB that do not start at blocks: it takes them from or to a tile whose
     rows do. What is of one piece on both sides is one row to it."""
     unit = BLOCK // tile.buffer.dtype.nbytes
@@ -171,14 +171,14 @@ def _short(source: View, target: View) -> bool:
                for have, want in zip(source.shape, target.shape, strict=True))
 
 
-def _fill(lowering: Lowering, op: tile.CopyOp, target: View) -> None:
+def _fill(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
     value = lowering.values[op.pad] if op.pad is not None else None
     target = lowering.signless(target)
     scalar = lowering.scalar(value if value is not None else 0, target.buffer.element)
     lowering.emit.insert(hivm.VBrcOp(scalar, materialise(lowering.emit, target, op)))
 
 
-def _when(emit: Emitter, condition: SSAValue, body: Callable[[], None]) -> None:
+def _when(emit: OpBuilder, condition: SSAValue, body: Callable[[], None]) -> None:
     block = Block()
     with emit.inside(block):
         body()
@@ -186,7 +186,7 @@ def _when(emit: Emitter, condition: SSAValue, body: Callable[[], None]) -> None:
     emit.insert(scf.IfOp(condition, [], Region(block)))
 
 
-def _gm_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _gm_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         raise refuse(op, f"GM to L1 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
@@ -238,7 +238,7 @@ def _fractal_padding(target: View) -> bool:
     return target.sizes[-2:] == target.buffer.shape[-2:] and (rows != m1 * m0 or columns != n1 * n0)
 
 
-def _l1_to_l0(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _l1_to_l0(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     """The load ahead of a T.mma: no op of HIVM's, hence a custom one that the simulator knows."""
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
@@ -249,7 +249,7 @@ def _l1_to_l0(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.CustomOp(name, ends[:1], ends[1:], core="CUBE", pipe="MTE1", symbol=name))
 
 
-def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _ub_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         staged = lowering.scratch(source, target.buffer.element)
@@ -266,7 +266,7 @@ def _ub_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
                              atomic="add" if op.atomic is not None else None))
 
 
-def _l0c_out(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _l0c_out(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     kinds = (source.buffer.dtype.mlir, target.buffer.dtype.mlir)
     way = _way(lowering, source, target)
@@ -304,7 +304,7 @@ def _vector_cores(op: Operation) -> int:
     return parent.sub_blocks.value.data if parent is not None else 1
 
 
-def _ub_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _ub_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     """The rows of a tile to fractals: the copy sees both as fractals, those in UB with their rows apart."""
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
@@ -325,7 +325,7 @@ def _ub_to_l1(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.CopyOp(cast.result, place))
 
 
-def _start(emit: Emitter, view: View) -> Value:
+def _start(emit: OpBuilder, view: View) -> Value:
     """The first element of a view, from the start of its buffer."""
     offset: Value = 0
     for position, stride in zip(view.offsets, row_strides(emit, view.buffer), strict=True):
@@ -333,7 +333,7 @@ def _start(emit: Emitter, view: View) -> Value:
     return offset
 
 
-def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _l1_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
     if source.buffer.dtype != target.buffer.dtype:
         raise refuse(op, f"L1 to GM cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
@@ -345,7 +345,7 @@ def _l1_to_gm(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -
     emit.insert(hivm.Nz2NdOp(materialise(emit, source, op), materialise(emit, target, op)))
 
 
-def _ub_to(lowering: Lowering, op: tile.CopyOp, source: View, target: View) -> None:
+def _ub_to(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     if target.buffer.fractal:
         _ub_to_l1(lowering, op, source, target)
         return

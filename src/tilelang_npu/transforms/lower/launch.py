@@ -37,13 +37,13 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, core_of_function
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.lower.views import Buffer, whole
+from tilelang_npu.transforms.lower.views import LoweredBuffer, whole
 
 if TYPE_CHECKING:
-    from tilelang_npu.transforms.lower.lower_to_hivm import Lowering
+    from tilelang_npu.transforms.lower.lower_to_hivm import KernelLowering
 
 _SCOPES = {"AIC": "cube", "AIV": "vector"}
 
@@ -60,7 +60,7 @@ class KernelShape:
     cores: str
     two_halves: bool
 
-    def bind(self, lowering: Lowering, op: tile.LaunchOp) -> None:
+    def bind(self, lowering: KernelLowering, op: tile.LaunchOp) -> None:
         """Give the launch's block arguments their values."""
         emit, ranges = lowering.emit, lowering.emit.ranges
         grid = [_known(emit, lowering.values[extent]) for extent in op.grid]
@@ -95,12 +95,12 @@ class KernelShape:
             self._name(emit, half, arguments[-1])
             lowering.values[arguments[-1]] = emit.value(half)
 
-    def _name(self, emit: Emitter, value: Value, argument: SSAValue) -> None:
+    def _name(self, emit: OpBuilder, value: Value, argument: SSAValue) -> None:
         if isinstance(value, SSAValue) and argument.name_hint:
             value.name_hint = argument.name_hint
 
 
-def _known(emit: Emitter, value: SSAValue) -> Value:
+def _known(emit: OpBuilder, value: SSAValue) -> Value:
     constant = emit.ranges.constant(value)
     return value if constant is None else constant
 
@@ -109,7 +109,7 @@ def _high(ranges: Ranges, value: Value) -> float:
     return ranges.of(value).high
 
 
-def _index(emit: Emitter, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, name: str, count: float) -> SSAValue:
+def _index(emit: OpBuilder, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, name: str, count: float) -> SSAValue:
     raw = emit.insert(query).results[0]
     cast = emit.insert(arith.IndexCastOp(raw, IndexType())).result
     cast.name_hint = name
@@ -117,19 +117,19 @@ def _index(emit: Emitter, query: hivm.GetBlockIdxOp | hivm.GetSubBlockIdxOp, nam
     return cast
 
 
-def _remainder(emit: Emitter, value: Value, extent: Value) -> Value:
+def _remainder(emit: OpBuilder, value: Value, extent: Value) -> Value:
     if isinstance(extent, int):
         return emit.modulo(value, extent)
     return emit.insert(arith.RemUIOp(emit.value(value), extent)).result
 
 
-def _quotient(emit: Emitter, value: Value, extent: Value) -> Value:
+def _quotient(emit: OpBuilder, value: Value, extent: Value) -> Value:
     if isinstance(extent, int):
         return emit.floordiv(value, extent)
     return emit.insert(arith.DivUIOp(emit.value(value), extent)).result
 
 
-def _in_panels(emit: Emitter, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
+def _in_panels(emit: OpBuilder, number: Value, along: Value, across: Value, width: int) -> tuple[Value, Value]:
     """Where a number lies along an axis that is cut into panels of ``width``, and across it: it runs along a panel first, and
     through every other panel backwards. The last panel has what is left."""
     whole = emit.mul(across, width)
@@ -190,7 +190,7 @@ def check_cores(kernel: func.FuncOp, *, divide: bool) -> None:
                          "the work: pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True}")
 
 
-def begin_function(lowering: Lowering) -> tuple[func.FuncOp, Emitter]:
+def begin_function(lowering: KernelLowering) -> tuple[func.FuncOp, OpBuilder]:
     """The empty HIVM function of a kernel, its arguments bound to the tile kernel's."""
     kernel, cores = lowering.kernel, lowering.shape.cores
     flat = MemRefType(i8, [DYNAMIC_INDEX], memory_space=hivm.address_space("gm"))
@@ -222,7 +222,7 @@ def begin_function(lowering: Lowering) -> tuple[func.FuncOp, Emitter]:
     blocks = _static_blocks(kernel)
     if blocks is not None:
         made.attributes["hacc.block_dim"] = IntegerAttr(blocks * (2 if lowering.shape.two_halves else 1), i64)
-    emit = Emitter(block)
+    emit = OpBuilder(block)
     emit.location = kernel.location
     _bind_arguments(lowering, emit, block, arguments)
     return made, emit
@@ -246,7 +246,7 @@ def _static_blocks(kernel: func.FuncOp) -> int | None:
     return None
 
 
-def _bind_arguments(lowering: Lowering, emit: Emitter, block: Block, arguments: Sequence[SSAValue]) -> None:
+def _bind_arguments(lowering: KernelLowering, emit: OpBuilder, block: Block, arguments: Sequence[SSAValue]) -> None:
     given = dict(zip(arguments, block.args[3:], strict=False))
     for position, argument in enumerate(arguments):
         if isinstance(argument.type, IndexType):
@@ -257,12 +257,12 @@ def _bind_arguments(lowering: Lowering, emit: Emitter, block: Block, arguments: 
         elif isinstance(argument.type, MemRefType):
             shape = argument.type.get_shape()
             lowering.views[argument] = whole(
-                Buffer(given[argument], "gm", tuple(shape), spoken(argument, f"argument {position}")))
+                LoweredBuffer(given[argument], "gm", tuple(shape), spoken(argument, f"argument {position}")))
         else:
             lowering.values[argument] = given[argument]
 
 
-def shaped_argument(lowering: Lowering, op: tile.TensorOp) -> None:
+def shaped_argument(lowering: KernelLowering, op: tile.TensorOp) -> None:
     """A tensor with run-time dimensions: the flat argument seen in its shape, rows without gaps."""
     emit, flat = lowering.emit, lowering.view(op.source).buffer
     shape: list[Value] = [size if isinstance(size, int) else _known(emit, lowering.values[size]) for size in op.mixed_sizes()]
@@ -276,10 +276,10 @@ def shaped_argument(lowering: Lowering, op: tile.TensorOp) -> None:
     result = MemRefType(kind.element_type, static, layout, kind.memory_space)
     made = emit.insert(memref.ReinterpretCastOp.from_dynamic(flat.value, [0], shape, strides, result)).result
     made.name_hint = flat.value.name_hint
-    lowering.views[op.result] = whole(Buffer(made, "gm", tuple(shape), flat.label))
+    lowering.views[op.result] = whole(LoweredBuffer(made, "gm", tuple(shape), flat.label))
 
 
-def finish_function(lowering: Lowering, made: func.FuncOp) -> None:
+def finish_function(lowering: KernelLowering, made: func.FuncOp) -> None:
     """Close the function."""
     lowering.emit.location = made.location
     lowering.emit.insert(func.ReturnOp())

@@ -38,12 +38,12 @@ from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import written
 from tilelang_npu.ops import DType, dtype
-from tilelang_npu.transforms.ir.blocks import is_paddable, places_of, units_differ
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of
 from tilelang_npu.transforms.ir.cores import forget_core
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import is_read
+from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of, units_differ
 from tilelang_npu.transforms.lower.calls import lower_cache, lower_call, lower_dump, lower_print, lower_printf
 from tilelang_npu.transforms.lower.compute import (
     lower_broadcast,
@@ -62,7 +62,7 @@ from tilelang_npu.transforms.lower.launch import (
     shaped_argument,
 )
 from tilelang_npu.transforms.lower.said import say_core
-from tilelang_npu.transforms.lower.views import Buffer, View, fractal_shape, reshaped, whole
+from tilelang_npu.transforms.lower.views import LoweredBuffer, View, fractal_shape, reshaped, whole
 
 ADDRESS = "tile.address"  # attribute of memref.alloc: the byte address that the user fixed; gone after planning
 
@@ -76,7 +76,7 @@ def _allocation(value: SSAValue) -> Operation:
     return owner
 
 
-class Lowering:
+class KernelLowering:
     """State of lowering one kernel."""
 
     def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip):
@@ -86,7 +86,7 @@ class Lowering:
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
-        self.emit: Emitter
+        self.emit: OpBuilder
 
     def run(self) -> func.FuncOp:
         """The lowered function."""
@@ -143,7 +143,7 @@ class Lowering:
         made = whole(buffer)
         return made if made.shape == like.shape else made.resized(like.shape)
 
-    def allocate(self, label: str, shape: list[int], element: Attribute, space: str, *, pad: bool) -> Buffer:
+    def allocate(self, label: str, shape: list[int], element: Attribute, space: str, *, pad: bool) -> LoweredBuffer:
         """Emit an allocation; matrices of L1 and L0C get fractals, rows in UB that a DMA takes one by one get whole
         blocks.
         """
@@ -152,7 +152,7 @@ class Lowering:
         if space == "gm":
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
             ring.results[0].name_hint = written(label)
-            return Buffer(ring.results[0], space, tuple(shape), label)
+            return LoweredBuffer(ring.results[0], space, tuple(shape), label)
         if chips.is_fractal(space) and len(shape) >= 2:
             physical = *shape[:-2], *fractal_shape(shape[-2], shape[-1], kind, accumulator=space == "cc")
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical, memory_space=memory)))
@@ -163,9 +163,9 @@ class Lowering:
             made = emit.insert(memref.AllocOp([], [], MemRefType(element, physical_nd, memory_space=memory)))
             if wide:
                 made.memref.name_hint = written(label)
-                return Buffer(self._narrow(made, shape, element, memory), space, tuple(shape), label)
+                return LoweredBuffer(self._narrow(made, shape, element, memory), space, tuple(shape), label)
         made.results[0].name_hint = written(label)
-        return Buffer(made.results[0], space, tuple(shape), label)
+        return LoweredBuffer(made.results[0], space, tuple(shape), label)
 
     def _narrow(self, made: memref.AllocOp, shape: list[int], element: Attribute, memory: Attribute) -> SSAValue:
         assert isinstance(made.memref.type, MemRefType)
@@ -274,7 +274,7 @@ class Lowering:
         shape = list(kind.get_shape())
         if space == "local":
             made = self.emit.insert(memref.AllocaOp.get(kind.element_type, shape=shape))
-            self.views[op.result] = whole(Buffer(made.results[0], "local", tuple(shape), op.label.data))
+            self.views[op.result] = whole(LoweredBuffer(made.results[0], "local", tuple(shape), op.label.data))
             return
         pad = root_of(op.result) in self.padded
         buffer = self.allocate(op.label.data, shape, kind.element_type, space, pad=pad)
@@ -415,7 +415,7 @@ class Lowering:
         """The end of the function is written by ``finish_function``."""
 
 
-def _handler(kind: type[Operation]) -> Callable[[Lowering, Any], None] | None:
+def _handler(kind: type[Operation]) -> Callable[[KernelLowering, Any], None] | None:
     """What lowers an operation: dialects may have classes of their own of upstream's operations."""
     return next((_HANDLERS[base] for base in kind.__mro__ if base in _HANDLERS), None)
 
@@ -463,19 +463,19 @@ def _is_pinned(root: SSAValue) -> bool:
     return isinstance(root.owner, tile.AllocOp) and "address" in root.owner.properties
 
 
-_HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
-    scf.ForOp: Lowering._for,
-    scf.IfOp: Lowering._if,
-    scf.WhileOp: Lowering._while,
-    scf.YieldOp: Lowering._yield,
-    tile.LaunchOp: Lowering._launch,
-    tile.OnCoreOp: Lowering._on_core,
-    hivm.SyncBlockSetOp: Lowering._cross_set,
-    hivm.SyncBlockOp: Lowering._barrier_of_cores,
-    tile.AllocOp: Lowering._alloc,
+_HANDLERS: dict[type[Operation], Callable[[KernelLowering, Any], None]] = {
+    scf.ForOp: KernelLowering._for,
+    scf.IfOp: KernelLowering._if,
+    scf.WhileOp: KernelLowering._while,
+    scf.YieldOp: KernelLowering._yield,
+    tile.LaunchOp: KernelLowering._launch,
+    tile.OnCoreOp: KernelLowering._on_core,
+    hivm.SyncBlockSetOp: KernelLowering._cross_set,
+    hivm.SyncBlockOp: KernelLowering._barrier_of_cores,
+    tile.AllocOp: KernelLowering._alloc,
     tile.TensorOp: shaped_argument,
-    tile.RegionOp: Lowering._region,
-    tile.ViewOp: Lowering._view,
+    tile.RegionOp: KernelLowering._region,
+    tile.ViewOp: KernelLowering._view,
     tile.CopyOp: lower_copy,
     tile.ElementwiseOp: lower_elementwise,
     tile.ReduceOp: lower_reduce,
@@ -487,11 +487,11 @@ _HANDLERS: dict[type[Operation], Callable[[Lowering, Any], None]] = {
     tile.DumpOp: lower_dump,
     hivm.DCCIOp: lower_cache,
     tile.GemmOp: lower_gemm,
-    tile.YieldOp: Lowering._nothing,
-    memref.LoadOp: Lowering._load,
-    memref.StoreOp: Lowering._store,
-    memref.DimOp: Lowering._dimension,
-    func.ReturnOp: Lowering._nothing,
+    tile.YieldOp: KernelLowering._nothing,
+    memref.LoadOp: KernelLowering._load,
+    memref.StoreOp: KernelLowering._store,
+    memref.DimOp: KernelLowering._dimension,
+    func.ReturnOp: KernelLowering._nothing,
 }
 
 _SCALARS: dict[str, Attribute] = {
@@ -517,8 +517,8 @@ class LowerToHivm(ModulePass):
                 shape = shape_of_kernel(kernel)
                 if shape.cores == "MIX":
                     check_cores(kernel, divide=self.divide)
-                lowered = Lowering(kernel, shape, chip).run()
+                lowered = KernelLowering(kernel, shape, chip).run()
                 Rewriter().replace_op(kernel, lowered, [])
 
 
-__all__ = ["LowerToHivm", "Lowering"]
+__all__ = ["KernelLowering", "LowerToHivm"]

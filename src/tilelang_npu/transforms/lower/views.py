@@ -20,7 +20,7 @@ from tilelang_npu.dialects.rules import offset_of_slice
 from tilelang_npu.ops import DType, dtype
 from tilelang_npu.target import core_of, is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.emit import Emitter, Value
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import refuse
 
 FRACTAL_BYTES = 32  # one row of a fractal (hivm.md section 2, shapes)
@@ -28,7 +28,7 @@ FRACTAL_ROWS = 16
 
 
 @dataclass(frozen=True)
-class Buffer:
+class LoweredBuffer:
     """A lowered allocation or kernel argument.
 
     Attributes:
@@ -66,7 +66,7 @@ class View:
     own.
     """
 
-    buffer: Buffer
+    buffer: LoweredBuffer
     offsets: tuple[Value, ...]
     sizes: tuple[Value, ...]
     axes: tuple[int | None, ...]
@@ -94,7 +94,7 @@ class View:
         return replace(self, sizes=tuple(sizes))
 
 
-def whole(buffer: Buffer) -> View:
+def whole(buffer: LoweredBuffer) -> View:
     """All of a buffer."""
     rank = len(buffer.shape)
     return View(buffer, (0,) * rank, buffer.shape, tuple(range(rank)))
@@ -124,7 +124,7 @@ def broadcast_axes(inputs: list[View], target: View) -> list[int]:
             if size != 1 and any(view.shape[axis] == 1 for view in inputs)]
 
 
-def materialise(emit: Emitter, view: View, op: Operation) -> SSAValue:
+def materialise(emit: OpBuilder, view: View, op: Operation) -> SSAValue:
     """The memref of a view; ``op`` is the operation it is for, named where the view cannot be had."""
     if view.buffer.fractal:
         return _fractal_view(emit, view, op)
@@ -136,7 +136,7 @@ def materialise(emit: Emitter, view: View, op: Operation) -> SSAValue:
     return _subview(emit, view, kept)
 
 
-def _subview(emit: Emitter, view: View, kept: list[int]) -> SSAValue:
+def _subview(emit: OpBuilder, view: View, kept: list[int]) -> SSAValue:
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
     strides = list(source.type.get_strides() or [None] * len(view.sizes))
@@ -149,7 +149,7 @@ def _subview(emit: Emitter, view: View, kept: list[int]) -> SSAValue:
     return emit.insert(made).result
 
 
-def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
+def _reinterpreted(emit: OpBuilder, view: View) -> SSAValue:
     """A view with unit axes of its own: the same storage under explicit offset, sizes and strides."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
@@ -167,7 +167,7 @@ def _reinterpreted(emit: Emitter, view: View) -> SSAValue:
     return result
 
 
-def row_strides(emit: Emitter, buffer: Buffer) -> list[Value]:
+def row_strides(emit: OpBuilder, buffer: LoweredBuffer) -> list[Value]:
     """Strides in elements. Those that the type leaves open are products of extents: tensors in GM have no gaps."""
     assert isinstance(buffer.value.type, MemRefType)
     found: list[Value] = []
@@ -178,7 +178,7 @@ def row_strides(emit: Emitter, buffer: Buffer) -> list[Value]:
     return found
 
 
-def reshaped(emit: Emitter, view: View, shape: tuple[int, ...]) -> View | None:
+def reshaped(emit: OpBuilder, view: View, shape: tuple[int, ...]) -> View | None:
     """The same elements under another shape; None where they do not follow one another in memory, or are not as many."""
     buffer = view.buffer
     source, sizes, have = buffer.value, view.sizes, buffer.shape
@@ -204,7 +204,7 @@ def reshaped(emit: Emitter, view: View, shape: tuple[int, ...]) -> View | None:
     return whole(replace(buffer, value=emit.insert(made).result, shape=shape))
 
 
-def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
+def _fractal_view(emit: OpBuilder, view: View, op: Operation) -> SSAValue:
     """A view of a matrix in L1 or L0: a rectangle of whole fractals of one of the matrices that the buffer holds.
 
     What a copy writes may start at any row, because the rows of a panel of columns lie one after another.
@@ -259,7 +259,7 @@ def _fractal_view(emit: Emitter, view: View, op: Operation) -> SSAValue:
     return result
 
 
-def _matrix(emit: Emitter, view: View) -> SSAValue:
+def _matrix(emit: OpBuilder, view: View) -> SSAValue:
     """The one of a buffer's matrices that a view is of, whole."""
     source = view.buffer.value
     assert isinstance(source.type, MemRefType)
@@ -290,7 +290,7 @@ def _shown(value: Value) -> str:
     return str(value) if isinstance(value, int) else spoken(value, "?")
 
 
-def _divisible(emit: Emitter, value: Value, unit: int) -> bool:
+def _divisible(emit: OpBuilder, value: Value, unit: int) -> bool:
     """Whether a position is surely a multiple of ``unit``."""
     if isinstance(value, int):
         return value % unit == 0

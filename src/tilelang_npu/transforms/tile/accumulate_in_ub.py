@@ -80,7 +80,7 @@ def _split(gemm: tile.GemmOp) -> None:
     """The product in a buffer of its own, and what becomes of it."""
     kind = gemm.c.type
     assert isinstance(kind, MemRefType)
-    product = temporary(gemm, gemm.c, kind.element_type, "product", tile.ScopeAttr(tile.Scope.FRAGMENT))
+    product = temporary(gemm, gemm.c, kind.element_type, "product", tile.ScopeAttr(tile.OpenMemory.FRAGMENT))
     start = insert_before(gemm, ConstantOp(IntegerAttr(1, i1))).results[0]
     insert_before(gemm, tile.GemmOp(gemm.a, gemm.b, product, start, transpose_a=gemm.transpose_a is not None,
                                     transpose_b=gemm.transpose_b is not None))

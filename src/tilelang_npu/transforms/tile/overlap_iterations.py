@@ -68,7 +68,7 @@ class _Statement:
 
 
 @dataclass
-class _Body:
+class _StagedBody:
     """The body of a loop, cut into stages.
 
     Attributes:
@@ -151,7 +151,7 @@ def _raise_to(statement: _Statement, stage: int) -> bool:
     return True
 
 
-def _body_of(loop: scf.ForOp) -> _Body | Refusal | None:
+def _body_of(loop: scf.ForOp) -> _StagedBody | Refusal | None:
     """The statements of a loop that can be cut, or why they cannot; None where the work is one core's alone."""
     block = loop.body.block
     own: dict[SSAValue, tile.AllocOp] = {op.result: op for op in block.ops if isinstance(op, tile.AllocOp)}
@@ -166,7 +166,7 @@ def _body_of(loop: scf.ForOp) -> _Body | Refusal | None:
         statements.append(_Statement(op, core, {root_of(use.value) for use in uses if use.reads},
                                      {root_of(use.value) for use in uses if use.writes}))
     cores = {statement.core for statement in statements}
-    return _Body(loop, statements, own) if len(cores) == 2 else None
+    return _StagedBody(loop, statements, own) if len(cores) == 2 else None
 
 
 def _has_both(loop: scf.ForOp) -> bool:
@@ -204,7 +204,7 @@ class _Skew:
         ahead: iterations between a pair of stages and the next.
     """
 
-    def __init__(self, body: _Body, ahead: int) -> None:
+    def __init__(self, body: _StagedBody, ahead: int) -> None:
         self.body, self.ahead = body, ahead
         self.loop = body.loop
         self.index = self.loop.body.block.args[0]
@@ -465,7 +465,7 @@ def _skew(loop: scf.ForOp, ranges: Ranges, chip: chips.Chip) -> _Skew | Refusal 
     if _launch_of(loop) is None:  # it was in the body of one that overlaps
         return None
     body = _body_of(loop)
-    if not isinstance(body, _Body):
+    if not isinstance(body, _StagedBody):
         return body
     if loop.iter_args:
         return Refusal("they hand scalars on to each other", "keep in a tile what changes from iteration to iteration")

@@ -29,9 +29,9 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import BLOCK, Chip
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.box_expressions import Vectoriser
 from tilelang_npu.transforms.tile.parallel.conditions import Part, choose_between_values, settle
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
-from tilelang_npu.transforms.tile.parallel.expressions import Vectoriser
 from tilelang_npu.transforms.tile.parallel.indices import Index, Invariants, NotVector, NotVectorWhole
 from tilelang_npu.transforms.tile.parallel.unaligned import around
 

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.linear import Linear
-from tilelang_npu.transforms.ir.affine import affine
+from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 

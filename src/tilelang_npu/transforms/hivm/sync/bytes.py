@@ -20,7 +20,7 @@ from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
 from tilelang_npu.ops import dtype
-from tilelang_npu.transforms.ir.affine import affine, literal
+from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import location_of
 
@@ -29,7 +29,7 @@ _THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.Ex
 
 
 @dataclass(frozen=True)
-class Place:
+class OperandBytes:
     """The bytes of one operand.
 
     Attributes:
@@ -56,7 +56,7 @@ class Place:
         """Number of copies that loop iterations take in turn."""
         return max(1, len(self.addresses))
 
-    def meets(self, other: Place) -> int | None:
+    def meets(self, other: OperandBytes) -> int | None:
         """After how many iterations of the loop around them accesses of both can touch a common byte.
 
         None: never. 0: in the same iteration, and in every later one. N > 1: in the same iteration and in every N-th
@@ -78,13 +78,13 @@ class Place:
                     return 0
         return None
 
-    def phase(self, other: Place) -> int:
+    def phase(self, other: OperandBytes) -> int:
         """Of two places that meet in a ring: after how many iterations the other one reaches this one's slot."""
         if self.turn is None or other.turn is None:
             return 0
         return (self.turn[1] - other.turn[1]) % self.slots
 
-    def _inner(self, other: Place) -> bool:
+    def _inner(self, other: OperandBytes) -> bool:
         return self.low < other.high and other.low < self.high
 
     @cached_property
@@ -93,7 +93,7 @@ class Place:
         return f"{spoken(self.root, self.space)}, bytes {self.low}..{self.high - 1}"
 
 
-def place_of(value: SSAValue) -> Place:
+def place_of(value: SSAValue) -> OperandBytes:
     """The bytes of a memref operand."""
     kind = value.type
     assert isinstance(kind, MemRefType)
@@ -112,10 +112,10 @@ def place_of(value: SSAValue) -> Place:
     if ring is not None:
         count, slot, turn = ring
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
-        return Place(space, root, starts, 0, slot, planned, turn)
+        return OperandBytes(space, root, starts, 0, slot, planned, turn)
     low, high = _extent(value, root)
     view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) and value.owner.source is root else None
-    return Place(space, root, addresses, low, high, planned, view=view)
+    return OperandBytes(space, root, addresses, low, high, planned, view=view)
 
 
 def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:

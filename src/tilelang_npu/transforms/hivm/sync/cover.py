@@ -22,7 +22,7 @@ State = tuple[Position, str, bool]
 
 
 @dataclass(eq=False)
-class Event:
+class EventPair:
     """One set/wait pair inside a block.
 
     Attributes:
@@ -113,23 +113,23 @@ class Doors(Protocol):
         """What comes behind the same on the far side of a loop that runs."""
 
 
-class _Row:
+class _PlacesInOrder:
     """Places of items in ascending order, each with what stands there."""
 
     def __init__(self) -> None:
         self.places: list[int] = []
-        self.values: list[Event | Fence | None] = []
+        self.values: list[EventPair | Fence | None] = []
 
-    def add(self, place: int, value: Event | Fence | None) -> None:
+    def add(self, place: int, value: EventPair | Fence | None) -> None:
         index = bisect_right(self.places, place)
         self.places.insert(index, place)
         self.values.insert(index, value)
 
-    def remove(self, value: Event | Fence) -> None:
+    def remove(self, value: EventPair | Fence) -> None:
         index = self.values.index(value)
         del self.places[index], self.values[index]
 
-    def next(self, position: Position, count: int) -> tuple[Event | Fence | None, Position] | None:
+    def next(self, position: Position, count: int) -> tuple[EventPair | Fence | None, Position] | None:
         """What stands at or next behind a position, in this iteration or the next."""
         if not self.places:
             return None
@@ -139,14 +139,14 @@ class _Row:
             return self.values[0], (copy + 1) * count + self.places[0]
         return self.values[index], copy * count + self.places[index]
 
-    def soonest(self, position: Position, count: int) -> tuple[Event, Position] | None:
+    def soonest(self, position: Position, count: int) -> tuple[EventPair, Position] | None:
         """Of events, which are kept by their sets, the one that is waited for first of those set at or behind a position."""
         copy, place = divmod(position, count)
         start, found = bisect_left(self.places, place), None
         for index in range(start, start + len(self.places)):
             turn, index = divmod(index, len(self.places))
             event = self.values[index]
-            assert isinstance(event, Event)
+            assert isinstance(event, EventPair)
             base = (copy + turn) * count
             if found is not None and event.distance == 0 and base + event.set_after >= found[1]:
                 break  # a wait comes behind its set
@@ -170,41 +170,41 @@ class Order:
                  doors: Doors | None = None) -> None:
         self.count = count
         self.doors = doors
-        self._own: dict[Event | Fence, _Row] = {}
-        self._events: dict[str, dict[tuple[str, int], _Row]] = {}
-        self._fences: dict[str, _Row] = {}
-        self._macros: dict[str, dict[str, _Row]] = {}
+        self._own: dict[EventPair | Fence, _PlacesInOrder] = {}
+        self._events: dict[str, dict[tuple[str, int], _PlacesInOrder]] = {}
+        self._fences: dict[str, _PlacesInOrder] = {}
+        self._macros: dict[str, dict[str, _PlacesInOrder]] = {}
         for fence in fences:
             self.add(fence)
         for index, pipes in inner.items():
             for a, b in zip(pipes, pipes[1:], strict=False):
-                self._macros.setdefault(a, {}).setdefault(b, _Row()).add(index, None)
+                self._macros.setdefault(a, {}).setdefault(b, _PlacesInOrder()).add(index, None)
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[EventPair]:
         """The events that were added."""
-        return [one for one in self._own if isinstance(one, Event)]
+        return [one for one in self._own if isinstance(one, EventPair)]
 
     @property
     def fences(self) -> list[Fence]:
         """The barriers."""
         return [one for one in self._own if isinstance(one, Fence)]
 
-    def add(self, one: Event | Fence) -> None:
+    def add(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier in."""
-        if isinstance(one, Event):
+        if isinstance(one, EventPair):
             self._own[one] = self.give(one)
         else:
-            row = self._own[one] = self._fences.setdefault(one.pipe, _Row())
+            row = self._own[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
             row.add(one.before, one)
 
-    def give(self, event: Event) -> _Row:
+    def give(self, event: EventPair) -> _PlacesInOrder:
         """An ordering that somebody else provides; returns where it is kept."""
-        row = self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _Row())
+        row = self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _PlacesInOrder())
         row.add(event.set_after, event)
         return row
 
-    def remove(self, one: Event | Fence) -> None:
+    def remove(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier out again."""
         self._own.pop(one).remove(one)
 
@@ -212,10 +212,10 @@ class Order:
         """Whether the demand is met by what there is."""
         return self.path(demand) is not None
 
-    def path(self, demand: Demand) -> list[Event | Fence] | None:
+    def path(self, demand: Demand) -> list[EventPair | Fence] | None:
         """The events and barriers that meet a demand; None if it is not met."""
         goal, doors = demand.then, self.doors
-        via: dict[State, tuple[State | None, Event | Fence | None]] = {}
+        via: dict[State, tuple[State | None, EventPair | Fence | None]] = {}
         for state in self._explore(leaving(demand.first, demand.source, doors.left(demand) if doors else Left()), goal, via):
             position, pipe, start = state
             if not start and pipe == demand.target:
@@ -234,7 +234,7 @@ class Order:
         return found
 
     def _explore(self, starts: Iterable[State], goal: Position,
-                 via: dict[State, tuple[State | None, Event | Fence | None]]) -> Iterator[State]:
+                 via: dict[State, tuple[State | None, EventPair | Fence | None]]) -> Iterator[State]:
         """What follows from the starts up to ``goal``, nearest first; ``via`` takes where each comes from."""
         best: dict[str, Position] = {}
         pending = [state for state in starts if state[0] <= goal]
@@ -257,8 +257,8 @@ class Order:
                 via[new] = (state, step)
                 heapq.heappush(pending, new)
 
-    def _trace(self, via: dict[State, tuple[State | None, Event | Fence | None]], at: State) -> list[Event | Fence]:
-        steps: list[Event | Fence] = []
+    def _trace(self, via: dict[State, tuple[State | None, EventPair | Fence | None]], at: State) -> list[EventPair | Fence]:
+        steps: list[EventPair | Fence] = []
         current: State | None = at
         while current is not None:
             current, step = via[current]
@@ -266,7 +266,7 @@ class Order:
                 steps.append(step)
         return steps
 
-    def _steps(self, pipe: str, position: Position, *, start: bool) -> Iterator[tuple[Event | Fence | None, State]]:
+    def _steps(self, pipe: str, position: Position, *, start: bool) -> Iterator[tuple[EventPair | Fence | None, State]]:
         """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``: of each kind the soonest."""
         count, after, position = self.count, position + start, max(position, 0)
         for (target, _), row in self._events.get(pipe, {}).items():

@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.transforms.hivm.sync.cover import Event
+from tilelang_npu.transforms.hivm.sync.cover import EventPair
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
 
 Name = tuple[tuple[str, str], int]
@@ -20,10 +20,10 @@ Name = tuple[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PairPlace:
     """An event and the block it is in."""
 
-    event: Event
+    event: EventPair
     body: BlockItems
 
     @property
@@ -40,17 +40,17 @@ def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
     return [number for number in range(hivm.EVENT_IDS) if ((source, target), number) not in used]
 
 
-def allocate(events: Sequence[Placed], used: Container[Name] = ()) -> list[Placed]:
+def allocate(events: Sequence[PairPlace], used: Container[Name] = ()) -> list[PairPlace]:
     """Give every event its ids; returns those that found none.
 
     Args:
         events: the events.
         used: names that are taken: by the author's own flags, and by those that guard L0.
     """
-    pairs: dict[tuple[str, str], list[Placed]] = defaultdict(list)
+    pairs: dict[tuple[str, str], list[PairPlace]] = defaultdict(list)
     for placed in events:
         pairs[placed.event.source, placed.event.target].append(placed)
-    left: list[Placed] = []
+    left: list[PairPlace] = []
     for (source, target), group in sorted(pairs.items()):
         free = free_numbers(used, source, target)
         failed = colour(group, free)
@@ -62,16 +62,16 @@ def allocate(events: Sequence[Placed], used: Container[Name] = ()) -> list[Place
     return left
 
 
-def _stop_alternating(event: Event) -> None:
+def _stop_alternating(event: EventPair) -> None:
     """One id for all iterations: the next iteration's wait takes this iteration's set."""
     event.slots = 1
     event.distance = min(event.distance, 1)
 
 
-def colour(group: Sequence[Placed], numbers: Sequence[int]) -> list[Placed]:
+def colour(group: Sequence[PairPlace], numbers: Sequence[int]) -> list[PairPlace]:
     """Give each event the lowest numbers that nothing outstanding together with it has; returns those that found none."""
-    done: list[Placed] = []
-    failed: list[Placed] = []
+    done: list[PairPlace] = []
+    failed: list[PairPlace] = []
     for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
         low, high = placed.interval
         taken: set[int] = set()

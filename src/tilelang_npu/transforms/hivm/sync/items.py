@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
-from tilelang_npu.transforms.hivm.sync.bytes import Place, place_of
+from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes, place_of
 from tilelang_npu.transforms.ir.buffers import body_of
 
 
@@ -23,7 +23,7 @@ class Touch:
     """One access: the pipe, the bytes, whether it writes, and the operation that does it."""
 
     pipe: str
-    place: Place
+    place: OperandBytes
     writes: bool
     op: Operation
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.linear import Interval
-from tilelang_npu.transforms.hivm.sync.cover import Event
+from tilelang_npu.transforms.hivm.sync.cover import EventPair
 from tilelang_npu.transforms.hivm.sync.event_ids import Name
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -35,9 +35,9 @@ def flags_by_name(function: func.FuncOp) -> dict[Name, list[Flag]]:
     return found
 
 
-def own_events(body: BlockItems, flags: Mapping[Name, list[Flag]]) -> list[Event]:
+def own_events(body: BlockItems, flags: Mapping[Name, list[Flag]]) -> list[EventPair]:
     """What pairs of the author order in a block: a name whose every use is in it, set and wait in turn."""
-    events: list[Event] = []
+    events: list[EventPair] = []
     before = _items_before(body)
     for ((source, target), number), uses in flags.items():
         sets, waits = uses[::2], uses[1::2]
@@ -45,7 +45,7 @@ def own_events(body: BlockItems, flags: Mapping[Name, list[Flag]]) -> list[Event
                 isinstance(one, hivm.SetFlagOp) and isinstance(two, hivm.WaitFlagOp) and one in before and two in before
                 and not isinstance(one.event_id(), SSAValue) and not isinstance(two.event_id(), SSAValue)
                 for one, two in zip(sets, waits, strict=True)):
-            events += [Event(source, target, before[one] - 1, before[two], 0, 1, None, number)
+            events += [EventPair(source, target, before[one] - 1, before[two], 0, 1, None, number)
                        for one, two in zip(sets, waits, strict=True) if before[one] and before[two] < len(body.items)]
     return events
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits
-from tilelang_npu.transforms.hivm.sync.cover import Event, Fence
+from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch
-from tilelang_npu.transforms.hivm.sync.solve import Hazard
+from tilelang_npu.transforms.hivm.sync.solve import Dependence
 from tilelang_npu.transforms.ir.locations import location_of
 
 
-def event_remark(maker: str, body: BlockItems, event: Event, *, behind: bool = False) -> Remark:
+def event_remark(maker: str, body: BlockItems, event: EventPair, *, behind: bool = False) -> Remark:
     """What the sets and waits of an event or flag of a block are for."""
     return Remark(maker, facts=Waits((_reason(event.reason, event.distance),), event.source, event.target,
                                      tuple(range(event.id, event.id + event.slots)),
@@ -27,7 +27,7 @@ def fence_remark(maker: str, body: BlockItems, fences: Sequence[Fence], *, behin
 
 
 def _reason(hazard: object, distance: int) -> WaitReason:
-    assert isinstance(hazard, Hazard)
+    assert isinstance(hazard, Dependence)
     size = min(touch.place.high - touch.place.low for touch in (hazard.first, hazard.second))
     return WaitReason(hazard.kind, _touched(hazard.first), _touched(hazard.second), int(size), distance)
 

@@ -16,7 +16,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.transforms.hivm.sync.cover import PIPES, Event
+from tilelang_npu.transforms.hivm.sync.cover import PIPES, EventPair
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
 
 
@@ -58,13 +58,13 @@ class _NotPlain(Exception):
     """The flags of the two cores cannot be matched."""
 
 
-def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[Event]]:
+def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPair]]:
     """What round trips order in the blocks of two functions, by the block's ``id``.
 
     Args:
         first, second: the items of the Cube's function and of the Vector's.
     """
-    found: dict[int, list[Event]] = {}
+    found: dict[int, list[EventPair]] = {}
     try:
         _match(_levels(first), _levels(second), Counter(), found)
     except _NotPlain:
@@ -97,7 +97,7 @@ def _is_flag(op: Operation) -> bool:
     return isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp))
 
 
-def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[Event]]) -> None:
+def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]]) -> None:
     """Match the flags of a level and of its loops.
 
     Args:
@@ -155,7 +155,7 @@ def _by_number(level: _Level, *, sets: bool) -> dict[int, list[_Flag]]:
 
 
 def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]],
-           back: Mapping[_Flag, tuple[_Flag, int]]) -> Iterator[Event]:
+           back: Mapping[_Flag, tuple[_Flag, int]]) -> Iterator[EventPair]:
     """What the round trips from one core order there: work in front of a set, and work behind a wait."""
     count, loop = len(mine.body.items), mine.body.loop is not None
     nearest: dict[tuple[str, str, int, int], int] = {}
@@ -175,7 +175,7 @@ def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]]
                     key = start.pipe, target, first, then
                     nearest[key] = min(distance, nearest.get(key, distance))
     for (source, target, first, then), distance in nearest.items():
-        yield Event(source, target, first, then, distance, 1, None)
+        yield EventPair(source, target, first, then, distance, 1, None)
 
 
 def _same_trips(one: Operation | None, two: Operation | None) -> bool:

@@ -16,8 +16,8 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.transforms.hivm.sync.apart import apart
-from tilelang_npu.transforms.hivm.sync.bytes import Place
-from tilelang_npu.transforms.hivm.sync.cover import Demand, Event, Fence, Left, Order
+from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
+from tilelang_npu.transforms.hivm.sync.cover import Demand, EventPair, Fence, Left, Order
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -30,7 +30,7 @@ _ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's resu
 
 
 @dataclass(frozen=True)
-class Hazard:
+class Dependence:
     """Why two accesses must be ordered: the earlier and the later one, and the iterations between them."""
 
     kind: str
@@ -49,7 +49,7 @@ def _alike(_: object) -> bool:
     return True
 
 
-def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Hazard], object] = _alike
+def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Dependence], object] = _alike
             ) -> Iterator[Demand]:
     """What must be ordered between the items of a block, nearest pairs first.
 
@@ -81,7 +81,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
                             continue
                     if (trips is None or loop is not None) and apart(a.place.view, b.place.view, loop, later=trips is not None):
                         continue
-                    hazard = Hazard(_kind(a, b), a, b, distance)
+                    hazard = Dependence(_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
                     key = ends, distance, group(hazard)
                     known = nearest.get(key)
@@ -108,8 +108,8 @@ class _Seen:
 
     def __init__(self, items: Sequence[Item], tag: Callable[[Touch], object]) -> None:
         self._items, self._tag = items, tag
-        self._numbers: dict[Place, int] = {}
-        self._places: list[Place] = []
+        self._numbers: dict[OperandBytes, int] = {}
+        self._places: list[OperandBytes] = []
         self._near: dict[object, list[int]] = defaultdict(list)
         self._meet: dict[int, list[tuple[int, int]]] = {}
         self._last: dict[int, dict[object, tuple[int, Touch]]] = defaultdict(dict)
@@ -117,7 +117,7 @@ class _Seen:
             for touch in item.touches:
                 self._number(touch.place)
 
-    def _number(self, place: Place) -> int:
+    def _number(self, place: OperandBytes) -> int:
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self._places)
@@ -145,7 +145,7 @@ class _Seen:
                 yield index, access, period
 
 
-def _cells(place: Place) -> Iterator[object]:
+def _cells(place: OperandBytes) -> Iterator[object]:
     """Where to look for a place's neighbours: two that can meet have one in common."""
     if not place.planned:
         yield place.root
@@ -195,18 +195,18 @@ class _Doors:
 
     def left(self, demand: Demand) -> Left:
         item, reason = self.body.items[demand.first], demand.reason
-        return self.inside.left(item, reason.first) if item.blocks and isinstance(reason, Hazard) else Left()
+        return self.inside.left(item, reason.first) if item.blocks and isinstance(reason, Dependence) else Left()
 
     def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
         item, reason = self.body.items[demand.then % len(self.body.items)], demand.reason
-        return isinstance(reason, Hazard) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed)
+        return isinstance(reason, Dependence) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed)
 
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
 
 
-def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
-          counts: Callable[[Hazard], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
+def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
+          counts: Callable[[Dependence], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
     """Events and barriers for one block, behind those of the blocks nested in it.
 
     Args:
@@ -224,7 +224,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
         order.give(event)
     asked: list[Demand] = []
     for demand in demands(body, tag=tag, group=counts or _alike):
-        if counts is not None and (not isinstance(demand.reason, Hazard) or not counts(demand.reason)):
+        if counts is not None and (not isinstance(demand.reason, Dependence) or not counts(demand.reason)):
             continue
         asked.append(demand)
         if order.covers(demand):
@@ -234,7 +234,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[Event] = (),
             order.add(Fence(demand.source, index, demand.reason))
         else:
             slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
-            order.add(Event(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+            order.add(EventPair(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
     return order
@@ -246,20 +246,20 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
     order = Order(len(body.items), inner, [], _Doors(body, inside))
     asked: list[Demand] = []
 
-    def own(hazard: Hazard) -> bool:
+    def own(hazard: Dependence) -> bool:
         return counts(hazard.first.pipe, hazard.second.pipe, hazard.first.place.root)
 
     for demand in demands(body, group=own):
-        assert isinstance(demand.reason, Hazard)
+        assert isinstance(demand.reason, Dependence)
         if own(demand.reason):
             asked.append(demand)
         elif demand.source != demand.target:
             distance, index = divmod(demand.then, order.count)
-            order.give(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+            order.give(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     for demand in asked:
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
-            order.add(Event(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+            order.add(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
     return order
@@ -292,20 +292,20 @@ def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
 
 def _reduce(order: Order, asked: list[Demand]) -> None:
     """Take out what the rest makes unnecessary; the weakest candidates (those that bind soonest) first."""
-    users: dict[Event | Fence, set[int]] = defaultdict(set)
-    paths: list[list[Event | Fence]] = []
+    users: dict[EventPair | Fence, set[int]] = defaultdict(set)
+    paths: list[list[EventPair | Fence]] = []
     for index, demand in enumerate(asked):
         path = order.path(demand)
         assert path is not None
         paths.append(path)
         for step in path:
             users[step].add(index)
-    candidates: list[Event | Fence] = [*order.fences, *order.events]
+    candidates: list[EventPair | Fence] = [*order.fences, *order.events]
     for candidate in candidates:
         if isinstance(candidate, Fence) and candidate.user:
             continue
         order.remove(candidate)
-        changed: dict[int, list[Event | Fence]] = {}
+        changed: dict[int, list[EventPair | Fence]] = {}
         for index in sorted(users[candidate]):
             path = order.path(asked[index])
             if path is None:

@@ -26,7 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.arith import DIVISIONS
 from tilelang_npu.linear import Interval, Linear
-from tilelang_npu.transforms.ir.affine import affine, literal
+from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges

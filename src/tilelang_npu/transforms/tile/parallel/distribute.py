@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.linear import Linear
-from tilelang_npu.transforms.ir.affine import affine
+from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.tile.parallel.indices import NotVector
 

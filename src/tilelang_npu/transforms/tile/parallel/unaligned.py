@@ -19,8 +19,8 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms.ir.blocks import is_paddable, places_of
 from tilelang_npu.transforms.ir.buffers import root_of
+from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Index
 
 REPEAT = 256

@@ -18,9 +18,9 @@ from tilelang_npu.language.functions import Macro, PrimFunc
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.author import follows_kernels
-from tilelang_npu.traced.buffers import Buffer, Element, Memory, Variable
-from tilelang_npu.traced.context import TracedValue
+from tilelang_npu.traced.buffers import Addressable, Buffer, Element, Variable
 from tilelang_npu.traced.kinds import BOOL, FLOAT32, INT32
+from tilelang_npu.traced.running import TracedValue
 from tilelang_npu.traced.scalars import Expr
 
 follows_kernels(__file__)
@@ -89,7 +89,7 @@ class Calls(Expressions):
         value = next((value for value in arguments if isinstance(value, TracedValue)), arguments[0] if arguments else None)
         name = str(getattr(function, "__name__", ""))
         name = _ALSO_CALLED.get(name, name)
-        whole = isinstance(value, Memory)
+        whole = isinstance(value, Addressable)
         if whole and name in ("max", "min", "sum"):
             advice = f"use T.reduce_{name}(source, destination, dim=-1)"
         elif whole and self.builder.dialect == "ascendc" and hasattr(language.tile, name):

@@ -13,9 +13,9 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
-from tilelang_npu.transforms.ir.blocks import in_blocks
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import float_type
+from tilelang_npu.transforms.ir.whole_blocks import in_blocks
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Index, Invariants, NotVector, indices_of, region_of
 from tilelang_npu.transforms.tile.parallel.unaligned import Unaligned
 

@@ -46,7 +46,7 @@ def divisor(value: SSAValue | int) -> int:
 
 
 @dataclass(frozen=True)
-class Places:
+class ElementPlaces:
     """Where the elements of a view in UB are.
 
     Attributes:
@@ -82,7 +82,7 @@ class Places:
         return self.start and self.strides[-1] == 1 and all(stride % self.unit == 0 for stride in self.strides[:-1])
 
 
-def places_of(view: SSAValue, *, padded: bool) -> Places:
+def places_of(view: SSAValue, *, padded: bool) -> ElementPlaces:
     """Where the elements of a view are.
 
     Args:
@@ -102,15 +102,15 @@ def places_of(view: SSAValue, *, padded: bool) -> Places:
             else:
                 start = start and divisor(offset) * stride % unit == 0
         kept = owner.kept.get_values()
-        return Places(shape, tuple(below.strides[axis] for axis in kept), start and fixed % unit == 0, unit)
+        return ElementPlaces(shape, tuple(below.strides[axis] for axis in kept), start and fixed % unit == 0, unit)
     if isinstance(owner, tile.ViewOp):
         below = places_of(owner.source, padded=padded)
         if units_differ(below.sizes, shape):
             inner = iter([stride for size, stride in zip(below.sizes, below.strides, strict=True) if size != 1])
-            return Places(shape, tuple(1 if size == 1 else next(inner) for size in shape), below.start, unit)
-        return Places(shape, _dense(shape, shape[-1] if shape else 1), below.start, unit)
+            return ElementPlaces(shape, tuple(1 if size == 1 else next(inner) for size in shape), below.start, unit)
+        return ElementPlaces(shape, _dense(shape, shape[-1] if shape else 1), below.start, unit)
     last = shape[-1] if shape else 1
-    return Places(shape, _dense(shape, -(-last // unit) * unit if padded else last), True, unit)
+    return ElementPlaces(shape, _dense(shape, -(-last // unit) * unit if padded else last), True, unit)
 
 
 def _dense(shape: Sequence[int], pitch: int) -> tuple[int, ...]:
@@ -148,4 +148,4 @@ def units_differ(a: Sequence[int], b: Sequence[int]) -> bool:
     return [size for size in a if size != 1] == [size for size in b if size != 1]
 
 
-__all__ = ["Places", "divisor", "in_blocks", "is_paddable", "places_of", "units_differ"]
+__all__ = ["ElementPlaces", "divisor", "in_blocks", "is_paddable", "places_of", "units_differ"]
