@@ -1,0 +1,21 @@
+"""A barrier that stands for an event of the author's says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.context import make_context
+from tilelang_npu.dialects.remarks import Remark, Waits, remark_of
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.transforms.tile.number_events import NumberEvents
+
+CASE = Path(__file__).resolve().parents[1] / "filecheck" / "number-events" / "a_ninth_event_is_a_barrier.mlir"
+
+
+def test_a_barrier_in_place_of_an_event_is_not_told_as_the_authors() -> None:
+    module = parse_module(CASE.read_text(), CASE.name)
+    NumberEvents().apply(make_context(), module)
+    said = {type(op): remark_of(op) for op in module.walk() if isinstance(op, (hivm.PipeBarrierOp, hivm.SetFlagOp))}
+    assert said == {hivm.SetFlagOp: None, hivm.PipeBarrierOp: Remark(
+        "number-events", text="in place of event 10: there are 8", facts=Waits(source="ALL", target="ALL"))}
