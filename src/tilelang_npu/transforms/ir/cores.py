@@ -9,6 +9,7 @@ that says it, and the attribute is gone.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation
@@ -30,10 +31,15 @@ _OF_NONE = (tile.AllocOp, tile.LaunchOp, tile.OnCoreOp, tile.YieldOp, memref_ext
 
 def has_core(op: Operation) -> bool:
     """Whether an operation is of a kind that is done by a core, and not whoever needs its result."""
-    if isinstance(op, (memref.LoadOp, memref.StoreOp, *_BRANCHES)):
+    return _kind_has_core(type(op))
+
+
+@cache
+def _kind_has_core(kind: type[Operation]) -> bool:
+    if issubclass(kind, (memref.LoadOp, memref.StoreOp, *_BRANCHES)):
         return True
-    ours = isinstance(op, DialectOp) or op.name.startswith("tile.")
-    return ours and not isinstance(op, _OF_NONE) and not op.has_trait(Pure)
+    ours = issubclass(kind, DialectOp) or kind.name.startswith("tile.")
+    return ours and not issubclass(kind, _OF_NONE) and not kind.has_trait(Pure)
 
 
 def states_core(op: Operation) -> bool:
