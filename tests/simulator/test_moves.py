@@ -136,7 +136,7 @@ def test_fractal_layout_and_back(rng: np.random.Generator, element: Any, rows: i
 
 
 def test_fractal_layout_is_the_real_one(rng: np.random.Generator) -> None:
-    """Element (r, c) at ``[c / c0, r / 16, r % 16, c % c0]`` (hivm.md 2)."""
+    """Element (r, c) at ``[c / c0, r / 16, r % 16, c % c0]`` (docs/hivm.md#fractals)."""
     x = rng.integers(-100, 100, (32, 48)).astype(np.float16)
     y = np.zeros((3, 2, 16, 16), np.float16)
     outside, kind = f"memref<32x48xf16, {texts.GM}>", f"memref<3x2x16x16xf16, {texts.L1}>"

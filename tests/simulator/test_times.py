@@ -1,4 +1,4 @@
-"""Cycles against published figures (hardware.md), and how they respond to what a kernel does."""
+"""Cycles against published figures (docs/hardware.md), and how they respond to what a kernel does."""
 
 from __future__ import annotations
 

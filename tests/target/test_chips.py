@@ -31,7 +31,7 @@ def test_unknown() -> None:
     ("910B1", 363.7), ("910B2", 353.9), ("910B3", 294.9), ("910B4", 245.8), ("910_9391", 363.7), ("910_9372", 294.9),
     ("910_95", 432.5)])
 def test_peaks_are_the_published_ones(name: str, teraflops: float) -> None:
-    """hardware.md 1.1: cores times MACs per cycle times clock."""
+    """docs/hardware.md#cores-and-clocks: cores times MACs per cycle times clock."""
     assert chip(name).peak_flops("f16") / 1e12 == pytest.approx(teraflops, abs=0.1)
 
 

@@ -1,4 +1,4 @@
-"""How much scratch an operation gets, in elements: figures worked out from the rules of AscendNPU-IR (hivm.md 3.8)."""
+"""How much scratch an operation gets, in elements: figures worked out from the rules of AscendNPU-IR (docs/hivm.md#scratch)."""
 
 from __future__ import annotations
 

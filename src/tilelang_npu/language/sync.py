@@ -20,7 +20,7 @@ EVENTS = 8
 EVENT_NUMBERS = 16
 """Numbers that an author may give to the events between two pipes; the transforms bring those in use down to what there is."""
 FLAGS = 16
-"""Flags between the cores of a block (hardware.md 1.7)."""
+"""Flags between the cores of a block (docs/hardware.md#flags)."""
 MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 2: "INTRA_BLOCK_SYNCHRONIZATION"}
 """What the modes of a cross-core flag are in HIVM: all cores of a kind, the Vector cores of a block, Cube and Vector."""
 

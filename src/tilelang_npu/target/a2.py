@@ -50,7 +50,7 @@ MEMORY = MappingProxyType({  # INI; starts: AscendNPU-IR's PlanMemory
     "fb": Memory(core="AIC", spoken="FB", size=7 * KiB, align=64, starts=64),  # 2 + 1 + 2 + 2 KiB
 })
 
-# What the fixpipe quantises to on the way: hivm.md, fixpipe.
+# What the fixpipe quantises to on the way: docs/hivm.md#fixpipe.
 QUANTISED = MappingProxyType({("f32", "f16"): "F322F16", ("f32", "bf16"): "F322BF16", ("i32", "i8"): "S322I8"})
 
 # Fixed, rate and floor: lone moves, MSKPP unless said. Issue and row: back to back, from runs that stream small tiles:

@@ -1,4 +1,4 @@
-"""Which casts exist: the list that the toolchain's verifier of ``vcast`` goes by (AscendNPU-IR 52f96a13, hivm.md 3.7).
+"""Which casts exist: the list that the toolchain's verifier of ``vcast`` goes by (AscendNPU-IR 52f96a13, docs/hivm.md#casts).
 
 A cast is a triple (source, target, rounding mode). Some are one instruction on every chip; the others are sequences that
 the toolchain knows to emit for a memory-based (910B, 910_93) or a register-based (310B, 950) vector unit.

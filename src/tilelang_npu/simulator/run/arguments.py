@@ -25,7 +25,7 @@ _ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock
 LOCK_BYTES = 64 * 64
 """Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, it only needs an address."""
 GRID = 3
-"""Trailing i32 arguments that hold the grid (hivm.md 1.4: program numbers x, y, z)."""
+"""Trailing i32 arguments that hold the grid (docs/hivm.md#arguments: program numbers x, y, z)."""
 
 
 @dataclass(frozen=True)

@@ -95,5 +95,5 @@ def answer_of(module: ModuleOp, name: str, chip: Chip) -> int | None:
 
 
 def vector_cores(module: ModuleOp, name: str, chip: Chip) -> int:
-    """Vector cores that a block of a mixed kernel takes: one if its task type says so (hivm.md 1.4), else all there are."""
+    """Vector cores that a block of a mixed kernel takes: one if its task type says so (docs/hivm.md#arguments), else all."""
     return 1 if answer_of(module, name + _TASK_TYPE_FUNCTION, chip) == MIX_1_1 else chip.aiv_per_aic

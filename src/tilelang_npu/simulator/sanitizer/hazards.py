@@ -4,7 +4,7 @@ Each pipe of each core carries a vector clock: how many steps of every other pip
 next. Sets carry it to waits, barriers drain into it, and what the scalar unit waited for holds for everything it issues
 later. Two accesses to the same bytes, one of them a write, must be ordered by it. On one pipe steps start in order, so that
 reading before a later write is safe; reading or overwriting what an earlier step of the pipe writes needs a
-``pipe_barrier``, except on S and M (AscendNPU-IR's own rule, hivm.md 6.3).
+``pipe_barrier``, except on S and M (AscendNPU-IR's own rule, docs/hivm.md#waits).
 
 The verdict does not depend on cycles, nor on which of two unordered steps the walk sees first.
 """

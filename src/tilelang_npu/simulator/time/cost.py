@@ -12,7 +12,7 @@ from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, Sca
 from tilelang_npu.target import BLOCK, Chip, Move
 
 REPEAT = 256
-"""Bytes that a vector instruction takes per repeat (hardware.md 1.5)."""
+"""Bytes that a vector instruction takes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
 """Most repeats of one vector instruction."""
 LONG_ROW = 8
@@ -127,7 +127,7 @@ class CostModel:
         return repeats, min(rows * ceil(per_row / REPEATS), per_row * ceil(rows / REPEATS))
 
     def _conflict(self, work: Lanes, prints: Sequence[Footprint]) -> float:
-        """How much slower two sources are whose blocks lie in the same groups of banks (hardware.md 1.2)."""
+        """How much slower two sources are whose blocks lie in the same groups of banks (docs/hardware.md#memories)."""
         if work.banked is None or not self.chip.vector[work.cost].banked:
             return 1.0
         banks = self.chip.banks

@@ -1,9 +1,9 @@
 """Say of a foreign kernel which arguments the toolchain supplies.
 
 Modules that other tools write name the arguments of the toolchain by attributes of the function instead of the argument, or
-have none (hivm.md 1.4). A kernel of both cores needs the base address of the flags, a kernel with workspaces the pointer to
-them: what is missing is put in front, in the toolchain's order. Runs behind ``assign-cores`` on a module that was not lowered
-from a kernel of ours, whose functions have them.
+have none (docs/hivm.md#arguments). A kernel of both cores needs the base address of the flags, a kernel with workspaces the
+pointer to them: what is missing is put in front, in the toolchain's order. Runs behind ``assign-cores`` on a module that was
+not lowered from a kernel of ours, whose functions have them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turn linalg's and HFusion's named ops into HIVM's, one for one, on tensors and on buffers.
 
-The mapping is AscendNPU-IR's (HFusionToHIVM; hivm.md 4.4). What has no counterpart there is refused: the toolchain takes it
-apart before. A reduction keeps its axes in HIVM, with size 1, and does not read where it writes: what is there is combined with
-the result, unless it is nothing yet. Runs before tensors become buffers.
+The mapping is AscendNPU-IR's (HFusionToHIVM; docs/hivm.md#named-ops). What has no counterpart there is refused: the toolchain
+takes it apart before. A reduction keeps its axes in HIVM, with size 1, and does not read where it writes: what is there is
+combined with the result, unless it is nothing yet. Runs before tensors become buffers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give vector operations the scratch memory that their library code wants, so that it is planned with everything else.
 
 Runs before planning: a hidden temporary takes bytes and can overflow UB like any other buffer. The sizes are those of
-AscendNPU-IR's pass of the same name (hivm.md 3.8).
+AscendNPU-IR's pass of the same name (docs/hivm.md#scratch).
 """
 
 from __future__ import annotations

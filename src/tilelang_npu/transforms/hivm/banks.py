@@ -1,9 +1,9 @@
 """Which buffers in UB should start in the other half of the banks, so that two operands of an instruction do not share them.
 
 UB has groups of banks that addresses go through in turn; an instruction that reads both of its sources from the same ones takes
-twice as long (hardware.md 1.2). A repeat takes half of the groups, so that two sources whose addresses lie half a round apart
-never meet. The buffers are parted into those that start at a whole round and those that start at half of one, by what would be
-lost most.
+twice as long (docs/hardware.md#memories). A repeat takes half of the groups, so that two sources whose addresses lie half a
+round apart never meet. The buffers are parted into those that start at a whole round and those that start at half of one, by
+what would be lost most.
 """
 
 from __future__ import annotations

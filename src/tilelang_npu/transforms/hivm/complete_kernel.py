@@ -1,7 +1,7 @@
 """Say what the toolchain wants to know of a finished module: target, core type, mask state, last barrier, host
 functions.
 
-Runs last. The attributes and helpers are those of hivm.md section 1.
+Runs last. The attributes and helpers are those of docs/hivm.md#arguments.
 """
 
 from __future__ import annotations

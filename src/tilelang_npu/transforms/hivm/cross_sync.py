@@ -6,9 +6,9 @@ crosses iterations is set as often in front of its loop as there are slots, and 
 a loop has a *ready* and a *free* flag, and its ring a slot is written only when it was read. Flags count, so that
 iterations need no flags of their own.
 
-Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls
-the scalar unit, hence everything behind it on its core (hivm.md 3.3: PIPE_S). Hazards on chip are met inside each core
-by ``insert-sync``; here they count as met.
+Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls the scalar
+unit, hence everything behind it on its core (docs/hivm.md#synchronisation: PIPE_S). Hazards on chip are met inside each core by
+``insert-sync``; here they count as met.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give ``mmadL1`` the two events that keep its loads of L0A and L0B off the halves that are still being multiplied.
 
 The macro loads one half while it multiplies the other. Two events of M -> MTE1 say that a half is free: they are
-set in front of the first macro of a function, passed on by each, and waited for behind the last (hivm.md 3.5). The
+set in front of the first macro of a function, passed on by each, and waited for behind the last (docs/hivm.md#mmadl1). The
 macro also takes the iteration it is in, for the parity of the halves.
 """
 

@@ -1,4 +1,4 @@
-"""The functions that the host asks about a kernel (hivm.md 1.4): bytes of workspace per block, kind of task."""
+"""The functions that the host asks about a kernel (docs/hivm.md#arguments): bytes of workspace per block, kind of task."""
 
 from __future__ import annotations
 

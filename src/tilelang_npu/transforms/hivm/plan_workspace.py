@@ -27,7 +27,7 @@ from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import refuse
 
-LINE_BYTES = 512  # of the L2 (hardware.md 1.8)
+LINE_BYTES = 512  # of the L2 (docs/hardware.md#alignment)
 
 
 def _slot_bytes(kind: MemRefType[Attribute]) -> int:

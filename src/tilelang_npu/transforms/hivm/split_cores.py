@@ -32,7 +32,7 @@ from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.treated import release
 
 _SPOKEN = {"AIC": "Cube", "AIV": "Vector"}
-TASK_ONE_VECTOR, TASK_TWO_VECTORS = 31, 32  # hivm.md 1.4
+TASK_ONE_VECTOR, TASK_TWO_VECTORS = 31, 32  # docs/hivm.md#arguments
 
 
 def _half(function: func.FuncOp, core: str) -> func.FuncOp:

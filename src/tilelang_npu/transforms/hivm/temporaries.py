@@ -1,4 +1,4 @@
-"""How many elements of scratch memory the Vector core's library wants for an operation (hivm.md 3.8).
+"""How many elements of scratch memory the Vector core's library wants for an operation (docs/hivm.md#scratch).
 
 All figures are in elements of the scratch buffer's type. ``alloc(x)`` there is the element count of a whole buffer;
 for a view of run-time size it is the count of the buffer behind it.

@@ -1,6 +1,6 @@
 """Which arguments of a device function the toolchain supplies: the base address of the flags, the lock, the workspace.
 
-A function says it of each argument, or, where another tool wrote it, by indices of its own (hivm.md 1.4).
+A function says it of each argument, or, where another tool wrote it, by indices of its own (docs/hivm.md#arguments).
 """
 
 from __future__ import annotations

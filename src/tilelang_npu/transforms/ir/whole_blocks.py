@@ -1,9 +1,9 @@
 """Whether what a view shows begins at whole blocks of UB, and each of its rows does.
 
-DMA and vector instructions reach UB in blocks of 32 bytes (hardware.md 1.8): one that begins elsewhere faults on a chip, or
-takes other bytes. The rows of a buffer are no whole blocks where its last axis is none; lowering gives such a buffer a wider
-pitch if an operation takes its rows one by one, unless its bytes are fixed: by an address of the author's, by a view under
-another shape, by an operation that counts in bytes.
+DMA and vector instructions reach UB in blocks of 32 bytes (docs/hardware.md#alignment): one that begins elsewhere faults on a
+chip, or takes other bytes. The rows of a buffer are no whole blocks where its last axis is none; lowering gives such a buffer a
+wider pitch if an operation takes its rows one by one, unless its bytes are fixed: by an address of the author's, by a view
+under another shape, by an operation that counts in bytes.
 """
 
 from __future__ import annotations

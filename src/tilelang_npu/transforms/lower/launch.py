@@ -1,6 +1,6 @@
 """The kernel function in HIVM: its arguments, its block index, the cores it runs on.
 
-The argument convention is AscendNPU-IR's (hivm.md 1.4): FFTS address, sync-block lock, workspace, the user's tensors
+The argument convention is AscendNPU-IR's (docs/hivm.md#arguments): FFTS address, sync-block lock, workspace, the user's tensors
 and scalars, one i32 per symbolic dimension, the grid as three i32.
 
 A kernel with vector work only runs on the Vector cores alone. Where its author wrote the sub-block index (``vid``), two

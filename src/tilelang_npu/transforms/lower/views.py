@@ -23,7 +23,7 @@ from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import refuse
 
-FRACTAL_BYTES = 32  # one row of a fractal (hivm.md section 2, shapes)
+FRACTAL_BYTES = 32  # one row of a fractal (docs/hivm.md#fractals)
 FRACTAL_ROWS = 16
 
 

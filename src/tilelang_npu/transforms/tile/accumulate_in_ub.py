@@ -1,9 +1,9 @@
 """Add a product to what is in UB by vector work: L0C takes nothing but products.
 
-A gemm without ``init`` adds to its accumulator. What vector work has written there (a rescaled result, a mask, a loaded
-tile) has no way into L0C (hardware.md 1.2), so such a gemm writes to a buffer of its own, which is then added; where its
-``init`` is only known at run time, added or taken. A clear is no reason where it becomes the ``init`` of the gemm that
-comes next (``fold-accumulator-clear``); where it cannot, it is a fill in UB like any other.
+A gemm without ``init`` adds to its accumulator. What vector work has written there (a rescaled result, a mask, a loaded tile)
+has no way into L0C (docs/hardware.md#memories), so such a gemm writes to a buffer of its own, which is then added; where its
+``init`` is only known at run time, added or taken. A clear is no reason where it becomes the ``init`` of the gemm that comes
+next (``fold-accumulator-clear``); where it cannot, it is a fill in UB like any other.
 
 Runs before memories are inferred: what it makes has memories to infer. Sound because a gemm is left alone only where no
 path brings what vector work wrote: at joins the writers are united, around loops until nothing changes.

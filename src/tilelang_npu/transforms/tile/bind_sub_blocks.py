@@ -489,7 +489,7 @@ class _Binding:
 
 
 def _whole_blocks(value: SSAValue, axis: int) -> bool:
-    """Whether the second half of a buffer along an axis begins at a block of UB (hardware.md 1.8)."""
+    """Whether the second half of a buffer along an axis begins at a block of UB (docs/hardware.md#alignment)."""
     kind = value.type
     assert isinstance(kind, MemRefType)
     strides = kind.get_strides() or []

@@ -29,7 +29,7 @@ from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.accumulators import comes_round, is_zero, next_touching, not_started, starts_over
 
 NAME = "fold-accumulator-clear"
-FRACTAL_BYTES = 32  # a row of a fractal of L1 (hivm.md section 2, shapes)
+FRACTAL_BYTES = 32  # a row of a fractal of L1 (docs/hivm.md#fractals)
 
 
 def _insert(op: Operation, before: Operation, source: Operation) -> None:

@@ -1,8 +1,9 @@
 """Let the fixpipe convert and rectify what goes from L0C to GM, in place of a way through UB.
 
 A product that an author copies to a second buffer, for another element type, for relu, or for nothing, and from there to GM,
-would go by a workspace in GM to a Vector core and back. The fixpipe does these on its way out of L0C (hardware.md 1.2): the
-copies become one, and the buffers in between go. Conversions and relu are those of the Vector core, to the bit.
+would go by a workspace in GM to a Vector core and back. The fixpipe does these on its way out of L0C
+(docs/hardware.md#memories): the copies become one, and the buffers in between go. Conversions and relu are those of the Vector
+core, to the bit.
 
 Only what the compiler manages is touched: buffers in between whose memory is left open or that ``T.Parallel`` made, written
 once and read once, in one block, and not where an author has put work on a core or synchronises. Nothing there has an effect

@@ -26,7 +26,7 @@ _CELL = 2048
 """Bytes of on-chip memory whose accesses are kept together; any number will do."""
 _LARGEST = 1 << 20
 """Bytes that no on-chip memory exceeds."""
-_ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (hivm.md 6.3, step 2)
+_ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (docs/hivm.md#synchronisation)
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Index
 
 REPEAT = 256
-"""Bytes that a vector instruction takes per repeat (hardware.md 1.5)."""
+"""Bytes that a vector instruction takes per repeat (docs/hardware.md#vector-instructions)."""
 _I32 = IntegerType(32)
 
 
 def around(chip: Chip) -> float:
     """Cycles that the scalar unit spends per element on its loop and on addresses: eight instructions (CALC: what is left of
-    the 34 cycles of hardware.md 1.7 without two loads, an addition and a store)."""
+    the 34 cycles of docs/hardware.md#flags without two loads, an addition and a store)."""
     return 8 * chip.scalar.alu
 
 
