@@ -68,6 +68,9 @@ class DType(str):
             raise ValueError(msg)
         return _make(row.name)
 
+    def __reduce__(self) -> tuple[type[DType], tuple[str]]:
+        return DType, (str(self),)  # the one of this process: what is pickled with it must not take its place
+
     @property
     def mlir(self) -> str:
         """The builtin MLIR type, e.g. ``f16``, ``i8``, ``ui8``."""

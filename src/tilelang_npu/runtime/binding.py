@@ -339,7 +339,7 @@ def _has_contiguous(argument: Any) -> bool:
 def _conversion(argument: Any, name: str, dtype: DType) -> str:
     if _has_contiguous(argument):
         return f"pass {name}.to(torch.{dtype})"
-    return f"pass {name}.astype({'numpy.' if dtype.numpy.isbuiltin == 1 else 'ml_dtypes.'}{dtype.numpy})"
+    return f"pass {name}.astype({dtype.numpy.type.__module__}.{dtype.numpy})"
 
 
 def _kind(argument: Any) -> str:
