@@ -204,7 +204,7 @@ def test_in_place_and_bf16(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(out.view(np.uint16), a.view(np.uint16))
 
 
-def test_unwritten_memory_is_poisoned() -> None:
+def test_uninitialised_memory_is_poisoned() -> None:
     out = np.zeros((1, 8), np.float32)
     run([], [out], "", hazards=["S221"])
     assert np.isnan(out).all()

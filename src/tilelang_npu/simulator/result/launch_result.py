@@ -22,12 +22,12 @@ from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.hazards import Places, find_hazards, shared_memories
-from tilelang_npu.simulator.sanitizer.left_over import find_left_over
 from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
 from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 from tilelang_npu.simulator.sanitizer.padding import find_padding
 from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
-from tilelang_npu.simulator.sanitizer.unwritten import find_unwritten
+from tilelang_npu.simulator.sanitizer.stale import find_stale
+from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import PIPES, Expansion
@@ -401,9 +401,9 @@ class Launch:
         found += find_misaligned(self.recorded, self.recorded.blocks)
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)  # above they are in one order
-        found += find_unwritten(self.recorded, self.distinct_blocks)
+        found += find_uninitialised(self.recorded, self.distinct_blocks)
         found += find_blank(self.recorded, self._blank)
-        found += find_left_over(self.recorded, self.distinct_blocks)
+        found += find_stale(self.recorded, self.distinct_blocks)
         found += find_padding(self.recorded, self.distinct_blocks)
         seen: dict[tuple[object, ...], Hazard] = {}
         for hazard in found:
@@ -415,7 +415,7 @@ class Launch:
 
         Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
         """
-        on_chip = next(find_unwritten(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
+        on_chip = next(find_uninitialised(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
         return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
 
     @once

@@ -1,8 +1,8 @@
 """Elements of a tensor that the call allocated, read though no launch has written them, where a result depends on them.
 
 What a call allocates holds nothing: a launch may read there what it or one before it has written, and nothing else. As on chip
-(see ``unwritten``) the read alone is no fault. So a block in which it happens runs twice more, on copies, with different bytes
-in these places; if the tensors differ then, the result is made of whatever the memory held.
+(see ``uninitialised``) the read alone is no fault. So a block in which it happens runs twice more, on copies, with different
+bytes in these places; if the tensors differ then, the result is made of whatever the memory held.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.run.recorded import Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
 
 MOST = 16

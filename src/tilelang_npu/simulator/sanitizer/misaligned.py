@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tilelang_npu.simulator.machine.events import Access, Footprint, footprint, number_of
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.unwritten import site_of
+from tilelang_npu.simulator.sanitizer.uninitialised import site_of
 from tilelang_npu.target import name_of
 
 

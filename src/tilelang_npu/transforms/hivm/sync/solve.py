@@ -15,9 +15,9 @@ from functools import cached_property
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
-from tilelang_npu.transforms.hivm.sync.apart import apart
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import Demand, EventPair, Fence, Left, Order
+from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -79,7 +79,8 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
                         slots = distance = phase or (period if period > 1 and here else 1)
                         if distance >= trips:
                             continue
-                    if (trips is None or loop is not None) and apart(a.place.view, b.place.view, loop, later=trips is not None):
+                    later = trips is not None
+                    if (not later or loop is not None) and disjoint(a.place.view, b.place.view, loop, later=later):
                         continue
                     hazard = Dependence(_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe

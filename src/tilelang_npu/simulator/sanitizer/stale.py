@@ -27,7 +27,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.unwritten import OTHER, dependent, site_of
+from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
 
 MOST_SUSPECTS = 4
@@ -74,7 +74,7 @@ class _Replaced:
         """Nothing is looked at here."""
 
 
-def find_left_over(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """What results depend on though another buffer left it, at most one report for each block, in the order of the blocks.
 
     Args:

@@ -22,7 +22,7 @@ OTHER = 0x5B
 """Byte that fills the memories in the second run: an ordinary number in every type, while POISON makes NaN or -1."""
 
 
-def find_unwritten(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
+def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazard]:
     """What results depend on though nothing wrote it, at most one report for each block, in the order of the blocks.
 
     Args:

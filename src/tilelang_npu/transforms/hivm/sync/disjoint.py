@@ -1,6 +1,6 @@
-"""Whether accesses of one tensor by different iterations of a loop are apart: rows that each iteration has for itself.
+"""Whether accesses of one tensor by different iterations of a loop are disjoint: rows that each iteration has for itself.
 
-A tensor in global memory is one buffer to the analysis. Two views of it are apart if along some axis both begin at the same
+A tensor in global memory is one buffer to the analysis. Two views of it are disjoint if along some axis both begin at the same
 place but for a multiple of the loop's index, and the next iteration begins behind where this one ends; or if they are tiles of
 a grid that the iterations number, row and column being quotient and remainder of that number.
 """
@@ -18,7 +18,7 @@ from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 
-def apart(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
+def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
     """Whether two views of one tensor have no byte in common.
 
     Args:
