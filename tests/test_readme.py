@@ -62,17 +62,3 @@ def test_the_mistake_reads_like_that(root: Path, tmp_path: Path, capsys: pytest.
     told = capsys.readouterr().err.replace(str(tmp_path) + "/", "")
     for line in _blocks(root, "text")[1].splitlines():
         assert line in told
-
-
-def test_the_diff_of_contributing_is_real(root: Path) -> None:
-    """Every added line of the diff stands in the file that it is added to."""
-    (diff,) = re.findall(r"```diff\n(.*?)```", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-    text = ""
-    added = 0
-    for line in diff.splitlines():
-        if line.startswith("+++ b/"):
-            text = (root / line.removeprefix("+++ b/")).read_text(encoding="utf-8")
-        elif line.startswith("+"):
-            assert line[1:] in text, line
-            added += 1
-    assert added == 2
