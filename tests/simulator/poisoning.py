@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.simulator import Program
-from tilelang_npu.simulator.machine.events import Access, OpRecord, number_of
+from tilelang_npu.simulator.machine.events import OpRecord, number_of
 from tilelang_npu.simulator.run.reorder import Stepped
 
 Row = tuple[str, bool, bool, str, bool]
@@ -31,12 +31,7 @@ def stated(op: Operation) -> Counter[Row]:
 
 def recorded(record: OpRecord) -> Counter[Row]:
     """What the simulator recorded of them."""
-    return Counter((access.pipe, access.reads, access.writes, access.memory, is_scratch(access)) for access in record.accesses)
-
-
-def is_scratch(access: Access) -> bool:
-    """Whether an operand is memory that the op only computes in."""
-    return access.name == "temp_buffer"
+    return Counter((access.pipe, access.reads, access.writes, access.memory, access.scratch) for access in record.accesses)
 
 
 class Poisoner:
@@ -102,7 +97,7 @@ class Poisoner:
             self.faults.append(f"{op.name} says {sorted(stated(op))}, the simulator has {sorted(recorded(record))}")
             return
         keeps = any(effect.keeps for effect in accesses(op))
-        said = [Said(access.reads, access.writes, is_scratch(access)) for access in record.accesses]
+        said = [Said(access.reads, access.writes, access.scratch) for access in record.accesses]
         memories = Memories(views)
         before = memories.copy()
         function()

@@ -185,9 +185,15 @@ def _with_clauses() -> Iterator[tuple[str, str, list[np.ndarray]]]:
     bias = rng.standard_normal(40).astype(np.float32)
     products = product(a, b, c, times=2, bias=40)
     drain = next(line for line in products.splitlines() if "hivm.hir.fixpipe" in line)
-    for name, written, line, arrays in (("store", text, store, [y, y.copy()]), ("fixpipe", products, drain, [a, b, c, bias])):
+    copy = store.replace("hivm.hir.store", "hivm.hir.copy")
+    for name, written, line, arrays in (("store", text, store, [y, y.copy()]),
+                                        ("copy", text.replace(store, copy), copy, [y, y.copy()]),
+                                        ("fixpipe", products, drain, [a, b, c, bias])):
         begin, end = (f"    hivm.hir.set_atomic kind = <{kind}>[type = f32]" for kind in ("add", "none"))
         yield f"{name}-adds-as-the-core-is-set", written.replace(line, f"{begin}\n{line}\n{end}"), arrays
+        yield f"{name}-adds-as-a-loop-before-it-set-the-core", written.replace(
+            line, "%z = arith.constant 0 : index\n%o = arith.constant 1 : index\n"
+            f"scf.for %turn = %z to %o step %o {{\n{begin}\n}}\n{line}\n{end}"), arrays
     yield "products", products, [a, b, c, bias]
     yield "turned", product(np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), c, a_turned=True, b_turned=True), [
         np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), c]

@@ -127,6 +127,10 @@ class EffectsOp(IRDLOperation, ABC):
         """Whether it may leave elements of what it writes as they were."""
         return False
 
+    def role(self, field: str, index: int) -> str:
+        """What the operand at a position is to the op: what the class calls the field that it is of."""
+        return self.ROLES.get(field, field)
+
     def is_seen(self) -> bool:
         """Whether this op does more than what it does to its operands."""
         return self.SEEN
@@ -140,17 +144,17 @@ class EffectsOp(IRDLOperation, ABC):
         first, last = (pipes[0], pipes[-1]) if pipes else ("", "")
         for name in self.READS:
             for index in fields[name]:
-                yield Effect(self, index, self.ROLES.get(name, name), reads=True, writes=False,
+                yield Effect(self, index, self.role(name, index), reads=True, writes=False,
                              pipe=_pipe(first, self.operands[index]))
         keeps = self.keeps()
         for name in self.WRITES:
             for index in fields[name]:
                 back = self.reads_back(self.operands[index])
-                yield Effect(self, index, self.ROLES.get(name, name), reads=back or keeps, writes=True,
+                yield Effect(self, index, self.role(name, index), reads=back or keeps, writes=True,
                              keeps=keeps and not back, pipe=_pipe(last, self.operands[index]))
         for name in self.SCRATCH:
             for index in fields.get(name, ()):
-                yield Effect(self, index, self.ROLES.get(name, name), reads=False, writes=True, pipe=last, scratch=True)
+                yield Effect(self, index, self.role(name, index), reads=False, writes=True, pipe=last, scratch=True)
 
 
 def _places(op: IRDLOperation) -> dict[str, list[int]]:
@@ -190,12 +194,13 @@ def is_memory(value: SSAValue) -> bool:
 
 # -- ops of xDSL -------------------------------------------------------------------------------------------------------
 
-_OF_XDSL: dict[str, tuple[tuple[int, bool, bool], ...]] = {
-    "memref.load": ((0, True, False),),
-    "memref.store": ((1, False, True),),
-    "memref.atomic_rmw": ((1, True, True),),
+_OF_XDSL: dict[str, tuple[tuple[int, str, bool, bool], ...]] = {
+    "memref.load": ((0, "scalar", True, False),),
+    "memref.store": ((1, "scalar", False, True),),
+    "memref.atomic_rmw": ((1, "scalar", True, True),),
+    "memref.copy": ((0, "src", True, False), (1, "dst", False, True)),
 }
-"""Ops of xDSL that touch elements: position of the operand, whether it is read, whether it is written."""
+"""Ops of xDSL that touch elements: position of the operand, its role, whether it is read, whether it is written."""
 arith.RemUIOp.traits = traits_def(*arith.RemUIOp.traits, NoMemoryEffect())  # xDSL does not say it of these two
 arith.ExtSIOp.traits = traits_def(*arith.ExtSIOp.traits, Pure())
 ATOMIC = "tile.atomic"
@@ -209,8 +214,9 @@ def effects_of(op: Operation) -> tuple[Effect, ...]:
     stated = _OF_XDSL.get(op.name)
     if stated is None:
         return ()
-    return tuple(Effect(op, index, "scalar", reads=reads or ATOMIC in op.attributes, writes=writes,
-                        pipe=_pipe("S", op.operands[index])) for index, reads, writes in stated)
+    return tuple(Effect(op, index, role, reads=reads or ATOMIC in op.attributes, writes=writes,
+                        pipe=_pipe("S", op.operands[index]) if role == "scalar" else "")  # of a copy none is chosen yet
+                 for index, role, reads, writes in stated)
 
 
 def is_pure(op: Operation) -> bool:

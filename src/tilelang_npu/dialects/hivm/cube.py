@@ -6,7 +6,7 @@ inside. ``sync_related_args`` are the events and the loop counter it needs from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
@@ -54,6 +54,7 @@ class _MmadOp(StructuredOp):
 
     READS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
     WRITES: ClassVar[tuple[str, ...]] = ("c",)
+    ROLES: ClassVar[Mapping[str, str]] = {"per_channel_bias": "bias"}
 
     def __init__(self, a: Operand, b: Operand, c: Operand, init: Operand, m: Operand, k: Operand, n: Operand, *,
                  bias: Operand | None = None, a_transpose: bool = False, b_transpose: bool = False,

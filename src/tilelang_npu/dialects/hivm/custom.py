@@ -49,6 +49,7 @@ class _CustomOp(StructuredOp):
 
     READS: ClassVar[tuple[str, ...]] = ("inputs",)
     WRITES: ClassVar[tuple[str, ...]] = ("outputs",)
+    ROLES: ClassVar[Mapping[str, str]] = {"inputs": "src", "outputs": "dst"}
     PIPE_ATTRIBUTES: ClassVar[Mapping[str, str]]
     HAS_SYNC_ARGUMENTS: ClassVar[bool]
 
@@ -83,6 +84,12 @@ class _CustomOp(StructuredOp):
     def _multiplies(self) -> bool:
         """Whether it is a product: two matrices, whether to clear the accumulator first, and three sizes."""
         return self.symbol == MMA and len(self.ins()) == 6
+
+    def role(self, field: str, index: int) -> str:
+        """Matrices of a product are called what those of other products are."""
+        if self._multiplies and field != "temp_buffers":
+            return "c" if field == "outputs" else "ab"[index]
+        return super().role(field, index)
 
     def reads_back(self, target: SSAValue) -> bool:
         """What is among the inputs, too, is read; a product is added to what is there, unless it is surely cleared."""

@@ -293,6 +293,10 @@ class CopyOp(_MoveOp):
         found = pipes_of("copy").get((space_of(self.src.type) or "", space_of(self.dst.type) or ""))
         return () if found is None else (found,)
 
+    def reads_back(self, target: SSAValue) -> bool:
+        """To GM it combines with what is there where the core is set to, as a store does."""
+        return space_of(target.type) == "gm" and adds_as_set(self)
+
     def core(self) -> str:
         """``AIC`` for a copy from GM to L1, ``AIV`` where UB takes part, else ``either``."""
         spaces = {space_of(self.src.type), space_of(self.dst.type)}

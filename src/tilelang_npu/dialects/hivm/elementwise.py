@@ -97,6 +97,10 @@ class ElementwiseOp(StructuredOp):
             raise TypeError(msg)
         IRDLOperation.__init__(self, operands=operands, result_types=[results_for(*outputs)], properties=properties)
 
+    def role(self, field: str, index: int) -> str:
+        """Inputs are told apart by their number; they are the first operands."""
+        return f"src{index}" if field == "src" else super().role(field, index)
+
     @property
     def broadcast_axes(self) -> tuple[int, ...]:
         """Axes along which inputs of size 1 are repeated."""

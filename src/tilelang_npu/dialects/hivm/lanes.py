@@ -109,7 +109,7 @@ class VMulextendedOp(StructuredOp):
 @operation(pipes=("V",), core="AIV", rules=(
     destination_style, same_rank,
     element_types((0,), dtypes("i1", "i8", "i16", "ui16", "i32", "ui32", "f16", "bf16", "f32", *FP8)),
-    element_types((1,), dtypes("i16", "i32"))), reads=("src", "indices"))
+    element_types((1,), dtypes("i16", "i32"))), reads={"src": "src", "indices": "src"})
 class VGatherOp(StructuredOp):
     """Take the elements at given indices of an axis."""
 
@@ -134,7 +134,7 @@ class VGatherOp(StructuredOp):
 
 @operation(pipes=("V",), core="AIV", rules=(
     destination_style, same_rank, element_types((0,), dtypes("i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")),
-    element_types((1,), dtypes("i1"))), reads=("src", "mask"))
+    element_types((1,), dtypes("i1"))), reads={"src": "src", "mask": "src"})
 class VGatherMaskOp(StructuredOp):
     """Pack the elements whose mask is set; a second destination takes their number."""
 

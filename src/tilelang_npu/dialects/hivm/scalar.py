@@ -190,13 +190,31 @@ class SetAtomicOp(DialectOp):
 
 
 def adds_as_set(op: Operation) -> bool:
-    """Whether the core is set to combine what an op stores with what is there, by a ``set_atomic`` before it."""
-    before: Operation | None = op
-    while before is not None:
-        if isinstance(before, SetAtomicOp):
-            return before.kind.data != "none"
-        before = before.prev_op or before.parent_op()
+    """Whether the core is set to combine what an op stores with what is there, by a ``set_atomic`` before it in the text."""
+    here: Operation | None = op
+    while here is not None:
+        before = here.prev_op
+        if before is None:
+            here = here.parent_op()
+            continue
+        here = before
+        last = before if isinstance(before, SetAtomicOp) else _last_setting(before) if before.regions else None
+        if last is not None:
+            return last.kind.data != "none"
     return False
+
+
+def _last_setting(op: Operation) -> SetAtomicOp | None:
+    """The last ``set_atomic`` inside of an op, such as one in a loop, which holds behind it, too."""
+    for region in reversed(op.regions):
+        for block in reversed(region.blocks):
+            inner = block.last_op
+            while inner is not None:
+                found = inner if isinstance(inner, SetAtomicOp) else _last_setting(inner) if inner.regions else None
+                if found is not None:
+                    return found
+                inner = inner.prev_op
+    return None
 
 
 @operation(pipes=("S",), reads=("addr",), seen=True)
@@ -376,7 +394,7 @@ class ConvertLayoutOp(DialectOp):
             fail(f"expected {dynamic} dynamic dimensions but got {len(self.output_shape)}")
 
 
-@operation(pipes=("S",), reads=("arg",), seen=True)
+@operation(pipes=("S",), reads={"arg": "value"}, seen=True)
 class DebugOp(DialectOp):
     """Print a value, or assert that it holds."""
 

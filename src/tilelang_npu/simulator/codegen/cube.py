@@ -14,11 +14,10 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import terms
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.moves import panels, transfer
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.events import Slot
@@ -115,12 +114,6 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     exact = c.element == "int32"
     unit_flag = op.unit_flag_mode is not None
     init = em.expression(op.init_condition)
-    clears = init.value is not None and bool(init.value)
-    operands = [Operand(a, reads=True, writes=False, pipe="MTE1", name="a", into="ca"),
-                Operand(b, reads=True, writes=False, pipe="MTE1", name="b", into="cb"),
-                Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
-    if bias is not None:
-        operands.append(Operand(bias, reads=True, writes=False, pipe="MTE1", name="bias", into="bt"))
     if given[4].at_least(0) and not given[4].known:  # only whether it is odd matters: fewer distinct events
         given[4] = em.named(f"({em.spelled(given[4])}) % 2", em.scope_of(given[4]), TRUTH)
 
@@ -129,13 +122,19 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
         return Mmad(a.element.mlir, wide, slot(m), slot(k), slot(n), (sync[0], sync[1]), (sync[2], sync[3]), sync[4],
                     (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
-    em.record(op, "MTE1", operands, work)
+    # of a batch it is one matrix of each operand; on their way to M they pass through L0, of which the op says nothing
+    em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=_cleared(init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
                                terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
     em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
+
+
+def _cleared(init: ScalarExpr) -> str:
+    """The accumulator, where it is surely cleared: as where a loop runs once, and the op asks whether it is the first time."""
+    return "c" if init.value else ""
 
 
 def _multiplier(em: PythonEmitter, product: datapath.Product) -> str:
@@ -149,7 +148,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
     source, target = em.buffer(op.ins()[0]), em.buffer(op.outs()[0])
     ends = ("ca",) if op.symbol.startswith("load_l0a") else ("cb",)
     turned = op.symbol.endswith("_transposed")
-    transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), source, target, turned=turned)
+    transfer(em, op, path_of(em, op, "MTE1", source, target, ends=ends), turned=turned)
     if turned:
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:
@@ -164,11 +163,7 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     m, k, n = (em.integer(value) for value in size_values)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
     init = em.expression(init_value)
-    clears = init.value is not None and bool(init.value)
-    operands = [Operand(a, reads=True, writes=False, pipe="M", name="a"),
-                Operand(b, reads=True, writes=False, pipe="M", name="b"),
-                Operand(c, reads=not clears, writes=True, pipe="M", name="c")]
-    em.record(op, "M", operands, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)))
+    em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=_cleared(init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]

@@ -12,7 +12,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.records import Operand
+from tilelang_npu.simulator.codegen.strided import Buffer
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess
 
@@ -29,26 +29,22 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if not isinstance(entry, ops.Structured):
         raise unsupported(op, f"nothing says what {op.symbol or op.function!r} computes",
                           "`python -m tilelang_npu ops` lists the operations that there are")
-    operands: list[Operand] = []
+    sources: list[Buffer] = []
     given: list[int | str] = []  # an operand in memory by its place, a number as text
-    written = set(op.outs())
     for ssa in op.ins():
         if isinstance(ssa.type, MemRefType):
-            buffer = em.buffer(ssa)
-            operands.append(Operand(buffer, reads=True, writes=False, pipe=entry.pipe, name="src"))
-            given.append(len(operands) - 1)
+            given.append(len(sources))
+            sources.append(em.buffer(ssa))
         elif isinstance(ssa.type, (IndexType, IntegerType)):
             given.append(em.spelled(em.integer(ssa)))
         else:
             given.append(em.expression(ssa).text)
-    first = len(operands)
-    targets = [em.buffer(ssa) for ssa in op.outs()]
-    operands += [Operand(target, reads=ssa in written and ssa in op.ins(), writes=True, pipe=entry.pipe, name="dst")
-                 for ssa, target in zip(op.outs(), targets, strict=True)]
-    bits = max(8 * operand.buffer.element.nbytes for operand in operands)
+    first = len(sources)
+    buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
+    bits = max(8 * buffer.element.nbytes for buffer in buffers)
     place = 0 if entry.cost in ("mrgsort4", "cmpv", "reducev2") else first
-    em.record(op, entry.pipe, operands, lambda slot: Lanes(entry.cost, bits, min(place, len(operands) - 1)))
-    arrays = [em.array(operand.buffer) for operand in operands]
+    em.step(op, lambda slot: Lanes(entry.cost, bits, min(place, len(buffers) - 1)), pipe=entry.pipe)
+    arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant(facts_of(op.attributes), "facts")
     call = em.constant(entry.meaning, entry.name)
@@ -62,8 +58,7 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
     show = em.constant(_printer(em.core, line, op.prefix.data, bool(op.hex.value.data)), "show")
     if isinstance(op.arg.type, MemRefType):
         buffer = em.buffer(op.arg)
-        em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],
-                  lambda slot: ScalarAccess(store=False))
+        em.step(op, lambda slot: ScalarAccess(store=False))
         em.line(f"{show}({em.array(buffer)})")
     elif isinstance(op.arg.type, (IndexType, IntegerType)):
         em.line(f"{show}({em.spelled(em.integer(op.arg))})")

@@ -23,7 +23,6 @@ from tilelang_npu.simulator.codegen.integers import is_truth
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reach import check_address
-from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Local, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
@@ -269,6 +268,10 @@ def _element(em: PythonEmitter, op: Operation, buffer: Buffer, indices: Sequence
     return mapped(buffer, pick)
 
 
+_CALLED = {"scalar": "memref"}
+"""The element is no operand: messages tell of the memref that it is in."""
+
+
 @effect(memref.LoadOp)
 def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     source = em.value(op.memref)
@@ -281,8 +284,7 @@ def _load(em: PythonEmitter, op: memref.LoadOp) -> None:
     else:
         place = _element(em, op, em.buffer(op.memref), op.indices)
         em.loaded.update(view.base.name for view in alternatives(place))
-        em.record(op, "S", [Operand(place, reads=True, writes=False, pipe="S", name="memref")],
-                  lambda slot: ScalarAccess(store=False))
+        em.step(op, lambda slot: ScalarAccess(store=False), pipe="S", held={"scalar": (place,)}, called=_CALLED)
         em.read(name, em.array(place))
     if isinstance(kind, MemRefType) or is_truth(kind):
         em.values[result] = ScalarExpr(name, em.scope)
@@ -301,6 +303,5 @@ def _store(em: PythonEmitter, op: memref.StoreOp) -> None:
         em.line(f"{target.name}[{_place(em, op, target, op.indices)}] = {text}")
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)
-    em.record(op, "S", [Operand(place, reads=False, writes=True, pipe="S", name="memref")],
-              lambda slot: ScalarAccess(store=True))
+    em.step(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
     em.line(f"{em.array(place)}[()] = {text}")

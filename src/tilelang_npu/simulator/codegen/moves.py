@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from xdsl.dialects import memref
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
@@ -18,7 +18,6 @@ from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
-from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped, of_vector_core
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.machine.work import Lanes, Transfer
@@ -28,27 +27,18 @@ _BLOCK = np.dtype("V32")
 """One row of a fractal: moved whole."""
 
 
-def pair(source: Buffer, target: Buffer, pipe: str, path: Path | None = None) -> list[Operand]:
-    """The operands of a move: along a path, or inside of a memory."""
-    return [Operand(source, reads=True, writes=False, pipe=pipe, name="src", path=path),
-            Operand(target, reads=False, writes=True, pipe=pipe, name="dst", path=path)]
+def transfer(em: PythonEmitter, op: Operation, path: Path, *, unit_flag: bool = False, turned: bool = False,
+             targets: Sequence[Buffer] = ()) -> None:
+    """Record a move along a path; one that is ``turned`` exchanges rows and columns.
 
-
-def transfer(em: PythonEmitter, op: Operation, path: Path, source: Buffer, target: Buffer, *, adds: bool = False,
-             unit_flag: bool = False, turned: bool = False, also: Sequence[Buffer] = ()) -> None:
-    """Record a move along a path; one that ``adds`` reads what is there, one that is ``turned`` exchanges rows and columns.
-
-    ``also`` are the destinations that it fills beside the first, at the same time.
+    ``targets`` are the memrefs that it fills at the same time, where they are not just its destination.
     """
-    operands = pair(source, target, path.pipe, path)
-    operands += [pair(source, other, path.pipe, path)[1] for other in also]
-    if adds:
-        operands[1] = operands[1]._replace(reads=True)
-    em.record(op, path.pipe, operands, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned))
+    em.step(op, lambda slot: Transfer(path.name, unit_flag=unit_flag, turned=turned), pipe=path.pipe, path=path,
+            held={"dst": targets})
 
 
 def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe: str, *, atomic: str = "none") -> None:
-    transfer(em, op, path_of(em, op, pipe, source, target), source, target, adds=atomic != "none")
+    transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
         em.line(f"{write}[...] = {em.array(source)}")
@@ -57,9 +47,12 @@ def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
 
 
-def _atomic(em: PythonEmitter, op: Operation) -> str:
-    kind = getattr(op, "atomic_kind", None)
-    return em.atomic if kind is None else str(kind.data)
+def _atomic(em: PythonEmitter, op: hivm.StoreOp | hivm.CopyOp | hivm.FixpipeOp) -> str:
+    """What an op does with what is at its destination: as it states itself, or as the core is set to where that concerns it."""
+    kind = op.atomic_kind if isinstance(op, hivm.StoreOp) else None
+    if kind is not None:
+        return str(kind.data)
+    return em.atomic if em.atomic != "none" and op.reads_back(op.dst) else "none"
 
 
 @effect(hivm.SetAtomicOp)
@@ -71,7 +64,7 @@ def _set_atomic(em: PythonEmitter, op: hivm.SetAtomicOp) -> None:
 def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
     mode = "PadNull" if op.pad_mode is None else op.pad_mode.data
-    transfer(em, op, path_of(em, op, "MTE2", source, target), source, target)
+    transfer(em, op, path_of(em, op, op.pipes()[0], source, target))
     _initialise(em, op, target)
     if mode == "PadNull":
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
@@ -102,7 +95,7 @@ def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffe
 
 @effect(hivm.StoreOp)
 def _store(em: PythonEmitter, op: hivm.StoreOp) -> None:
-    _move(em, op, em.buffer(op.src), em.buffer(op.dst), "MTE3", atomic=_atomic(em, op))
+    _move(em, op, em.buffer(op.src), em.buffer(op.dst), op.pipes()[0], atomic=_atomic(em, op))
 
 
 @effect(hivm.CopyOp, memref.CopyOp)
@@ -114,10 +107,14 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
         raise unsupported(op, f"it copies from {name_of(spaces[0])} to {name_of(spaces[1])}")
     if pipe == "V":
         bits = 8 * source.element.nbytes
-        em.record(op, "V", pair(source, target, "V"), lambda slot: Lanes("copy", bits, 1))
+        em.step(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
+    elif isinstance(op, hivm.CopyOp):
+        _move(em, op, source, target, pipe, atomic=_atomic(em, op))
+    elif spaces[1] == "gm" and em.atomic != "none":
+        raise unsupported(op, "it does not say that it adds, as the core is set to", "write hivm.hir.store")
     else:
-        _move(em, op, source, target, pipe, atomic=em.atomic if pipe == "MTE3" else "none")
+        _move(em, op, source, target, pipe)
 
 
 def blocks_view(view: StridedView) -> StridedView | None:
@@ -160,7 +157,7 @@ def _whole_rows(source: StridedView, target: StridedView) -> tuple[StridedView, 
 @effect(hivm.Nd2NzOp)
 def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    transfer(em, op, path_of(em, op, "MTE2", source, target, ("nd2nz",)), source, target)
+    transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)))
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
@@ -178,7 +175,7 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
 @effect(hivm.Nz2NdOp)
 def _nz2nd(em: PythonEmitter, op: hivm.Nz2NdOp) -> None:
     source, target = em.buffer(op.src), em.buffer(op.dst)
-    transfer(em, op, path_of(em, op, "MTE3", source, target, ("nz2nd",)), source, target)
+    transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nz2nd",)))
     helper = em.constant(datapath.nz2nd, "nz2nd")
     em.line(f"{helper}({em.array(target)}, {em.array(source)})")
 
@@ -206,11 +203,11 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
     rows = op.dma_mode.data == "nz2nd"
     if op.dma_mode.data == "nz2dn":
         raise unsupported(op, "dma_mode nz2dn")
-    atomic = em.atomic
+    atomic = _atomic(em, op)
     flag = op.unit_flag_mode is not None
-    path = path_of(em, op, "FIX", source, target, ("nz2nd", "") if rows else ("",))
+    path = path_of(em, op, op.pipes()[0], source, target, ("nz2nd", "") if rows else ("",))
     halves = _halves(em, op, target, atomic)
-    transfer(em, op, path, source, halves[0], adds=atomic != "none", unit_flag=flag, also=halves[1:])
+    transfer(em, op, path, unit_flag=flag, targets=halves)
     scale = None if op.quant_scale is None else em.expression(op.quant_scale).text
     if rows and scale is None and atomic == "none" and _drain_rows(em, source, halves, op, relu=relu != "NO_RELU"):
         return
@@ -276,31 +273,20 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
 def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
     target = em.buffer(op.dst)
     bits = 8 * target.element.nbytes
-    scratch = scratch_operands(em, op.temp_buffer)
-    pipe = op.pipes()[0]
-    write = Operand(target, reads=False, writes=True, pipe=pipe, name="dst")
     value = em.value(op.src)
     if isinstance(value, StridedView) or hasattr(value, "condition"):
         source = em.buffer(op.src)
-        read = Operand(source, reads=True, writes=False, pipe=pipe, name="src")
         last = alternatives(source)[0].rank - 1
         key = "brcb" if last in op.broadcast_dims.get_values() else "copy"
-        em.record(op, pipe, [read, write, *scratch], lambda slot: Lanes(key, bits, 1))
+        em.step(op, lambda slot: Lanes(key, bits, 1))
         em.line(f"{em.array(target)}[...] = {em.array(source)}")
         return
     text = em.expression(op.src).text
-    if pipe == "V":
-        em.record(op, pipe, [write, *scratch], lambda slot: Lanes("dup", bits, 0))
+    if op.pipes() == ("V",):
+        em.step(op, lambda slot: Lanes("dup", bits, 0))
     else:
-        em.record(op, pipe, [write], lambda slot: Transfer("gm_l1"))
+        em.step(op, lambda slot: Transfer("gm_l1"))
     em.line(f"{em.array(target)}[...] = {text}")
 
 
-def scratch_operands(em: PythonEmitter, buffer: SSAValue | None) -> list[Operand]:
-    """The temporary buffer of a vector op as an operand that is written."""
-    if buffer is None:
-        return []
-    return [Operand(em.buffer(buffer), reads=False, writes=True, pipe="V", name="temp_buffer")]
-
-
-__all__ = ["pair", "panels", "scratch_operands", "transfer"]
+__all__ = ["panels", "transfer"]

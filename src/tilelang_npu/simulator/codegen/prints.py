@@ -14,7 +14,6 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
 from tilelang_npu.simulator.codegen.handlers import custom
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
@@ -57,8 +56,7 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
 def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
     facts = facts_of(op.attributes)
     buffer = em.buffer(op.ins()[0])
-    em.record(op, "S", [Operand(buffer, reads=True, writes=False, pipe="S", name="value")],
-              lambda slot: ScalarAccess(store=False))
+    em.step(op, lambda slot: ScalarAccess(store=False), pipe="S", called={"src": "value"})
     show = em.constant(_dumper(facts, str(buffer.element)), "dump_tensor")
     em.shown(f"{show}({em.array(buffer)})")
 

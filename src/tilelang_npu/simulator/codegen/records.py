@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from tilelang_npu.dialects.effects import EffectsOp, effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
@@ -20,6 +23,7 @@ from tilelang_npu.target import Chip, Path
 
 Costing = Callable[[Callable[[Int], Slot]], Work]
 """Describes what the cost of an op follows from; gets the function from integers to slots."""
+_BY_POSITION = attrgetter("index")
 
 
 class Operand(NamedTuple):
@@ -27,9 +31,10 @@ class Operand(NamedTuple):
 
     Attributes:
         buffer: the memref.
-        reads, writes: what is done to it.
+        reads, writes: what is done to it; what is only left as it was is not read.
         pipe: the pipe that does it.
         name: what it is called in the op.
+        scratch: whether the op only computes in it.
         into: the memory that the pipe takes it to before it is computed with; empty where it stays.
         path: the way of the chip that it is an end of, for ops that only move.
     """
@@ -39,6 +44,7 @@ class Operand(NamedTuple):
     writes: bool
     pipe: str
     name: str
+    scratch: bool = False
     into: str = ""
     path: Path | None = None
 
@@ -84,9 +90,33 @@ class Records(Values):
         text = self.name_of(value)
         return Fact(facts.setdefault(text, len(facts)))
 
+    def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
+             held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
+             called: Mapping[str, str] = MappingProxyType({}), anew: str = "") -> OpRecord:
+        """Record that an op runs here, which does to its operands what it says (``dialects/effects.py``), in their order.
+
+        Args:
+            op: the op.
+            work: as for :meth:`record`.
+            pipe: the pipe that takes it, where it names none.
+            path: the way of the chip that a move goes.
+            held: by role the memrefs that an operand is, where it is not just the one that its value is.
+            into: by role the memory that an operand passes through.
+            called: what roles are called in messages that are called something else.
+            anew: the role of what is not read after all, by numbers that are known here and that the op's text does not show.
+        """
+        pipes = op.pipes() if isinstance(op, EffectsOp) else ()
+        pipe = pipes[0] if pipes else pipe
+        operands = [
+            Operand(buffer, effect.reads and not effect.keeps and effect.role != anew, effect.writes, effect.pipe or pipe,
+                    called.get(effect.role, effect.role), effect.scratch, into.get(effect.role, ""), path)
+            for effect in sorted(effects_of(op), key=_BY_POSITION)
+            for buffer in held.get(effect.role) or (self.buffer(effect.value),)]
+        return self.record(op, pipe, operands, work)
+
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record that the op runs here.
+        """Record that the op runs here; directly only for ops that order others, of which a pipe is an end.
 
         Args:
             op: the op.
@@ -135,7 +165,8 @@ class Records(Values):
             memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
-            label=first.base.label, holder=first.base.holder)
+            label=first.base.label, holder=first.base.holder,
+            scratch=operand.scratch)
 
     def _place_of(self, buffer: Buffer) -> str:
         """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""

@@ -14,9 +14,7 @@ from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
-from tilelang_npu.simulator.codegen.moves import scratch_operands
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
-from tilelang_npu.simulator.codegen.records import Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.events import Slot
 from tilelang_npu.simulator.machine.work import Fold, Lanes
@@ -47,32 +45,30 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     """Emit an op of the elementwise table."""
     entry = op.ENTRY
     inputs: list[Buffer | str] = []
-    operands: list[Operand] = []
+    buffers: list[Buffer] = []
+    held: dict[str, Sequence[Buffer]] = {}
     sources: list[DType] = []
     for number, ssa in enumerate(op.src):
         sources.append(element_of(ssa.type))
         if isinstance(ssa.type, MemRefType):
             buffer = _transposed(em.buffer(ssa), op.transpose_axes)
             inputs.append(buffer)
-            operands.append(Operand(buffer, reads=True, writes=False, pipe="V", name=f"src{number}"))
+            buffers.append(buffer)
+            held[f"src{number}"] = (buffer,)
         else:
             inputs.append(em.expression(ssa).text)
     targets = [em.buffer(ssa) for ssa in op.dst]
-    place = len(operands)
-    operands += [Operand(target, reads=False, writes=True, pipe="V", name="dst") for target in targets]
-    operands += scratch_operands(em, getattr(op, "temp_buffer", None))
     scalar = any(isinstance(value, str) for value in inputs)
     cost = entry.cost + "s" if scalar and entry.cost + "s" in em.chip.vector else entry.cost
     rate = em.chip.vector[cost]
-    buffers = [value for value in inputs if not isinstance(value, str)]
     banked = (0, 1) if rate.banked and len(buffers) == 2 else None
     bits = max(8 * element.nbytes for element in (*sources, targets[0].element))
     spread = _spread(buffers, targets[0])
 
     def work(slot: Callable[[Int], Slot]) -> Lanes:
-        return Lanes(cost, bits, place, banked, slot(spread))
+        return Lanes(cost, bits, len(buffers), banked, slot(spread))
 
-    em.record(op, "V", operands, work)
+    em.step(op, work, held=held)
     texts = [value if isinstance(value, str) else em.array(value) for value in inputs]
     clauses = {clause.name: op.fact(clause.name) for clause in entry.clauses}
     target = targets[0].element
@@ -111,10 +107,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         raise unsupported(op, "indices as an input")
     axes = tuple(op.dims)
     bits = 8 * source.element.nbytes
-    operands = [Operand(source, reads=True, writes=False, pipe="V", name="src"),
-                *(Operand(target, reads=False, writes=True, pipe="V", name="dst") for target in targets),
-                *scratch_operands(em, op.temp_buffer)]
-    em.record(op, "V", operands, lambda slot: Fold(entry.cost, _combine_cost(entry), bits, axes))
+    em.step(op, lambda slot: Fold(entry.cost, _combine_cost(entry), bits, axes))
     read = em.array(source)
     if "_with_index" in mode:
         left = mode.endswith("left") or (not mode.endswith("right") and bool(op.tie_break_left.value.data))
@@ -135,12 +128,9 @@ def _lanes(em: PythonEmitter, op: Operation, cost: str, sources: Sequence[SSAVal
            times: int = 1) -> tuple[list[str], list[str]]:
     """Record a vector op with plain operands; the names of its arrays."""
     reads, writes = [em.buffer(ssa) for ssa in sources], [em.buffer(ssa) for ssa in targets]
-    operands = [*(Operand(buffer, reads=True, writes=False, pipe="V", name="src") for buffer in reads),
-                *(Operand(buffer, reads=False, writes=True, pipe="V", name="dst") for buffer in writes),
-                *scratch_operands(em, getattr(op, "temp_buffer", None))]
     bits = max(8 * buffer.element.nbytes for buffer in (*reads, *writes))
     place = len(reads) if writes else 0
-    em.record(op, "V", operands, lambda slot: Lanes(cost, bits, place, times=times))
+    em.step(op, lambda slot: Lanes(cost, bits, place, times=times))
     return [em.array(buffer) for buffer in reads], [em.array(buffer) for buffer in writes]
 
 

@@ -45,7 +45,7 @@ class WatchingEmitter(PythonEmitter):
         """Record the op and call the observer ahead of it; ops that write no numbers are of no interest."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
-        if any(operand.writes and operand.name != "temp_buffer" for operand in operands):
+        if any(operand.writes and not operand.scratch for operand in operands):
             reads, writes = (self._views(operands, writes=writes) for writes in (False, True))
             given = f"{self.constant(op, 'op')}, {self.constant(made, 'record')}"
             self._watched = self.fresh("w")
@@ -54,7 +54,7 @@ class WatchingEmitter(PythonEmitter):
 
     def _views(self, operands: Sequence[Operand], *, writes: bool) -> str:
         chosen = [operand for operand in operands if (operand.writes if writes else operand.reads)]
-        return "".join(f"{self.array(operand.buffer)}, " for operand in chosen if operand.name != "temp_buffer")
+        return "".join(f"{self.array(operand.buffer)}, " for operand in chosen if not operand.scratch)
 
     def finish_op(self) -> None:
         """Call the observer behind the op."""

@@ -46,6 +46,7 @@ class Access:
         name: what the operand is called in the op (``src``, ``dst``, ``a`` …).
         label: what the user calls the buffer or tensor; empty where the text has no name.
         holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
+        scratch: whether it is memory that the op only computes in.
     """
 
     memory: str
@@ -60,6 +61,7 @@ class Access:
     name: str
     label: str = ""
     holder: str = ""
+    scratch: bool = False
 
 
 class Footprint(NamedTuple):

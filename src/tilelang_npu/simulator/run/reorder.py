@@ -350,12 +350,12 @@ class Stepped:
             before = [view.copy() for view in writes]
             if self._stores is not None:
                 for access, view in zip(accesses, op.views, strict=True):
-                    if access.reads and access.name != "temp_buffer":
+                    if access.reads and not access.scratch:
                         self._stores(self.identity, PIPES[pipe], "read", view)
             op.function(*op.arguments)
             after = [view.copy() for view in writes]
             for access, made in zip([access for access in accesses if access.writes], after, strict=True):
-                if access.name == "temp_buffer":
+                if access.scratch:
                     made.reshape(-1).view("u1").fill(POISON)
             self._tell(pipe, accesses, after)
         except Exception as error:
@@ -376,7 +376,7 @@ class Stepped:
         """Say what an op has made."""
         if self._stores is not None:
             for access, numbers in zip([access for access in accesses if access.writes], made, strict=True):
-                if access.name != "temp_buffer":
+                if not access.scratch:
                     self._stores(self.identity, PIPES[pipe], access.memory, numbers)
 
 

@@ -108,7 +108,7 @@ class Numbers:
         assert isinstance(kept, _Before)
         block, sub, record, reads, writes, sums = kept
         numbers = [array for array in reads if _is_float(array)]
-        targets = [access for access in record.accesses if access.writes and access.name != "temp_buffer"]
+        targets = [access for access in record.accesses if access.writes and not access.scratch]
         for access, written in zip(targets, writes, strict=True):
             seen: list[tuple[str, NDArray[np.bool_]]] = []
             if _is_float(written) and reads:
@@ -131,7 +131,7 @@ class Numbers:
         found = self._found.get(key)
         if found is None:
             index = tuple(int(number) for number in np.argwhere(where)[0])
-            sources = [access.name for access in record.accesses if access.reads and access.name != "temp_buffer"]
+            sources = [access.name for access in record.accesses if access.reads and not access.scratch]
             given = [f"{name} = {np.broadcast_to(array, written.shape)[index]}"
                      for name, array in zip(_numbered(sources), reads, strict=True) if spreads(array, written)]
             said = f"{', '.join(given) or record.name} gives {written[index]}"

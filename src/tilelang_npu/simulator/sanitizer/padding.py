@@ -88,7 +88,7 @@ def _leaves(load: OpRecord, event: Event) -> bool:
 
 def _filled(record: OpRecord) -> list[tuple[Location | None, str]]:
     """The statement of an op and what it writes, by name."""
-    return [(record.location, access.label) for access in record.accesses if access.writes and access.name != "temp_buffer"]
+    return [(record.location, access.label) for access in record.accesses if access.writes and not access.scratch]
 
 
 @dataclass
@@ -163,8 +163,8 @@ class _Padding:
         self._runs[block, record.core, sub, record.number] += 1
         if len(writes) == 0:
             return None
-        reading = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
-        writing = [access for access in record.accesses if access.writes and access.name != "temp_buffer"]
+        reading = [access for access in record.accesses if access.reads and not access.scratch]
+        writing = [access for access in record.accesses if access.writes and not access.scratch]
         origins = [self._marks.of(array) for array in reads]
         marks = [np.maximum(origin, 0) for origin in origins]
         kept = _Kept(writing, writes, np.zeros((), np.int32))

@@ -183,7 +183,7 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
         counts[record.number] = iteration + 1
         if done.get(event) == owners.changed:  # nothing was written by another op since it was looked at
             continue
-        reads = [access for access in record.accesses if access.reads and access.name != "temp_buffer"]
+        reads = [access for access in record.accesses if access.reads and not access.scratch]
         for writes in (False, True):
             for access in record.accesses:
                 elsewhere = access.memory == "gm" or access.holder
