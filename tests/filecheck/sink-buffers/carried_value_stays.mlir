@@ -1,9 +1,9 @@
-// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
 // The running sum is read before it is written: it is carried around the loop and stays outside, with one slot.
 // CHECK:      tile.alloc "sum" : memref
 // CHECK:      scf.for
 // CHECK-NEXT: tile.alloc "x" slots 2
-func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>) {
+func.func @k(%X: memref<8x64xf32, #hivm.address_space<gm>>) attributes {hacc.entry} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
 // Both Vector cores together fill the workspace: it is a ring. A tile in UB is a core's own, of which half stays as it was.
 // CHECK:      tile.alloc "x" : memref
 // CHECK:      scf.for

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
 // Each iteration reads only the half that it wrote, on whichever way; the other buffer is read where nothing was written.
 // CHECK:      tile.alloc "y"
 // CHECK:      scf.for

@@ -1,4 +1,4 @@
-// RUN: tilelang-npu opt %s -p sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
 // The buffer moves into the scope, and on into the loop whose iterations define it anew.
 // CHECK:      tile.on_core "vector" {
 // CHECK-NOT:  tile.alloc

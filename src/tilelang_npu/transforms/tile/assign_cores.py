@@ -56,6 +56,11 @@ def _is_element_store(op: Operation) -> bool:
     return isinstance(op, memref.StoreOp) and hivm.space_of(op.memref.type) == "gm"
 
 
+def _is_barrier(op: Operation) -> bool:
+    """Whether an operation is a barrier, which an author writes for both cores, also where one has nothing to do."""
+    return isinstance(op, (hivm.SyncBlockOp, hivm.PipeBarrierOp))
+
+
 def _noted(op: Operation) -> str | None:
     core = noted_core(op)
     return None if core == "either" else core
@@ -85,7 +90,9 @@ class _Assignment:
         stores = [op for op in self.told if _noted(op) is None and _is_element_store(op)]
         named = next((core for end, core in _ENDS.items() if function.sym_name.data.endswith(end)), None)
         known = core_of_function(function) or named
-        self.kind = known or _kind(self.told[op] for op in self.told.keys() - set(stores)) or "AIV"
+        self.traced = any(isinstance(op, tile.LaunchOp) for op in function.walk())
+        work = [op for op in self.told.keys() - set(stores) if not (self.traced and _is_barrier(op))]
+        self.kind = known or _kind(self.told[op] for op in work) or "AIV"
         if self.kind == "AIC":
             self.told.update(dict.fromkeys(stores, "AIC"))
 
@@ -95,7 +102,7 @@ class _Assignment:
             for op in reversed(list(scope.walk())):  # what is in a loop before the loop
                 if self._takes(op, core):
                     self.told[op] = core
-        lowered = self.kind != "MIX" and not any(isinstance(op, tile.LaunchOp) for op in self.function.walk())
+        lowered = self.kind != "MIX" and not self.traced
         for op, core in self.told.items() if not lowered else ():  # there the function says it
             if not states_core(op):
                 put_core(op, core)
