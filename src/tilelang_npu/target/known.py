@@ -104,19 +104,3 @@ def is_fractal(space: str) -> bool:
 register(*(one for family in _FAMILIES for one in family.CHIPS))
 BLOCK = a2.MEMORY["ub"].block
 """Bytes of a block: what DMAs and vector instructions take at once, and begin at."""
-
-__all__ = [
-    "BLOCK",
-    "DEFAULT",
-    "chip",
-    "chips",
-    "core_of",
-    "filled_from",
-    "is_fractal",
-    "memories",
-    "memory",
-    "name_of",
-    "pipes_of",
-    "register",
-    "usual",
-]

@@ -186,11 +186,16 @@ def _when(emit: OpBuilder, condition: SSAValue, body: Callable[[], None]) -> Non
     emit.insert(scf.IfOp(condition, [], Region(block)))
 
 
+def _require_one_type(op: tile.CopyOp, source: View, target: View, way: str, otherwise: str = "") -> None:
+    """Refuse (T232) a copy along a way that converts nothing."""
+    if source.buffer.dtype != target.buffer.dtype:
+        raise refuse(op, f"{way} cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
+                     help=f"give both buffers the same element type{otherwise}")
+
+
 def _gm_to_l1(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
-    if source.buffer.dtype != target.buffer.dtype:
-        raise refuse(op, f"GM to L1 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
-                     help="give both buffers the same element type, or convert in UB")
+    _require_one_type(op, source, target, "GM to L1", ", or convert in UB")
     source, target = _as_matrices(source, target)
     sizes, partial = clip(emit, source)
     padded = _fractal_padding(target)
@@ -241,9 +246,7 @@ def _fractal_padding(target: View) -> bool:
 def _l1_to_l0(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     """The load ahead of a T.mma: no op of HIVM's, hence a custom one that the simulator knows."""
     emit = lowering.emit
-    if source.buffer.dtype != target.buffer.dtype:
-        raise refuse(op, f"L1 to L0 cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
-                     help="give both buffers the same element type")
+    _require_one_type(op, source, target, "L1 to L0")
     name = ("load_l0a" if target.buffer.space == "ca" else "load_l0b") + ("_transposed" if op.transpose is not None else "")
     ends = materialise(emit, source, op), materialise(emit, target, op)
     emit.insert(hivm.CustomOp(name, ends[:1], ends[1:], core="CUBE", pipe="MTE1", symbol=name))
@@ -335,9 +338,7 @@ def _start(emit: OpBuilder, view: View) -> Value:
 
 def _l1_to_gm(lowering: KernelLowering, op: tile.CopyOp, source: View, target: View) -> None:
     emit = lowering.emit
-    if source.buffer.dtype != target.buffer.dtype:
-        raise refuse(op, f"L1 to GM cannot convert {source.buffer.dtype} to {target.buffer.dtype}", "T232",
-                     help="give both buffers the same element type")
+    _require_one_type(op, source, target, "L1 to GM")
     target, source = _as_matrices(target, source)
     sizes, partial = clip(emit, target)
     if partial is not None:
