@@ -1,0 +1,58 @@
+"""What is modelled of a measured kernel, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """What the simulator's model says of a kernel.
+
+    Attributes:
+        us: how long it takes, as a profiler would show the task.
+        bound: the busiest pipe.
+        pipes: microseconds that each pipe is busy, as a mean over the cores that take part.
+    """
+
+    us: float
+    bound: str
+    pipes: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A measured kernel as it is written here.
+
+    Attributes:
+        kernel: compiles it; gets how often it repeats what it does, where it is too long to be walked through whole.
+        counts: two numbers of such repeats, from which the time of ``whole`` follows along a line; none, and it is whole.
+        whole: repeats of the measured kernel.
+    """
+
+    kernel: Callable[[int], Any]
+    counts: tuple[int, int] | None = None
+    whole: int = 0
+
+    def modelled(self) -> Modelled:
+        """The times, without values."""
+        if self.counts is None:
+            return _of(self.kernel(0).trace())
+        few, more = self.counts
+        first, second = (_of(self.kernel(count).trace()) for count in self.counts)
+
+        def along(start: float, end: float) -> float:
+            return end + (end - start) / (more - few) * (self.whole - more)
+
+        pipes = {pipe: along(first.pipes[pipe], us) for pipe, us in second.pipes.items()}
+        return Modelled(along(first.us, second.us), second.bound, pipes)
+
+
+def _of(launch: Any) -> Modelled:
+    busy: dict[str, float] = {}
+    for shares in launch.pipes.values():  # of Cube and Vector cores: a measurement has the pipes of one kind
+        for pipe, share in shares.items():
+            busy[pipe] = max(busy.get(pipe, 0.0), share * launch.chip.microseconds(launch.cycles))
+    return Modelled(launch.time_us, launch.bound_by, busy)
