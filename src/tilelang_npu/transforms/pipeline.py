@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
@@ -35,6 +34,7 @@ from tilelang_npu.transforms.hivm.send_scalars import SendScalars
 from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
 from tilelang_npu.transforms.ir.levels import Level
+from tilelang_npu.transforms.ir.verified import Verified
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.tile.assign_cores import AssignCores
@@ -242,8 +242,6 @@ PLANNED: tuple[Row, ...] = (
 )
 """The way of HIVM of other tools that has addresses and waits."""
 
-_UNVERIFIED = (AssignCores,)
-"""Passes that write attributes alone, which may stand on any op: the verifier would find what it found in front of them."""
 _BEHIND = [row.name for row in ROWS].index("hivm-cores") + 1
 FOREIGN: tuple[Row, ...] = (
     *_ORDER,
@@ -299,7 +297,7 @@ def passes() -> dict[str, type[ModulePass]]:
 
 
 def lower(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
-    """Take a kernel from the tile dialect to HIVM, in place, verifying after each pass that changes more than attributes.
+    """Take a kernel from the tile dialect to HIVM, in place, verifying after each pass what it changed.
 
     Args:
         module: the traced kernel; it is changed.
@@ -348,7 +346,7 @@ def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], obse
 
 
 def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:
-    context = make_context()
+    context, verified = make_context(), Verified(module)
     for name, made in named:
         try:
             made.apply(context, module)
@@ -358,9 +356,8 @@ def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Ob
             msg = f"{name} failed: {type(error).__name__}: {error}"
             raise InternalError(msg) from error
         try:
-            if not isinstance(made, _UNVERIFIED):
-                module.verify()
-        except VerifyException as error:
+            verified.check()
+        except Exception as error:
             msg = f"after {name} the module does not verify: {error}"
             raise InternalError(msg) from error
         if observer is not None:
