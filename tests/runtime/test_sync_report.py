@@ -22,7 +22,7 @@ import tilelang_npu.language as T
 from samples import SYNC
 from tilelang_npu.cli.script import execute
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import DONE, REFUSED, Placed, Waits, remark_of, told
+from tilelang_npu.dialects.remarks import DONE, REFUSED, Placed, Waits, remark_of, remarks_of, told
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.factory import Factory
@@ -48,7 +48,8 @@ def kernel(request: pytest.FixtureRequest) -> JITKernel:
     return example(request.param)
 
 
-WAIT = re.compile(r"hivm\.hir\.(wait_flag|pipe_barrier|sync_block_wait|sync_block)\[(.*?)\](?: flag = (\d+))?")
+WAIT = re.compile(r"hivm\.hir\.(?:(wait_flag|pipe_barrier|sync_block_wait|sync_block)\[(.*?)\](?: flag = (\d+))?"
+                  r"|mmadL1 .*? sync_related_args\((%\w+), (%\w+), )")
 
 
 def waits(text: str) -> list[tuple[str, str, str]]:
@@ -56,10 +57,14 @@ def waits(text: str) -> list[tuple[str, str, str]]:
     found = []
     for function in text.split("func.func @")[1:]:
         core = re.search(r"func_core_type<(AIC|AIV)>", function)
-        for kind, given, flag in WAIT.findall(function):
+        constants = dict(re.findall(r"(%\w+) = arith\.constant (-?\d+) : i64", function))
+        for kind, given, flag, *loaded in WAIT.findall(function):
             names = re.findall(r"<(?:PIPE_)?(\w+)>|(%\w+)", given)
             pipes = [name for name, _ in names if name]
             assert core is not None
+            for event in (constants.get(one) for one in loaded if one):
+                if event != "-1":
+                    found.append((core[1], "wait MTE2 -> MTE1", f"EVENT_ID{event}" if event else ""))
             if kind == "wait_flag":
                 event = pipes[2] if len(pipes) == 3 else ""
                 found.append((core[1], f"wait {pipes[0]} -> {pipes[1]}", event))
@@ -67,7 +72,7 @@ def waits(text: str) -> list[tuple[str, str, str]]:
                 found.append((core[1], f"barrier {pipes[0]}", ""))
             elif kind == "sync_block_wait":
                 found.append((core[1], f"wait for {'AIV' if core[1] == 'AIC' else 'AIC'}", f"flag {flag}" if flag else ""))
-            else:
+            elif kind:
                 found.append((core[1], f"meet {pipes[0]}", ""))
     return found
 
@@ -96,6 +101,13 @@ def check_remarks(kernel: JITKernel) -> None:
         said = remark_of(op)
         if isinstance(op, SYNCHRONISES):
             assert location_of(op) in own if said is None else isinstance(said.facts, Waits) and said.maker, op
+        elif isinstance(op, hivm.MmadL1Op):
+            assert said is None
+            assert sorted(one.facts.place for one in remarks_of(op)) == sorted(
+                event.place for event, _ in op.passed() if event not in op.HALVES)
+            for one in remarks_of(op):
+                event = op.EVENTS[one.facts.place]
+                assert (one.maker, one.facts.source, one.facts.target) == ("insert-sync", event.source, event.target)
         elif isinstance(op, hivm.PointerCastOp):
             assert said is not None and isinstance(said.facts, Placed) and said.maker == "plan-memory"
             (address,) = op.addrs
@@ -305,9 +317,9 @@ def test_a_process_that_finds_the_kernel_in_the_cache_reports_the_same(tmp_path:
 
 
 def _held(launch: Any) -> float:
-    return sum(launch.held_us.get((index, record.number), 0.0)
+    return sum(launch.held_us.get((index, record.number, place), 0.0)
                for index, function in enumerate(launch.recorded.program.functions) for record in function.records
-               if isinstance(record.work, (Barrier, CrossWait, EventWait)))
+               for place in ((-1,) if isinstance(record.work, (Barrier, CrossWait, EventWait)) else (0, 1)))
 
 
 def test_the_price_is_what_the_timing_held(kernel: JITKernel) -> None:

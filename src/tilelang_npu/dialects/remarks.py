@@ -2,10 +2,10 @@
 
 A remark is about one thing that a pass did, or looked at and left: which pass, what, where, in words, and as data. What is
 about an operation that stands in the module is carried by that operation, beside its source location, as the metadata of a
-fused one; there it is copied wherever the operation is, whatever passes come later. What is about something that is gone, or
-never came to be, such as a copy left out or a loop that stays serial, is carried by the module in the same way, in the order in
-which it was said. No text shows remarks, and the kernel cache keeps them next to the text. Reports read them, so that none of
-them has to find out again what a pass has known.
+fused one; there it is copied wherever the operation is, whatever passes come later. An operation that takes events from outside
+carries one for each. What is about something that is gone, or never came to be, such as a copy left out or a loop that stays
+serial, is carried by the module in the same way, in the order in which it was said. No text shows remarks, and the kernel cache
+keeps them next to the text. Reports read them, so that none of them has to find out again what a pass has known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from xdsl.printer import Printer
 from tilelang_npu.errors import Location
 
 __all__ = ["DONE", "MADE", "REFUSED", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns", "WaitReason",
-           "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of", "restore", "tell", "told"]
+           "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of",
+           "remarks_of", "remarks_of_events", "restore", "tell", "told"]
 
 MADE, DONE, REFUSED = "made", "done", "refused"
 """What a remark says: why its operation was made, what was done, or what was looked at and left."""
@@ -69,6 +70,7 @@ class Waits:
         numbers: the event's or flag's numbers, which iterations take in turn.
         before: the line in front of which it waits.
         behind: it stands behind the loop of the one that waits there, and takes back what the last iterations have left.
+        place: which of the ``sync_related_args`` of its operation the event is; None where the operation is the set or wait.
     """
 
     reasons: tuple[WaitReason, ...] = ()
@@ -77,6 +79,7 @@ class Waits:
     numbers: tuple[int, ...] = ()
     before: Location | None = None
     behind: bool = False
+    place: int | None = None
 
 
 @dataclass(frozen=True)
@@ -240,14 +243,27 @@ def remark(op: Operation, said: Remark) -> None:
 
 
 def remark_of(op: Operation) -> Remark | None:
-    """The remark that an operation carries."""
-    found = _carried(op)
-    return found[0] if found else None
+    """The remark that an operation carries about itself."""
+    return next((said for said in _carried(op) if _place_of_event(said) is None), None)
 
 
-def tell(module: ModuleOp, said: Remark) -> None:
-    """Let a module carry one remark more, about something that has no operation."""
-    _carry(module, (*_carried(module), said))
+def remarks_of(op: Operation) -> tuple[Remark, ...]:
+    """All remarks that an operation carries: about itself, and about the events that it takes."""
+    return _carried(op)
+
+
+def remarks_of_events(op: Operation) -> dict[int, Remark]:
+    """The remarks that an operation carries about the events that it takes, by their place in its ``sync_related_args``."""
+    return {place: said for said in _carried(op) if (place := _place_of_event(said)) is not None}
+
+
+def _place_of_event(said: Remark) -> int | None:
+    return said.facts.place if isinstance(said.facts, Waits) else None
+
+
+def tell(op: Operation, said: Remark) -> None:
+    """Let a module carry one remark more, about something that has no operation; or an operation, about an event it takes."""
+    _carry(op, (*_carried(op), said))
 
 
 def told(module: ModuleOp, *kinds: type[Facts]) -> Iterator[Remark]:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import Placed, Remark, remark_of
+from tilelang_npu.dialects.remarks import Placed, Remark, remarks_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.ops import dtype
 from tilelang_npu.runtime.sync_report import why
@@ -33,14 +33,14 @@ def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]
     cycles = {op: said for part in (launch.parts if launch is not None else ()) for op, said in _cycles(part).items()}
     notes = {}
     for op in module.walk():
-        size, spent, said = _nbytes(op), cycles.get(op), remark_of(op)
-        if op.regions or (size is None and spent is None and said is None):
+        size, spent, said = _nbytes(op), cycles.get(op), remarks_of(op)
+        if op.regions or (size is None and spent is None and not said):
             continue
         where = location_of(op)
         parts = [f"{Path(where.file).name}:{where.line}"] if where is not None else []
         parts += [f"{size} B"] if size else []
         parts += [spent] if spent else []
-        parts += [f"{said.maker}: {_words(said)}"] if said is not None else []
+        parts += [f"{one.maker}: {_words(one)}" for one in said]
         if parts:
             notes[op] = ", ".join(parts)
     return notes

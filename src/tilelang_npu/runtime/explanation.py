@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, remark_of, told
+from tilelang_npu.dialects.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, told
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
-from tilelang_npu.runtime.sync_report import WAITS
+from tilelang_npu.runtime.sync_report import reasons_of_waits
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
@@ -138,9 +138,8 @@ def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
 
 def _inserted(final: ModuleOp) -> list[Waits]:
     """What the waits are for that passes have inserted; those behind loops belong to one inside."""
-    said = [remark_of(op) for op in final.walk() if isinstance(op, WAITS)]
-    return [one.facts for one in said if one is not None and isinstance(one.facts, Waits) and one.facts.reasons
-            and not one.facts.behind]
+    said = [one for op in final.walk() for one in reasons_of_waits(op)]
+    return [one.facts for one in said if isinstance(one.facts, Waits) and one.facts.reasons and not one.facts.behind]
 
 
 def _hand_overs(waits: list[Waits]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Every wait of a kernel with its reason and its price: what ``kernel.sync_report()`` shows.
 
-One row for each wait and barrier of the kernel's text, in its order. The reason is the remark of the pass that made it; the
-price is what the timing held of that operation.
+One row for each wait and barrier of the kernel's text, in its order, those that mmadL1 makes itself included. The reason is the
+remark of the pass that made it; the price is what the timing held of that operation.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits, remark_of
+from tilelang_npu.dialects.effects import constant
+from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits, remark_of, remarks_of, remarks_of_events
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator import AnyLaunch, Launch
 
-__all__ = ["WAITS", "SyncReport", "WaitEntry", "sync_report", "why"]
+__all__ = ["SyncReport", "WaitEntry", "reasons_of_waits", "sync_report", "why"]
 
 WAITS = (hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 """The operations that wait."""
@@ -93,23 +94,56 @@ def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
 
 
 def _entries(launch: Launch) -> Iterator[WaitEntry]:
-    held: dict[Operation, float] = defaultdict(float)
+    held: dict[tuple[Operation, int], float] = defaultdict(float)
     functions = launch.recorded.program.functions
     for index, function in enumerate(functions):
         for op, record in zip(function.recorded, function.records, strict=True):
-            held[op] += launch.held_us.get((index, record.number), 0.0)
+            for place in (-1, *(event.place for event, _ in _waits_inside(op))):
+                held[op, place] += launch.held_us.get((index, record.number, place), 0.0)
     for function in functions:
         for op in function.function.walk():
             if isinstance(op, WAITS):
-                yield _entry(op, function.core, held.get(op, 0.0))
+                yield _entry(op, function.core, held.get((op, -1), 0.0))
+            for event, value in _waits_inside(op):
+                said = remarks_of_events(op).get(event.place)
+                yield _told(op, function.core, f"wait {event.source} -> {event.target}", constant(value), said,
+                            held.get((op, event.place), 0.0))
+
+
+def _waits_inside(op: Operation) -> list[tuple[hivm.PassedEvent, SSAValue]]:
+    """The events that a macro waits for, where it is not for itself."""
+    if not isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
+        return []
+    return [(event, value) for event, value in op.passed() if not event.sets and event not in op.HALVES]
+
+
+def reasons_of_waits(op: Operation) -> list[Remark]:
+    """What passes said of the waits that an operation is or makes."""
+    if isinstance(op, WAITS):
+        return list(remarks_of(op))
+    about = remarks_of_events(op)
+    return [about[event.place] for event, _ in _waits_inside(op) if event.place in about]
 
 
 def _entry(op: Operation, core: str, held: float) -> WaitEntry:
-    said = remark_of(op)
     what, number = _described(op, core)
+    return _told(op, core, what, number if isinstance(number, int) else None, remark_of(op), held)
+
+
+def _told(op: Operation, core: str, what: str, number: int | None, said: Remark | None, held: float) -> WaitEntry:
+    """A row.
+
+    Args:
+        op: the operation that waits.
+        core: its core.
+        what: what it is.
+        number: of the event or flag; None where it is computed, or there is none.
+        said: what a pass said of it.
+        held: microseconds.
+    """
     facts = said.facts if said is not None and isinstance(said.facts, Waits) else Waits()
-    numbers = (number,) if isinstance(number, int) else facts.numbers
-    if isinstance(op, hivm.WaitFlagOp):
+    numbers = facts.numbers if number is None else (number,)
+    if isinstance(op, (hivm.WaitFlagOp, hivm.MmadL1Op, hivm.BatchMmadL1Op)):
         spelled = (", ".join(f"EVENT_ID{one}" for one in numbers) or "events") + ("" if len(numbers) == 1 else " in turn")
     elif isinstance(op, hivm.SyncBlockWaitOp):
         spelled = f"flag {numbers[0]}" if numbers else "a flag"

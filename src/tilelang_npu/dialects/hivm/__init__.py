@@ -26,13 +26,16 @@ from tilelang_npu.dialects.hivm.attributes import (
     space_of,
 )
 from tilelang_npu.dialects.hivm.cube import (
+    NO_EVENT,
     SYNC_ARGUMENTS,
     BatchMmadL1Op,
     Conv1dL1Op,
     Conv2dL1Op,
     Conv3dL1Op,
+    MacroStep,
     MmadL1Op,
     MmadMxL1Op,
+    PassedEvent,
 )
 from tilelang_npu.dialects.hivm.custom import BUILTINS, CustomMacroOp, CustomOp
 from tilelang_npu.dialects.hivm.dma import (
@@ -177,6 +180,7 @@ __all__ = [
     "BUILTINS",
     "CUBE_PIPES",
     "EVENT_IDS",
+    "NO_EVENT",
     "OPERATIONS",
     "SYNC_ARGUMENTS",
     "VECTOR_PIPES",
@@ -245,6 +249,7 @@ __all__ = [
     "LoadScaleOp",
     "LocalLoadOp",
     "LocalStoreOp",
+    "MacroStep",
     "MatmulOp",
     "MemoryEffectAttr",
     "MixGroupMatmulOp",
@@ -257,6 +262,7 @@ __all__ = [
     "Nz2NdOp",
     "PadModeAttr",
     "PaddingOptionAttr",
+    "PassedEvent",
     "PipeAttr",
     "PipeBarrierOp",
     "PointerCastOp",

@@ -6,9 +6,9 @@ inside. ``sync_related_args`` are the events and the loop counter it needs from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,7 +23,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from tilelang_npu.dialects.declaration import OneOf, element_type, operation
+from tilelang_npu.dialects.declaration import SEGMENTS, OneOf, element_type, operation
 from tilelang_npu.dialects.effects import constant, surely_true
 from tilelang_npu.dialects.hivm.enums import UnitFlagAttr
 from tilelang_npu.dialects.hivm.structured import (
@@ -43,6 +43,44 @@ from tilelang_npu.dialects.hivm.unit_flags import UNIT_FLAGS, UnitFlag, unit_fla
 Operand = SSAValue | Operation
 SYNC_ARGUMENTS = 7
 """Number of ``sync_related_args`` of mmadL1: wait A, wait B, set A, set B, loop counter, two events of the L0 halves."""
+NO_EVENT = -1
+"""What stands in the ``sync_related_args`` for no event, and for no counter."""
+
+
+class PassedEvent(NamedTuple):
+    """An event from outside that a macro sets or waits for itself.
+
+    Attributes:
+        place: which of the ``sync_related_args`` is its number.
+        source, target: the pipes.
+        sets: whether the macro sets it; otherwise it waits for it.
+    """
+
+    place: int
+    source: str
+    target: str
+    sets: bool = False
+
+
+class MacroStep(NamedTuple):
+    """A part of a macro's work, of those that it does one after the other.
+
+    Attributes:
+        role: the operand that it reads or writes (``Effect.role``).
+        waits: the event that it can wait for first.
+        sets: the event that it can set when done.
+    """
+
+    role: str
+    waits: PassedEvent | None = None
+    sets: PassedEvent | None = None
+
+
+_SYNC = 7
+"""Which of the operands of mmadL1 are the ``sync_related_args``: behind a, b, init, m, k, n and c."""
+_LOADED = (PassedEvent(0, "MTE2", "MTE1"), PassedEvent(1, "MTE2", "MTE1"))
+_READ = (PassedEvent(2, "MTE1", "MTE2", sets=True), PassedEvent(3, "MTE1", "MTE2", sets=True))
+_HALVES = (PassedEvent(5, "M", "MTE1"), PassedEvent(6, "M", "MTE1"))
 
 
 def _unit(*, present: bool) -> UnitAttr | None:
@@ -55,6 +93,11 @@ class _MmadOp(StructuredOp):
     READS: ClassVar[tuple[str, ...]] = ("a", "b", "init_condition", "real_m", "real_k", "real_n", "per_channel_bias")
     WRITES: ClassVar[tuple[str, ...]] = ("c",)
     ROLES: ClassVar[Mapping[str, str]] = {"per_channel_bias": "bias"}
+    COUNTER: ClassVar[int] = 4
+    """Which of the ``sync_related_args`` counts the iterations."""
+    HALVES: ClassVar[tuple[PassedEvent, ...]] = _HALVES
+    """The events that keep its loads off a half of L0 that is multiplied: it waits for one, and sets it again."""
+    EVENTS: ClassVar[tuple[PassedEvent, ...]] = (*_LOADED, *_READ, *_HALVES)
 
     def __init__(self, a: Operand, b: Operand, c: Operand, init: Operand, m: Operand, k: Operand, n: Operand, *,
                  bias: Operand | None = None, a_transpose: bool = False, b_transpose: bool = False,
@@ -101,6 +144,30 @@ class _MmadOp(StructuredOp):
         rows, columns = map(constant, self._held(("real_m", "real_n")))
         return rows is None or columns is None or rows * columns != prod(shape_of(*self.outs()))
 
+    def passed(self) -> Iterator[tuple[PassedEvent, SSAValue]]:
+        """The events from outside that it sets and waits for, each with its number."""
+        given = self._held(("sync_related_args",))
+        for event in self.EVENTS if given else ():
+            if constant(given[event.place]) != NO_EVENT:
+                yield event, given[event.place]
+
+    def pass_on(self, given: Mapping[int, SSAValue], none: SSAValue) -> None:
+        """Give it events and a counter, by their place in the ``sync_related_args``; what it has of others it keeps.
+
+        Args:
+            given: the numbers.
+            none: the number of no event, where it has had nothing yet.
+        """
+        had = self._held(("sync_related_args",))
+        made = [given.get(place, value) for place, value in enumerate(had or (none,) * SYNC_ARGUMENTS)]
+        sizes = self.properties[SEGMENTS]
+        assert isinstance(sizes, DenseArrayBase)
+        counts = [int(size) for size in sizes.get_values()]
+        start = sum(counts[:_SYNC])
+        self.operands = [*self.operands[:start], *made, *self.operands[start + counts[_SYNC]:]]
+        counts[_SYNC] = len(made)
+        self.properties[SEGMENTS] = DenseArrayBase.from_list(i32, counts)
+
     def verify_(self) -> None:
         given = self._held(("sync_related_args",))
         if len(given) not in (0, SYNC_ARGUMENTS):
@@ -121,6 +188,10 @@ class MmadL1Op(_MmadOp):
     """Multiply two matrices in L1 and add the product to an accumulator in L0C."""
 
     name = "hivm.hir.mmadL1"
+    STEPS: ClassVar[tuple[MacroStep, ...]] = (
+        MacroStep("a", _LOADED[0], _READ[0]), MacroStep("b", _LOADED[1], _READ[1]), MacroStep("bias"), MacroStep("c"))
+    """What it does in turn. Where K has several parts the loads are repeated: the waits are in front of the first, the sets
+    behind the last."""
     a = operand_def(TENSOR_OR_MEMREF)
     b = operand_def(TENSOR_OR_MEMREF)
     init_condition = operand_def(i1)

@@ -323,16 +323,17 @@ class Launch:
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
     @once
-    def held_us(self) -> dict[tuple[int, int], float]:
+    def held_us(self) -> dict[tuple[int, int, int], float]:
         """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
 
-        The keys are the number of the function among the program's and of the op among its records.
+        The keys are the number of the function among the program's, of the op among its records, and of its
+        ``sync_related_args`` the one that was waited for; -1 for an op that is a wait, and the other waits of a macro.
         """
-        total: dict[tuple[int, int], float] = defaultdict(float)
+        total: dict[tuple[int, int, int], float] = defaultdict(float)
         for group in self.groups:
             lanes = self._lanes(group)
-            for (core, number), cycles in group.timing.held.items():
-                total[lanes[core][0], number] += cycles * group.count / lanes.count(lanes[core])
+            for (core, number, place), cycles in group.timing.held.items():
+                total[lanes[core][0], number, place] += cycles * group.count / lanes.count(lanes[core])
         sharers = Counter(index for index, _ in self.recorded.program.lanes)
         return {key: self.chip.microseconds(cycles) / self.blocks / sharers[key[0]] for key, cycles in total.items()}
 

@@ -16,6 +16,7 @@ PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """Pipes of a core, in the order of their numbers."""
 PIPE = {name: number for number, name in enumerate(PIPES)}
 ALL = -1
+NO_PLACE = -1
 _FREE_OF_COST = Cost(0.0, 0.0, 0)
 
 
@@ -31,6 +32,7 @@ class PipeStep(NamedTuple):
         accesses: of ``RUN``, which of the op's accesses it makes.
         group: of ``CROSS_SET``, which cores it is for.
         op: number of the op's record.
+        place: of an event that the matmul macro takes from outside, which of its ``sync_related_args`` it is.
         scalars: scalar instructions that run ahead of it.
     """
 
@@ -41,6 +43,7 @@ class PipeStep(NamedTuple):
     cost: Cost = _FREE_OF_COST
     accesses: tuple[int, ...] = ()
     group: str = ""
+    place: int = NO_PLACE
     op: int = -1
     scalars: int = 0
 
@@ -119,17 +122,17 @@ class Expansion:
             elif number >= 2:
                 steps.append(PipeStep(WAIT, load, mult, _FREE + half))
             if number == 0 and wait_a >= 0:
-                steps.append(PipeStep(WAIT, load, move, wait_a))
+                steps.append(PipeStep(WAIT, load, move, wait_a, place=0))
             steps.append(_run(load, self._costs.load_a(work, m, depth), 0))
             if number == last and free_a >= 0:
-                steps.append(PipeStep(SET, load, move, free_a))
+                steps.append(PipeStep(SET, load, move, free_a, place=2))
             if number == 0 and wait_b >= 0:
-                steps.append(PipeStep(WAIT, load, move, wait_b))
+                steps.append(PipeStep(WAIT, load, move, wait_b, place=1))
             steps.append(_run(load, self._costs.load_b(work, depth, n), 1))
+            if number == last and free_b >= 0:
+                steps.append(PipeStep(SET, load, move, free_b, place=3))
             if number == 0 and work.bias:
                 steps.append(_run(load, self._costs.load_bias(n), 3))
-            if number == last and free_b >= 0:
-                steps.append(PipeStep(SET, load, move, free_b))
             steps += [PipeStep(SET, load, mult, _READY + half), PipeStep(WAIT, mult, load, _READY + half),
                       _run(mult, self._costs.multiply(work, m, depth, n), 2)]
             if guarded:

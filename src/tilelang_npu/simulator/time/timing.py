@@ -50,7 +50,8 @@ class BlockTiming:
         busy: per core the cycles that each pipe has work in flight.
         stalled: cycles that GM transfers took longer than on an idle chip, per core and pipe.
         moving: cycles that GM transfers are in flight, over all cores and pipes.
-        held: cycles that waits and barriers held their pipes, by core and the number of the op.
+        held: cycles that waits and barriers held their pipes, by core, the number of the op, and which of its events it was
+            (``PipeStep.place``).
         slices: for the trace, where asked for.
     """
 
@@ -59,7 +60,7 @@ class BlockTiming:
     busy: list[list[float]]
     stalled: list[list[float]]
     moving: float
-    held: dict[tuple[int, int], float] = field(default_factory=dict)
+    held: dict[tuple[int, int, int], float] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
 
 
@@ -108,7 +109,7 @@ class _TimedWalk:
         self.pace = pace
         self.clocks = [_CoreClock(core, chip.sync.queue) for core in range(cores)]
         self.fired = [0.0] * len(order.steps)
-        self.held: dict[tuple[int, int], float] = defaultdict(float)
+        self.held: dict[tuple[int, int, int], float] = defaultdict(float)
         self.slices: list[Slice] = []
 
     def walk(self) -> None:
@@ -172,7 +173,7 @@ class _TimedWalk:
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
         if released > start:
-            self.held[pipe.clock.number, step.op] += released - start
+            self.held[pipe.clock.number, step.op, step.place] += released - start
             start = released
         pipe.free = start
         if start > pipe.done:
@@ -184,7 +185,7 @@ class _TimedWalk:
     def drain(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until its earlier work is done."""
         pipe.free = max(start, pipe.done) + self.sync.barrier
-        self.held[pipe.clock.number, step.op] += pipe.free - start
+        self.held[pipe.clock.number, step.op, step.place] += pipe.free - start
         if pipe.number == SCALAR:
             pipe.clock.issue = pipe.free
         return start
@@ -193,7 +194,7 @@ class _TimedWalk:
         """Hold the scalar unit until the earlier work of all pipes is done."""
         before = clock.issue
         clock.issue = clock.drained() + self.sync.barrier
-        self.held[clock.number, step.op] += clock.issue - before
+        self.held[clock.number, step.op, step.place] += clock.issue - before
 
     def join(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until the earlier work of another is done."""

@@ -15,7 +15,6 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import Remark, Waits, remark
@@ -28,12 +27,12 @@ NAME = "guard-l0"
 
 
 def _holds(op: Operation) -> bool:
-    """Whether there are macros that have no events yet."""
+    """Whether there are macros whose halves nothing guards yet."""
     return any(_is_bare(inner) for inner in op.walk())
 
 
 def _is_bare(op: Operation) -> bool:
-    return isinstance(op, hivm.MmadL1Op) and not op.sync_related_args
+    return isinstance(op, hivm.MmadL1Op) and not any(event in op.HALVES for event, _ in op.passed())
 
 
 def _guard(function: func.FuncOp) -> None:
@@ -59,16 +58,10 @@ def _half(number: int) -> Remark:
 def _pass_on(emit: OpBuilder, macro: hivm.MmadL1Op, numbers: Sequence[int]) -> None:
     loop = macro.parent_op()
     with emit.before(macro):
-        unused = emit.constant(-1, i64)
+        unused = emit.constant(hivm.NO_EVENT, i64)
         counter = emit.as_i64(iteration(emit, loop)) if isinstance(loop, scf.ForOp) else unused
-        halves = [emit.constant(number, i64) for number in numbers]
-        made = emit.insert(hivm.MmadL1Op(
-            macro.a, macro.b, macro.c, macro.init_condition, macro.real_m, macro.real_k, macro.real_n,
-            bias=macro.per_channel_bias, a_transpose=macro.a_transpose is not None,
-            b_transpose=macro.b_transpose is not None,
-            sync_related_args=[unused, unused, unused, unused, counter, *halves]))
-    made.attributes.update(macro.attributes)
-    Rewriter.erase_op(macro)
+        halves = {event.place: emit.constant(number, i64) for event, number in zip(macro.HALVES, numbers, strict=True)}
+        macro.pass_on({macro.COUNTER: counter, **halves}, unused)
 
 
 @dataclass(frozen=True)

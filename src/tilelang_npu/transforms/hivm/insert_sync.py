@@ -1,11 +1,12 @@
 """Insert every wait inside a core: events between pipes, barriers within one, from hazards on planned bytes.
 
-For each block, each pair of accesses that can touch a common byte (one of them writing) is a demand: the earlier one
-must be done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet
-themselves only every N iterations. Demands are met by events set right behind the producer and waited for right in
-front of the consumer, reduced to those that nothing else implies. Events that cross iterations are set once in front
-of their loop and waited for once behind it, so that a loop may run any number of times, none included. Flags that the
-author wrote keep their numbers to themselves, and what they order is not ordered twice.
+For each block, each pair of accesses that can touch a common byte (one of them writing) is a demand: the earlier one must be
+done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet themselves only
+every N iterations. Demands are met by events set right behind the producer and waited for right in front of the consumer,
+reduced to those that nothing else implies. mmadL1 takes its events itself, where it can: its load of A waits for A alone, that
+of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their loop and
+waited for once behind it, so that a loop may run any number of times, none included. Flags that the author wrote keep their
+numbers to themselves, and what they order is not ordered twice.
 
 Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
 themselves: nobody can write a flag there.
@@ -27,12 +28,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.remarks import remark
+from tilelang_npu.dialects.remarks import remark, tell
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Touch, build
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Pipes, Touch, build
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
@@ -82,7 +83,8 @@ class _EventWriter:
         for placed in allocate(events, self.flags):
             order = next(order for body, order in self.solved if body is placed.body)
             order.remove(placed.event)
-            order.add(Fence("ALL", placed.event.wait_before, placed.event.reason, around=placed.event.distance > 0))
+            before = placed.body.wait_at(placed.event.wait_before, ("ALL", "ALL"))
+            order.add(Fence("ALL", before, placed.event.reason, around=placed.event.distance > 0))
 
     def write(self) -> None:
         for body, order in self.solved:
@@ -113,17 +115,31 @@ class _EventWriter:
     def _gap(self, body: BlockItems, index: int, content: _Gap) -> None:
         items, emit = body.items, self.emit
         if content.sets:
-            producer = items[index - 1].op
-            with emit.after(producer):
+            producer = items[index - 1]
+            with emit.after(producer.op):
                 for event, number in content.sets:
-                    remark(emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+                    self._flag(body, event, hivm.SetFlagOp, number, producer.op, producer.sets)
         if content.waits or content.fences:
-            with emit.before(items[index].op):
+            consumer = items[index]
+            with emit.before(consumer.op):
                 for event, number in content.waits:
-                    remark(emit.insert(hivm.WaitFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
+                    self._flag(body, event, hivm.WaitFlagOp, number, consumer.op, consumer.waits)
                 for pipe in sorted({fence.pipe for fence in content.fences}):
                     fences = [fence for fence in content.fences if fence.pipe == pipe]
                     remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
+
+    def _flag(self, body: BlockItems, event: EventPair, kind: type[hivm.SetFlagOp | hivm.WaitFlagOp], number: int | SSAValue,
+              op: Operation, takes: Mapping[Pipes, hivm.PassedEvent]) -> None:
+        """Set an event or wait for it; beside an op that can do it itself, let it do so."""
+        passed = takes.get((event.source, event.target))
+        if passed is None:
+            remark(self.emit.insert(kind(event.source, event.target, number)), event_remark(NAME, body, event))
+            return
+        assert isinstance(op, hivm.MmadL1Op)
+        assert passed.place not in {taken.place for taken, _ in op.passed()}, "of two events there one is idle"
+        value = self.emit.constant(number, i64) if isinstance(number, int) else number
+        op.pass_on({passed.place: value}, self.emit.constant(hivm.NO_EVENT, i64))
+        tell(op, event_remark(NAME, body, event, place=passed.place))
 
     def _around(self, body: BlockItems, event: EventPair) -> None:
         """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""

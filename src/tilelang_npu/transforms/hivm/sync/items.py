@@ -1,13 +1,16 @@
 """A function as a tree of items: what synchronisation is inserted between.
 
 An item is an operation of a block that touches memory, itself or through the operations in its regions. Waits and
-sets go between items of one block, so that they balance on every path.
+sets go between items of one block, so that they balance on every path. A macro that takes events from outside is an item for
+each of its steps: between these stand the events that it can set or wait for there, and nothing else.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
@@ -16,6 +19,9 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes, place_of
 from tilelang_npu.transforms.ir.buffers import body_of
+
+Pipes = tuple[str, str]
+"""From which pipe to which."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Item:
         inner: the pipes that the operation itself runs through in order (a macro such as mmadL1: MTE1, then M).
         fence: the pipe that it is a barrier of (``ALL`` for all), if it is one.
         blocks: nested blocks.
+        goes_on: it is a later step of the operation of the item before.
+        waits, sets: the events that the operation itself can wait for in front of the item, and set behind it, by their pipes.
         first, last: position of the operation, and of the last one inside it, in the function.
     """
 
@@ -51,6 +59,9 @@ class Item:
     inner: tuple[str, ...] = ()
     fence: str | None = None
     blocks: list[BlockItems] = field(default_factory=list)
+    goes_on: bool = False
+    waits: dict[Pipes, hivm.PassedEvent] = field(default_factory=dict)
+    sets: dict[Pipes, hivm.PassedEvent] = field(default_factory=dict)
     first: int = 0
     last: int = 0
 
@@ -68,6 +79,23 @@ class BlockItems:
     first: int = 0
     last: int = 0
 
+    @cached_property
+    def counts(self) -> Counter[Operation]:
+        """How many items each operation of the block is."""
+        return Counter(item.op for item in self.items)
+
+    def wait_at(self, index: int, pipes: Pipes) -> int:
+        """The item in front of which a wait, or a barrier, can stand that is to stand in front of one: it, or one before."""
+        while self.items[index].goes_on and pipes not in self.items[index].waits:
+            index -= 1
+        return index
+
+    def set_at(self, index: int, pipes: Pipes) -> int:
+        """The item behind which a set can stand that is to stand behind one: it, or one that follows."""
+        while index + 1 < len(self.items) and self.items[index + 1].goes_on and pipes not in self.items[index].sets:
+            index += 1
+        return index
+
 
 def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.WhileOp | None = None,
           core: Callable[[Operation], str] | None = None, turns: scf.ForOp | scf.WhileOp | None = None) -> BlockItems:
@@ -75,6 +103,9 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
     count = counter if counter is not None else [0]
     items: list[Item] = []
     for op in block.ops:
+        if isinstance(op, hivm.MmadL1Op) and core is None:
+            items += _steps(op, count)
+            continue
         item = Item(op, first=count[0])
         count[0] += 1
         for region in op.regions:
@@ -99,6 +130,25 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
             item.touches = _distinct(item.touches)
             items.append(item)
     return BlockItems(block, items, loop, turns)
+
+
+def _steps(op: hivm.MmadL1Op, count: list[int]) -> list[Item]:
+    """A macro as an item for each of its steps; what a pipe does in one comes behind what the pipe of the step before did."""
+    taken = {event.place for event, _ in op.passed()}
+    found = {one.role: Touch(one.pipe, place_of(one.value), one.writes, op) for one in accesses(op)}
+    steps: list[Item] = []
+    for step in op.STEPS:
+        if step.role not in found:
+            continue
+        touch = found[step.role]
+        item = Item(op, [touch], goes_on=bool(steps), first=count[0], last=count[0])
+        count[0] += 1
+        item.waits, item.sets = ({(event.source, event.target): event} if event is not None and event.place not in taken else {}
+                                 for event in (step.waits, step.sets))
+        if steps and (before := steps[-1].touches[0].pipe) != touch.pipe:
+            steps[-1].inner = before, touch.pipe
+        steps.append(item)
+    return steps
 
 
 def _distinct(touches: list[Touch]) -> list[Touch]:

@@ -15,11 +15,12 @@ from tilelang_npu.transforms.hivm.sync.event_ids import Name
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
 from tilelang_npu.transforms.ir.ranges import Ranges
 
-Flag = hivm.SetFlagOp | hivm.WaitFlagOp
+Flag = hivm.SetFlagOp | hivm.WaitFlagOp | hivm.MmadL1Op | hivm.BatchMmadL1Op
 
 
 def flags_by_name(function: func.FuncOp) -> dict[Name, list[Flag]]:
-    """The flags of a function in their order, by each name that they may have: a computed number may be several."""
+    """What sets flags in a function or waits for them, in its order, by each name that they may have: a computed number may be
+    several."""
     found: dict[Name, list[Flag]] = defaultdict(list)
     ranges = Ranges()
     for op in function.walk():
@@ -32,6 +33,10 @@ def flags_by_name(function: func.FuncOp) -> dict[Name, list[Flag]]:
             source, target = op.pipes()
             for each in known.numbers:
                 found[(source, target), each].append(op)
+        elif isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op)):
+            for event, value in op.passed():
+                for each in ranges.of(value).meet(Interval(0, hivm.EVENT_IDS - 1)).numbers:
+                    found[(event.source, event.target), each].append(op)
     return found
 
 
@@ -52,11 +57,10 @@ def own_events(body: BlockItems, flags: Mapping[Name, list[Flag]]) -> list[Event
 
 def _items_before(body: BlockItems) -> dict[Operation, int]:
     """How many items stand in front of each flag of the block itself."""
-    items = {item.op for item in body.items}
     count = 0
     found: dict[Operation, int] = {}
     for op in body.block.ops:
         if isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp)):
             found[op] = count
-        count += op in items
+        count += body.counts[op]
     return found

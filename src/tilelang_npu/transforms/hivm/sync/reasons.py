@@ -12,11 +12,11 @@ from tilelang_npu.transforms.hivm.sync.solve import Dependence
 from tilelang_npu.transforms.ir.locations import location_of
 
 
-def event_remark(maker: str, body: BlockItems, event: EventPair, *, behind: bool = False) -> Remark:
+def event_remark(maker: str, body: BlockItems, event: EventPair, *, behind: bool = False, place: int | None = None) -> Remark:
     """What the sets and waits of an event or flag of a block are for."""
     return Remark(maker, facts=Waits((_reason(event.reason, event.distance),), event.source, event.target,
                                      tuple(range(event.id, event.id + event.slots)),
-                                     location_of(body.items[event.wait_before].op), behind))
+                                     location_of(body.items[event.wait_before].op), behind, place))
 
 
 def fence_remark(maker: str, body: BlockItems, fences: Sequence[Fence], *, behind: bool = False) -> Remark:

@@ -89,7 +89,7 @@ def _levels(body: BlockItems) -> _Level:
                 raise _NotPlain
             level.loops.append((place, _levels(items[op].blocks[0])))
             place += 1
-        count += op in items
+        count += body.counts[op]
     return level
 
 

@@ -231,11 +231,13 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
         if order.covers(demand):
             continue
         distance, index = divmod(demand.then, count)
+        pipes = demand.source, demand.target
+        first, index = body.set_at(demand.first, pipes), body.wait_at(index, pipes)
         if demand.source == demand.target:
             order.add(Fence(demand.source, index, demand.reason))
         else:
             slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
-            order.add(EventPair(demand.source, demand.target, demand.first, index, distance, slots, demand.reason))
+            order.add(EventPair(*pipes, first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
     return order
