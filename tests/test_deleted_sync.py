@@ -146,6 +146,7 @@ def test_every_one_is_missed(name: str, rng: np.random.Generator) -> None:
     passed = [(line, "\n".join([*lines[:index], less, *lines[index + 1:]])) for index, line in enumerate(lines)
               for less in _with_one_less(line)]
     assert len(changed) >= 8 and (name == "row_sums") == (not passed)
-    idle = [line.strip() for line, without in [*changed, *passed] if _report(without, inputs, np.zeros_like(out), blocks) == whole]
+    idle = [line.strip() for line, without in [*changed, *passed]
+            if _report(without, inputs, np.zeros_like(out), blocks) == whole]
     # the barrier at the end of a kernel waits for nothing that its end would not wait for
     assert [line for line in idle if "PIPE_ALL" not in line] == []

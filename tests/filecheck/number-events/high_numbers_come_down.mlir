@@ -1,11 +1,11 @@
 // RUN: tilelang-npu opt %s -p number-events | filecheck %s
-// 10 gets the highest number that its pair does not use; another pair keeps its own.
-// CHECK:      hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID7>]
+// 10 gets the highest number that its pair does not use, nor the library between the same pipes; another pair keeps its own.
+// CHECK:      hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID6>]
 // CHECK-NEXT: hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
 // CHECK-NEXT: hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID7>]
 // CHECK-NEXT: hivm.hir.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID7>]
 // CHECK-NEXT: hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
-// CHECK-NEXT: hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID7>]
+// CHECK-NEXT: hivm.hir.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID6>]
 func.func @k() {
   %ten = arith.constant 10 : i64
   hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, %ten]

@@ -53,6 +53,8 @@ from tilelang_npu.dialects.hivm.dma import (
 from tilelang_npu.dialects.hivm.elementwise import CLASSES, ElementwiseOp, elementwise_op
 from tilelang_npu.dialects.hivm.enums import (
     EVENT_IDS,
+    LIBRARY_EVENT,
+    LIBRARY_PIPES,
     AddressSpaceAttr,
     AlignKindAttr,
     AtomicKindAttr,
@@ -180,6 +182,8 @@ __all__ = [
     "BUILTINS",
     "CUBE_PIPES",
     "EVENT_IDS",
+    "LIBRARY_EVENT",
+    "LIBRARY_PIPES",
     "NO_EVENT",
     "OPERATIONS",
     "SYNC_ARGUMENTS",

@@ -40,6 +40,12 @@ class PipeAttr(EnumAttr):
 
 
 EVENT_IDS = 8  # HIVMAttrs.td, HIVM_EVENT_ID
+LIBRARY_EVENT = 7  # lib/Template/include/Utils.h, LIB_EVENT_ID0
+"""The event that the toolchain's library sets and waits for inside its functions."""
+LIBRARY_PIPES = frozenset({
+    ("FIX", "M"), ("M", "FIX"), ("MTE1", "M"), ("MTE2", "S"), ("MTE2", "V"), ("MTE3", "S"), ("S", "MTE2"), ("S", "MTE3"),
+    ("S", "V"), ("V", "MTE2"), ("V", "MTE3"), ("V", "S")})
+"""Between which pipes it does (``lib/Template``)."""
 
 
 @irdl_attr_definition

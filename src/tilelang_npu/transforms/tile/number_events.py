@@ -2,8 +2,9 @@
 
 Kernels of the ascendc dialect number events up to 15; HIVM and the chips have EVENT_ID0 to EVENT_ID7 for each ordered pair of
 pipes. A number beyond that gets the highest one that nothing else of its pair uses: a number is a name, and what matters is
-that sets and waits of one name meet and others do not. Where none is left, a set with its wait right behind it becomes a full
-barrier, which orders more and never less; any other use of a ninth number is an error.
+that sets and waits of one name meet and others do not; the one of the toolchain's library is given last. Where none is left, a
+set with its wait right behind it becomes a full barrier, which orders more and never less; any other use of a ninth number is
+an error.
 
 Runs on the tile dialect as traced, where every flag is still as the author wrote it.
 """
@@ -71,6 +72,8 @@ def _renumber(flags: list[Flag], ranges: Ranges) -> None:
     numbers = {flag: _numbers(flag, ranges) for flag in flags}
     used = {number for found in numbers.values() for number in found}
     free = [number for number in reversed(range(hivm.EVENT_IDS)) if number not in used]
+    if flags[0].pipes() in hivm.LIBRARY_PIPES and hivm.LIBRARY_EVENT in free:
+        free = [*free[1:], hivm.LIBRARY_EVENT]  # the library's last
     high = sorted(number for number in used if number >= hivm.EVENT_IDS)
     given = dict(zip(high, free, strict=False))
     barriers = [number for number in high[len(free):] if _closed(number, numbers)]

@@ -36,8 +36,9 @@ class PairPlace:
 
 
 def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
-    """Numbers of a pair of pipes that nobody uses, lowest first."""
-    return [number for number in range(hivm.EVENT_IDS) if ((source, target), number) not in used]
+    """Numbers of a pair of pipes that nobody uses, the toolchain's library neither, lowest first."""
+    count = hivm.LIBRARY_EVENT if (source, target) in hivm.LIBRARY_PIPES else hivm.EVENT_IDS
+    return [number for number in range(count) if ((source, target), number) not in used]
 
 
 def allocate(events: Sequence[PairPlace], used: Container[Name] = ()) -> list[PairPlace]:
