@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith, math, memref
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType, UnrealizedConversionCastOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    Float32Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    UnrealizedConversionCastOp,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
+from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.ir.whole_blocks import in_blocks
@@ -37,6 +47,9 @@ _CASTS: dict[str, str] = {
 _COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.cmpi, signed
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
+
+_EXACT = 1 << 24
+"""Up to here float32 has every integer."""
 
 
 def _data(kind: Attribute) -> Attribute:
@@ -169,9 +182,9 @@ class Vectoriser:
         if not self.invariants.depends(value):
             self.emit(tile.FillOp(self._scalar(value), target))
             return
-        owner = value.owner
-        if isinstance(value, BlockArgument):
-            self._count(value, target)
+        owner, places = value.owner, self._places(value)
+        if places is not None:
+            self._count(places, target)
             return
         if isinstance(owner, (arith.IndexCastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
@@ -186,9 +199,10 @@ class Vectoriser:
         """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into."""
         if not self.invariants.depends(value):
             return self._scalar(value)
-        if isinstance(value, BlockArgument):
+        places = self._places(value)
+        if places is not None:
             place = self.scratch(value.type)
-            self._count(value, place)
+            self._count(places, place)
             return place
         early = self.early.get(value)
         if early is not None:
@@ -214,15 +228,60 @@ class Vectoriser:
             return found
         return self.emit(arith.IndexCastOp(found, IntegerType(32))).results[0]
 
-    def _count(self, variable: BlockArgument, target: SSAValue) -> None:
-        """A loop variable as data: its value at each point."""
+    def _places(self, value: SSAValue) -> Linear[SSAValue] | None:
+        """An index as a sum of multiples of loop variables and of what is the same for all points; None where it is none."""
+        if not isinstance(value.type, IndexType):
+            return None
+        form = affine(value)
+        variables = self.loop.body.block.args
+        return form if all(atom in variables or not self.invariants.depends(atom) for atom in form.terms) else None
+
+    def _apart(self, form: Linear[SSAValue]) -> tuple[list[int], Linear[SSAValue]]:
+        """The multiple of each loop variable, and what is the same for all points."""
+        steps = []
+        for variable in self.loop.body.block.args:
+            steps.append(form.factor(variable))
+            form = form.substitute(variable, 0)
+        return steps, form
+
+    def _count(self, form: Linear[SSAValue], target: SSAValue) -> None:
+        """A sum of loop variables as data: its value at each point."""
         kind = target.type
         if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
             msg = "a loop variable as a value of another type than int32"
             raise NotVector(msg, "use the variable as int32, and T.cast the result")
-        steps = [0, *(int(axis == variable.index) for axis in range(len(self.extents)))]
-        values = [self.emit(arith.ConstantOp(IntegerAttr(step, IndexType()))).results[0] for step in steps]
+        steps, first = self._apart(form)
+        self._arange(self.invariants.total(first) if first.terms else first.constant, steps, target)
+
+    def _arange(self, first: SSAValue | int, steps: list[int], target: SSAValue) -> None:
+        values = [self.emit(arith.ConstantOp(IntegerAttr(value, IndexType()))).results[0] if isinstance(value, int) else value
+                  for value in (first, *steps)]
         self.emit(tile.CallOp("arange", values, [target]))
+
+    def _compare_places(self, op: arith.CmpiOp, mode: str, target: SSAValue) -> bool:
+        """Compare sums of loop variables, as a mask does; whether that is what the sides are.
+
+        What changes from point to point is compared, as float32, with what does not: the vector unit orders no int32.
+        """
+        left, right = self._places(op.lhs), self._places(op.rhs)
+        if left is None or right is None:
+            return False
+        steps, rest = self._apart(left - right)
+        ends = [Interval(min(0, step * (extent - 1)), max(0, step * (extent - 1)))
+                for step, extent in zip(steps, self.extents, strict=True)]
+        moving = sum(ends, Interval.at(0))
+        if not moving.within(Interval(-_EXACT + 2, _EXACT - 2)):
+            return False
+        place = self.scratch(Float32Type())
+        self._arange(0, steps, place)
+        bound = self.invariants.total(rest * -1)
+        for limit, nearer in ((moving.low - 1, arith.MaxSIOp), (moving.high + 1, arith.MinSIOp)):  # beyond, all is decided
+            end = self.emit(arith.ConstantOp(IntegerAttr(int(limit), IndexType()))).results[0]
+            bound = self.emit(nearer(bound, end)).results[0]
+        whole = self.emit(arith.IndexCastOp(bound, IntegerType(32))).results[0]
+        scalar = self.emit(arith.SIToFPOp(whole, Float32Type())).results[0]
+        self.emit(tile.ElementwiseOp("compare", [place, scalar], target, {"compare_mode": mode}))
+        return True
 
     def _compute(self, owner: object, target: SSAValue) -> None:
         if isinstance(owner, (arith.CmpiOp, arith.CmpfOp)):
@@ -231,6 +290,8 @@ class Vectoriser:
             if mode is None:
                 msg = "a comparison has no vector form"
                 raise NotVector(msg, "compare with <, <=, >, >=, == or !=")
+            if isinstance(owner, arith.CmpiOp) and self._compare_places(owner, mode, target):
+                return
             self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
         elif isinstance(owner, arith.NegfOp):
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]

@@ -110,12 +110,12 @@ class Invariants:
         if isinstance(variable, BlockArgument):
             rest = form.substitute(variable, 0)
             if rest not in self._offsets:
-                self._offsets[rest] = self._total(rest)
+                self._offsets[rest] = self.total(rest)
             return Index(variable.index, self._offsets[rest])
         msg = "an index is not a loop variable plus an offset"
         raise NotVectorWhole(msg, "index with a loop variable plus what is the same for all points")
 
-    def _total(self, form: Linear[SSAValue]) -> SSAValue:
+    def total(self, form: Linear[SSAValue]) -> SSAValue:
         """A sum in front of the loop."""
         block = self.loop.parent_block()
         assert block is not None
