@@ -29,7 +29,7 @@ import tilelang_npu.language as T
 def make(stages):
     @T.prim_func
     def main(X: T.Tensor(({length}, {columns}), "{dtype}"), W: T.Tensor(({columns}, {columns}), "float16"),
-             G: T.Tensor(({turns},), "int32"), n: T.int32,
+             G: T.Tensor(({turns},), "int32"), n: T.int32, rounds: T.int32,
              O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             h = T.alloc_shared(({rows}, {columns}), "float16")
@@ -41,11 +41,11 @@ def make(stages):
             y = T.alloc_shared(({rows}, {columns}), "float32")
             z = T.alloc_shared(({rows}, {columns}), "float32")
             carried = T.alloc_shared(({rows}, {columns}), "float32")
+            top = T.alloc_fragment(({rows},), "float32")
             T.vbrc(1.0, carried)
             T.vbrc(0.5, z)
 {before}
-            for i in T.{loop}({bounds}{stages}):
-{body}
+{loops}
             T.copy(carried, S[0, 0])
     return main
 """
@@ -63,6 +63,9 @@ class Loop:
         inner: iterations of a loop around the steps; 0 without one.
         chained: whether the Cube multiplies what the steps made.
         guard: what of an iteration a number of it decides: nothing, all, or what follows the load.
+        row: whether the largest numbers of the rows, in one axis, are added behind everything else.
+        around: what is around it: nothing, a branch, or a loop whose later rounds a number of the call leaves out.
+        again: whether a second loop with the same text, and so the same buffers, follows.
     """
 
     start: int
@@ -73,6 +76,9 @@ class Loop:
     stages: int
     chained: bool
     guard: str
+    row: bool
+    around: str
+    again: bool
     steps: list[str] = field(default_factory=list)
 
     def text(self) -> str:
@@ -80,10 +86,13 @@ class Loop:
         end = {"constant": str(self.start + self.trips), "argument": "n", "symbolic": f"M // {ROWS}"}[self.bound]
         load = [f"T.copy(X[i * {ROWS}, 0], {'h' if self.product else 'x'})"]
         load += ["T.gemm(h, w, c, initC=True)", "T.copy(c, y)"] if self.product else ["T.vmul(x, 1.0, y)"]
-        steps = [*([f"for j in T.serial({self.inner}):"] if self.inner else []),
+        steps = [*(["T.reduce_max(y, top, dim=1)"] if self.row else []),
+                 *([f"for j in T.serial({self.inner}):"] if self.inner else []),
                  *((" " * 4 if self.inner else "") + step for step in self.steps)]
         if self.chained:
             steps += ["T.copy(y, again)", "T.gemm(again, w, d, initC=True)", "T.copy(d, y)"]
+        if self.row:
+            steps += [f"for a, b in T.Parallel({ROWS}, {COLUMNS}):", "    y[a, b] = y[a, b] + top[a]"]
         steps.append(f"T.copy(y, O[i * {ROWS}, 0])")
         if self.guard == "all":
             load, steps = ["if G[i] > 0:", *(" " * 4 + line for line in load)], [" " * 4 + line for line in steps]
@@ -93,12 +102,19 @@ class Loop:
         made = TEXT.format(length=length, turns=turns, columns=COLUMNS, rows=ROWS,
                            dtype="float16" if self.product else "float32",
                            before="            T.copy(W[0, 0], w)" if self.product or self.chained else "",
-                           loop="Pipelined", bounds=f"{self.start}, {end}", stages=", num_stages=stages",
-                           body="\n".join(" " * 16 + line for line in [*load, *steps]))
+                           loops="\n".join(" " * 12 + line for line in self._loops(end, [*load, *steps])))
         symbol = '    M = T.symbolic("M")\n' if self.bound == "symbolic" else ""
         return made.replace("    @T.prim_func", symbol + "    @T.prim_func")
 
+    def _loops(self, end: str, body: list[str]) -> list[str]:
+        one = [f"for i in T.Pipelined({self.start}, {end}, num_stages=stages):", *("    " + line for line in body)]
+        loops = [*one, *one] if self.again else one
+        around = AROUND[self.around]
+        return [*around, *("    " * len(around) + line for line in loops)]
 
+
+AROUND: dict[str, list[str]] = {
+    "": [], "branch": ["if rounds > 0:"], "persistent": ["for t in T.serial(3):", "    if t < rounds:"]}
 TILE = st.sampled_from(["y", "z", "carried"])
 STEP = st.one_of(
     st.builds("T.v{}({}, {}, {})".format, st.sampled_from(["add", "sub", "max", "min"]), TILE, TILE, TILE),
@@ -108,7 +124,8 @@ STEP = st.one_of(
 LOOP = st.builds(Loop, start=st.sampled_from([0, 0, 1, 3]), trips=st.sampled_from([0, 1, 2, 3, 4, 7]),
                  bound=st.sampled_from(["constant", "argument", "symbolic"]), product=st.booleans(),
                  inner=st.sampled_from([0, 0, 1, 2]), stages=st.sampled_from([2, 3, 4]),
-                 chained=st.booleans(), guard=st.sampled_from(["", "", "all", "rest"]),
+                 chained=st.booleans(), guard=st.sampled_from(["", "", "all", "rest"]), row=st.booleans(),
+                 around=st.sampled_from(["", "", "branch", "persistent"]), again=st.sampled_from([False, False, True]),
                  steps=st.lists(STEP, min_size=1, max_size=6)).filter(
                      lambda loop: loop.trips or (not loop.start if loop.bound == "constant" else loop.bound == "argument"))
 
@@ -123,8 +140,8 @@ def _made(path: Path, text: str) -> Any:
 
 
 @settings(max_examples=LOOPS, suppress_health_check=list(HealthCheck))
-@given(loop=LOOP, seed=st.integers(0, 99))
-def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int) -> None:
+@given(loop=LOOP, seed=st.integers(0, 99), rounds=st.integers(0, 3))
+def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int, rounds: int) -> None:
     make = _made(tmp_path_factory.mktemp("loop") / f"loop{seed}.py", loop.text())
     rng = np.random.default_rng(seed)
     length = (loop.start + loop.trips or 1) * ROWS
@@ -137,25 +154,27 @@ def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loo
         kernel = make(stages)
         out = np.full((length, COLUMNS), 7.0, np.float32)
         carried = np.zeros((ROWS, COLUMNS), np.float32)
-        kernel(x, w, chosen, end, out, carried)
+        kernel(x, w, chosen, end, rounds, out, carried)
         assert kernel.last_launch.hazards == []
         left.append((out.tobytes(), carried.tobytes()))
     assert left[0] == left[1]
     np.testing.assert_array_equal(out[:loop.start * ROWS], 7.0)
-    _check(loop, x, w, chosen, end, out, carried)
+    _check(loop, x, w, chosen, end, rounds, out, carried)
 
 
-def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, out: Any, carried: Any) -> None:
+def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: Any, carried: Any) -> None:
     """The same on whole arrays."""
     tiles = {"z": np.full((ROWS, COLUMNS), np.float32(0.5)), "carried": np.ones((ROWS, COLUMNS), np.float32)}
     calls: dict[str, Any] = {"add": np.add, "sub": np.subtract, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
     exact = 2e-2 if loop.chained else 1e-5  # a rounding to float16 in between may go either way
-    for i in range(loop.start, end):
+    rounds = {"": 1, "branch": min(rounds, 1), "persistent": rounds}[loop.around]
+    runs, left = rounds * (2 if loop.again else 1), dict[int, Any]()
+    for i in list(range(loop.start, end)) * runs:
         if loop.guard and chosen[i] <= 0:
-            np.testing.assert_array_equal(out[i * ROWS:(i + 1) * ROWS], 7.0)
             continue
         part = x[i * ROWS:(i + 1) * ROWS].astype(np.float32)
         tiles["y"] = part @ w.astype(np.float32) if loop.product else part.copy()
+        top = tiles["y"].max(axis=1, keepdims=True)
         for step in loop.steps * max(loop.inner, 1):
             name, *operands = re.findall(r"[\w.-]+", step.removeprefix("T."))
             values = [tiles[one] if one in tiles else np.float32(one) for one in operands[:-1]]
@@ -163,5 +182,10 @@ def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, out: Any, carried:
                                    else calls[name[1:]](*values))
         if loop.chained:
             tiles["y"] = tiles["y"].astype(np.float16).astype(np.float32) @ w.astype(np.float32)
-        np.testing.assert_allclose(out[i * ROWS:(i + 1) * ROWS], tiles["y"], rtol=exact, atol=exact)
+        if loop.row:
+            tiles["y"] = tiles["y"] + top
+        left[i] = tiles["y"]
+    for i in range(loop.start, end):
+        expected = left.get(i, np.full((ROWS, COLUMNS), 7.0))
+        np.testing.assert_allclose(out[i * ROWS:(i + 1) * ROWS], expected, rtol=exact, atol=exact)
     np.testing.assert_allclose(carried, tiles["carried"], rtol=1e-5, atol=1e-5)

@@ -193,7 +193,7 @@ ROWS: tuple[Row, ...] = (
     Row("hoist-loads", lambda o: HoistLoads(chip=o.chip.name, hoist=o.does("hoist-loads")),
         "cored", "what leaves a loop needs no slots in it"),
     Row("sink-buffers",
-        lambda o: SinkBuffers(chip=o.chip.name, multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers")),
+        lambda o: SinkBuffers(chip=o.chip.name, multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers"), split=o.reuse),
         "cored", "while copies are still whole tiles"),
     Row("overlap-iterations", lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations")),
         "cored", "what is of one iteration is known"),

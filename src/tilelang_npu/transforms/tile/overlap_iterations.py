@@ -237,11 +237,6 @@ class _Skew:
             if more and (beside := sum(sizes) + max(sizes)) + more > room:
                 return Refusal(f"beside {spaced(beside)} bytes of buffers in {name_of(space)}, {spaced(more)} more are needed "
                                f"for {rings}, and {spaced(room)} are there", "shrink the tiles")
-        viewed = next((root for root in self.rings if any(isinstance(use.operation, tile.ViewOp) for use in root.uses)), None)
-        if viewed is not None:
-            label = self.body.own[viewed].label.data
-            return Refusal(f"{label}, which one iteration hands to a later stage, is used in another shape (T.reshape, T.view)",
-                           f"give {label} the shape that it is used in")
         return None
 
     def _rings_in(self, space: str) -> str:

@@ -5,6 +5,8 @@ its life is one iteration: the planner can reuse its bytes elsewhere, and with N
 earlier ones are still being used. A buffer that carries anything from one iteration to the next stays where it is; one that
 a ``T.Scope`` or a branch alone uses moves into it.
 
+A buffer that several statements use for things that have nothing to do with each other is a buffer for each (``live_ranges``).
+
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
 that a copy fills from, or drains to, another memory get them, wherever the author allocated them (L0C has no room for two,
 and needs none: its accumulator is carried). The workspace of a hand-over between the cores gets two in any loop.
@@ -12,6 +14,7 @@ and needs none: its accumulator is carried). The workspace of a hand-over betwee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -23,19 +26,20 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import effects_of, is_pure
+from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from
-from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
+from tilelang_npu.transforms.ir.buffers import space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, sized
-from tilelang_npu.transforms.tile.accumulators import holds_first
+from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.channels import is_hand_over
+from tilelang_npu.transforms.tile.definitions import reads_earlier, reads_what_it_wrote
+from tilelang_npu.transforms.tile.live_ranges import split, users_in_order
 from tilelang_npu.transforms.tile.parallel.indices import MADE
-from tilelang_npu.transforms.tile.strips import Strips
 
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
 
@@ -54,131 +58,6 @@ def _home_of_all(users: list[Operation], home: Block) -> Block | None:
     return found if found is not None and isinstance(found.parent_op(), (scf.ForOp, scf.IfOp, tile.OnCoreOp)) else None
 
 
-def _defines_first(block: Block, buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...] = ()) -> bool:
-    """Whether the first thing that a block does with a buffer is to write all of it, at once or strip by strip.
-
-    Args:
-        block: the block.
-        buffer: the buffer.
-        ranges: bounds of the scalars.
-        inside: loops around the block that are in their first iteration.
-    """
-    written = Strips(buffer, ranges)
-    for op in block.ops:
-        if isinstance(op, scf.ForOp) and any(_touches(inner, buffer) for inner in op.walk()):
-            if _fills_by_slices(op, buffer, ranges):
-                return True
-            return ranges.trip_count(op).low >= 1 and _defines_first(op.body.block, buffer, ranges, (*inside, op))
-        if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
-            branches = _branches(op)
-            if isinstance(op, scf.IfOp) and holds_first(op.cond, inside, ranges):
-                branches = [op.true_region.block]
-            return bool(branches) and all(_defines_first(branch, buffer, ranges, inside) for branch in branches)
-        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
-        if uses:
-            anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
-            if not all(use.writes and (not use.reads or (anew and use.role == "accumulator")) and use.role != "scalar"
-                       for use in uses):
-                return False
-            for use in uses:
-                written.add(use.value)
-            if written.complete:
-                return True
-    return False
-
-
-def _branches(op: Operation) -> list[Block]:
-    """The two ways through a branch, one of which is taken; nothing for other operations."""
-    found = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.IfOp) else []
-    return found if len(found) == 2 else []
-
-
-def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether a loop writes every slice of a buffer, one in each iteration, before anything in it reads the buffer."""
-    if ranges.constant(loop.lb) != 0 or ranges.constant(loop.step) != 1:
-        return False
-    return _writes_its_slice(loop.body.block, loop, buffer, ranges)
-
-
-def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether the first thing that a block does with a buffer is to write the slice of the loop's iteration."""
-    for op in block.ops:
-        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
-        if op.regions and any(_touches(inner, buffer) for inner in op.walk()):
-            branches = _branches(op)
-            return bool(branches) and all(_writes_its_slice(branch, loop, buffer, ranges) for branch in branches)
-        if uses:
-            return all(use.writes and not use.reads and _is_slice(use.value, loop, ranges) for use in uses)
-    return False
-
-
-def _reads_what_it_wrote(block: Block, buffer: SSAValue) -> bool:
-    """Whether everything that is read of a buffer was written, at the same place, further up in the innermost block around."""
-    for op in walk(block):
-        for use in effects_of(op):
-            if use.reads and root_of(use.value) is buffer:
-                inner = op.parent_block()
-                if inner is None or use.writes or not _written_above(op, inner, use.value, buffer):
-                    return False
-    return True
-
-
-def _written_above(reader: Operation, block: Block, value: SSAValue, buffer: SSAValue) -> bool:
-    """Whether a block surely writes the place of a view before an operation of it."""
-    for op in block.ops:
-        if op is reader:
-            return False
-        branches = _branches(op)
-        if branches and all(_writes_place(branch, value, buffer) for branch in branches):
-            return True
-        if _writes_at(op, value, buffer):
-            return True
-    return False
-
-
-def _writes_place(block: Block, value: SSAValue, buffer: SSAValue) -> bool:
-    return any(_writes_at(op, value, buffer) for op in block.ops)
-
-
-def _writes_at(op: Operation, value: SSAValue, buffer: SSAValue) -> bool:
-    """Whether an operation writes all of the place that a view of the buffer shows."""
-    return any(use.writes and not use.reads and use.role != "scalar" and root_of(use.value) is buffer
-               and _same(use.value, value) for use in effects_of(op))
-
-
-def _same(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values are the same one, or computed alike from the same ones."""
-    if a is b:
-        return True
-    x, y = a.owner, b.owner
-    return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name
-            and is_pure(x)
-            and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
-            and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
-
-
-def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
-    region = value.owner
-    while isinstance(region, tile.ViewOp):
-        region = region.source.owner
-    if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
-        return False
-    along = False
-    whole = tile.shape_of(region.source)
-    for offset, size, extent in zip(region.mixed_offsets(), region.mixed_sizes(), whole, strict=True):
-        if offset is loop.body.block.args[0]:
-            if along or size != 1 or ranges.constant(loop.ub) != extent:
-                return False
-            along = True
-        elif offset != 0 or size != extent:
-            return False
-    return along
-
-
-def _touches(op: Operation, buffer: SSAValue) -> bool:
-    return any(root_of(use.value) is buffer for use in effects_of(op))
-
-
 def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     """Whether iterations of a pipelined loop take slots of the buffer in turn: some copy moves it to or from another memory."""
     space = space_of(buffer)
@@ -194,27 +73,9 @@ def _loop_around(op: Operation) -> scf.ForOp | None:
     return parent
 
 
-def _sink(allocation: tile.AllocOp, ranges: Ranges, chip: Chip, *, multi_buffer: bool, sink: bool) -> None:
-    buffer = allocation.result
-    around, block = _loop_around(allocation), allocation.parent_block()
-    if around is not None and multi_buffer and _alternates(buffer, around) and block is not None and (
-            _defines_first(block, buffer, ranges) or _reads_what_it_wrote(block, buffer)):
-        allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
-        return
-    taken: tuple[Block, int] | None = None
-    while sink and (inner := _next_inwards(allocation, ranges)) is not None:
-        _move(allocation, inner)
-        loop = inner.parent_op()
-        if isinstance(loop, scf.ForOp):
-            depth = tile.stages_of(loop) if multi_buffer else 1
-            if is_hand_over(buffer):
-                slots = max(depth, WORKSPACE_SLOTS)
-                taken = inner, slots if _has_room(allocation, slots, chip) else 1
-            elif multi_buffer and _alternates(buffer, loop):
-                taken = inner, depth
-    if taken is not None:  # the innermost loop whose iterations take slots in turn
-        _move(allocation, taken[0])
-        allocation.properties["slots"] = IntegerAttr(taken[1], i64)
+def _of_one_iteration(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether nothing of what a buffer holds goes from one time that a block runs to the next."""
+    return not reads_earlier(block.ops, buffer, ranges) or reads_what_it_wrote(block, buffer)
 
 
 def _has_room(allocation: tile.AllocOp, slots: int, chip: Chip) -> bool:
@@ -245,28 +106,80 @@ def _next_inwards(allocation: tile.AllocOp, ranges: Ranges) -> Block | None:
     inner = _home_of_all(users, home)
     if inner is None or not isinstance(inner.parent_op(), scf.ForOp):
         return inner
-    return inner if _defines_first(inner, buffer, ranges) or _reads_what_it_wrote(inner, buffer) else None
+    return inner if _of_one_iteration(inner, buffer, ranges) else None
 
 
 @dataclass(frozen=True)
 class SinkBuffers(ModulePass):
-    """The pass; without ``multi_buffer`` every buffer keeps one slot, without ``sink`` its place; ``chip`` has the room."""
+    """The pass.
+
+    Attributes:
+        chip: which has the room.
+        multi_buffer: give slots; off, every buffer keeps one.
+        sink: move buffers; off, every one keeps its place.
+        split: give loops buffers of their own; off where the planner may let no two share bytes.
+    """
 
     name = "sink-buffers"
     chip: str = chips.DEFAULT
     multi_buffer: bool = True
     sink: bool = True
+    split: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
         for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp)]:
             home, slots = allocation.parent_block(), allocation.slots
-            if allocation.address is None:
-                _sink(allocation, ranges, chips.chip(self.chip), multi_buffer=self.multi_buffer, sink=self.sink)
-            if allocation.parent_block() is not home or allocation.slots is not slots:
-                _tell_done(op, allocation)
-            if allocation.slots is slots and (self.multi_buffer or self.sink):
-                _tell_refused(op, allocation, multi_buffer=self.multi_buffer, sink=self.sink)
+            made = self._sink(allocation, ranges) if allocation.address is None else []
+            for each in (allocation, *made):
+                if each in made:
+                    _tell_split(op, each)
+                if each.parent_block() is not home or each.slots is not slots:
+                    _tell_done(op, each)
+                if each.slots is slots and (self.multi_buffer or self.sink):
+                    _tell_refused(op, each, ranges, self)
+
+    def _sink(self, allocation: tile.AllocOp, ranges: Ranges) -> list[tile.AllocOp]:
+        """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""
+        buffer, made = allocation.result, list[tile.AllocOp]()
+        around, block = _loop_around(allocation), allocation.parent_block()
+        if around is not None and self.multi_buffer and _alternates(buffer, around) and block is not None and _of_one_iteration(
+                block, buffer, ranges):
+            allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
+            return made
+        taken: tuple[Block, int] | None = None
+        while self.sink:
+            if (inner := _next_inwards(allocation, ranges)) is None:
+                further = split(allocation, self._wants(buffer), ranges) if self.split else []
+                if not further:
+                    break
+                for each in further:
+                    made += [each, *self._sink(each, ranges)]
+                continue
+            _move(allocation, inner)
+            loop = inner.parent_op()
+            if isinstance(loop, scf.ForOp):
+                depth = tile.stages_of(loop) if self.multi_buffer else 1
+                if is_hand_over(buffer):
+                    slots = max(depth, WORKSPACE_SLOTS)
+                    taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
+                elif self.multi_buffer and _alternates(buffer, loop):
+                    taken = inner, depth
+        if taken is not None:  # the innermost loop whose iterations take slots in turn
+            _move(allocation, taken[0])
+            allocation.properties["slots"] = IntegerAttr(taken[1], i64)
+        return made
+
+    def _wants(self, buffer: SSAValue) -> Callable[[scf.ForOp], bool]:
+        """Which loops have use for a buffer of their own."""
+        return lambda loop: space_of(buffer) == GM or (self.multi_buffer and tile.stages_of(loop) > 1)
+
+
+def _tell_split(module: ModuleOp, allocation: tile.AllocOp) -> None:
+    """Say which loop has a buffer of its own."""
+    loop = next(loop for user in users_of(allocation.result) if (loop := _loop_around(user)) is not None)
+    done(module, SinkBuffers.name, location_of(allocation),
+         f"{allocation.label.data} in the loop at {line_of(loop)} is a buffer of its own")
 
 
 def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
@@ -277,20 +190,20 @@ def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
         done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} lives in {around}")
 
 
-def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, *, multi_buffer: bool, sink: bool) -> None:
+def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, made: SinkBuffers) -> None:
     """Say why a buffer that a pipelined loop moves has one slot, or one that one loop alone uses outlives an iteration."""
     buffer, label = allocation.result, allocation.label.data
     if label == MADE or space_of(buffer) == GM:  # of no author
         return
     loop = next((found for user in users_of(buffer) if (found := _pipeline_that_moves(user, buffer)) is not None), None)
-    if loop is not None and multi_buffer:
+    if loop is not None and made.multi_buffer:
         what = f"{sized(buffer)} has one slot for the {tile.stages_of(loop)} stages of the loop at {line_of(loop)}"
-        about, kept = "multi-buffer", _why_one_slot(allocation, loop, sink=sink)
+        about, kept = "multi-buffer", _why_one_slot(allocation, loop, ranges, made)
     else:
         around, home = _loop_around(allocation), allocation.parent_block()
         inner = _home_of_all(list(users_of(buffer)), home) if home is not None else None
         user = inner.parent_op() if inner is not None else None
-        if not sink or not isinstance(user, scf.ForOp) or user is around or allocation.address is not None:
+        if not made.sink or not isinstance(user, scf.ForOp) or user is around or allocation.address is not None:
             return
         what = f"{sized(buffer)} lives for all iterations of the loop at {line_of(user)}"
         about, kept = SinkBuffers.name, _carried(label, buffer, user)
@@ -304,24 +217,34 @@ def _pipeline_that_moves(op: Operation, buffer: SSAValue) -> scf.ForOp | None:
     return loop if moves and loop is not None and tile.stages_of(loop) > 1 and space_of(buffer) in filled_from(GM) else None
 
 
-def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, *, sink: bool) -> Refusal:
+def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges, made: SinkBuffers) -> Refusal:
     buffer, label = allocation.result, allocation.label.data
     if allocation.address is not None:
         return Refusal("its address is its author's", "leave the address to the compiler")
+    if not made.sink:
+        return Refusal("sink-buffers is switched off", "take sink-buffers out of tl.disable, or allocate it in the loop")
     beyond = next((user for user in users_of(buffer)
                    if not isinstance(user, (tile.RegionOp, tile.ViewOp)) and not loop.is_ancestor(user)), None)
-    if beyond is not None:
-        return Refusal(f"{line_of(beyond)}, outside of the loop, uses it too",
-                       f"use a buffer of its own there in place of {label}")
+    if beyond is not None and not made.split:
+        return Refusal(f"{line_of(beyond)}, outside of the loop, uses it too, and memory planning is off",
+                       f"use a buffer of its own there in place of {label}, or switch memory planning on")
+    statements = users_in_order(allocation)
+    at = next((index for index, op in enumerate(statements) if op.is_ancestor(loop)), 0)
+    if reads_earlier(behind := statements[at + 1:], buffer, ranges):
+        reader = next(op for index, op in enumerate(behind) if reads_earlier(behind[:index + 1], buffer, ranges))
+        return Refusal(f"{line_of(reader)} may read what the loop left in it",
+                       f"let the last iteration put it into a buffer of its own, and read that in place of {label}")
+    if at:
+        return Refusal(f"the loop may read what {line_of(statements[at - 1])} put into it",
+                       f"write all of {label} at the head of the iteration, or use another buffer at "
+                       f"{line_of(statements[at - 1])}")
     inner = _home_of_all(list(users_of(buffer)), home) if (home := allocation.parent_block()) is not None else None
     outer = inner.parent_op() if inner is not None else loop
-    if not sink and inner is not None:
-        return Refusal("sink-buffers is switched off", "take sink-buffers out of tl.disable, or allocate it in the loop")
     return _carried(label, buffer, outer if isinstance(outer, scf.ForOp) else loop)
 
 
 def _carried(label: str, buffer: SSAValue, loop: scf.ForOp) -> Refusal:
     """What an iteration finds in a buffer from the one before."""
-    first = next((op for op in walk(loop.body.block) if not op.regions and _touches(op, buffer)), loop)
+    first = next((op for op in walk(loop.body.block) if not op.regions and touches(op, buffer)), loop)
     return Refusal(f"an iteration may read what an earlier one left: {line_of(first)}, which comes first, may not write all",
                    f"write all of {label} at the head of the iteration, where nothing is to be carried")

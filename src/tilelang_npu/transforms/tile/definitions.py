@@ -1,0 +1,164 @@
+"""Whether a piece of a program reads of a buffer what was in it before, or only what the piece itself has put there.
+
+Two questions are answered for operations that run one after the other: may they read something that they did not write, and
+have they surely written all of it at their end? A branch that may be skipped reads what its operations read, and has surely
+written nothing; what follows it is looked at as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.effects import effects_of, is_pure
+from tilelang_npu.transforms.ir.buffers import root_of, walk
+from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.accumulators import holds_first, touches
+from tilelang_npu.transforms.tile.strips import Strips
+
+
+class _Found(NamedTuple):
+    """What operations do with what was in a buffer before them: may they read it, and do they surely replace all of it?"""
+
+    reads: bool
+    replaces: bool
+
+
+def reads_earlier(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether operations may read of a buffer what was in it before them: they do not write all of it first, at once or
+    strip by strip."""
+    return _found(ops, buffer, ranges, ()).reads
+
+
+def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _Found:
+    """For operations one after the other; ``inside`` are the loops around them that are in their first iteration."""
+    written = Strips(buffer, ranges)
+    for op in ops:
+        if op.regions:
+            if touches(op, buffer):
+                inner = _found_in(op, buffer, ranges, inside)
+                if inner.reads or inner.replaces:
+                    return inner
+            continue
+        for use in effects_of(op):
+            if root_of(use.value) is buffer and use.reads:
+                anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
+                if not (anew and use.role == "accumulator"):
+                    return _Found(reads=True, replaces=False)
+        for use in effects_of(op):
+            if root_of(use.value) is buffer and use.writes and use.role != "scalar":
+                written.add(use.value)
+        if written.complete:
+            return _Found(reads=False, replaces=True)
+    return _Found(reads=False, replaces=False)
+
+
+def _found_in(op: Operation, buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _Found:
+    """For an operation with others in it."""
+    if isinstance(op, scf.IfOp):
+        taken = [op.true_region] if holds_first(op.cond, inside, ranges) else [op.true_region, op.false_region]
+        ways = [_found(region.block.ops if region.blocks else (), buffer, ranges, inside) for region in taken]
+        return _Found(any(way.reads for way in ways), all(way.replaces for way in ways))
+    if isinstance(op, scf.ForOp):
+        if _fills_by_slices(op, buffer, ranges):
+            return _Found(reads=False, replaces=True)
+        first = _found(op.body.block.ops, buffer, ranges, (*inside, op))
+        if first.reads or first.replaces:
+            return _Found(first.reads, first.replaces and ranges.trip_count(op).low >= 1)
+        return _Found(_found(op.body.block.ops, buffer, ranges, inside).reads, replaces=False)
+    return _Found(reads=True, replaces=False)
+
+
+def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether a loop writes every slice of a buffer, one in each iteration, before anything in it reads the buffer."""
+    if ranges.constant(loop.lb) != 0 or ranges.constant(loop.step) != 1:
+        return False
+    return _writes_its_slice(loop.body.block, loop, buffer, ranges)
+
+
+def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether the first thing that a block does with a buffer is to write the slice of the loop's iteration."""
+    for op in block.ops:
+        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
+        if op.regions and touches(op, buffer):
+            branches = _branches(op)
+            return bool(branches) and all(_writes_its_slice(branch, loop, buffer, ranges) for branch in branches)
+        if uses:
+            return all(use.writes and not use.reads and _is_slice(use.value, loop, ranges) for use in uses)
+    return False
+
+
+def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
+    region = value.owner
+    while isinstance(region, tile.ViewOp):
+        region = region.source.owner
+    if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
+        return False
+    along = False
+    whole = tile.shape_of(region.source)
+    for offset, size, extent in zip(region.mixed_offsets(), region.mixed_sizes(), whole, strict=True):
+        if offset is loop.body.block.args[0]:
+            if along or size != 1 or ranges.constant(loop.ub) != extent:
+                return False
+            along = True
+        elif offset != 0 or size != extent:
+            return False
+    return along
+
+
+def _branches(op: Operation) -> list[Block]:
+    """The two ways through a branch, one of which is taken; nothing for other operations."""
+    found = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.IfOp) else []
+    return found if len(found) == 2 else []
+
+
+def reads_what_it_wrote(block: Block, buffer: SSAValue) -> bool:
+    """Whether everything that is read of a buffer was written, at the same place, further up in the innermost block around."""
+    for op in walk(block):
+        for use in effects_of(op):
+            if use.reads and root_of(use.value) is buffer:
+                inner = op.parent_block()
+                if inner is None or use.writes or not _written_above(op, inner, use.value, buffer):
+                    return False
+    return True
+
+
+def _written_above(reader: Operation, block: Block, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether a block surely writes the place of a view before an operation of it."""
+    for op in block.ops:
+        if op is reader:
+            return False
+        branches = _branches(op)
+        if branches and all(_writes_place(branch, value, buffer) for branch in branches):
+            return True
+        if _writes_at(op, value, buffer):
+            return True
+    return False
+
+
+def _writes_place(block: Block, value: SSAValue, buffer: SSAValue) -> bool:
+    return any(_writes_at(op, value, buffer) for op in block.ops)
+
+
+def _writes_at(op: Operation, value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether an operation writes all of the place that a view of the buffer shows."""
+    return any(use.writes and not use.reads and use.role != "scalar" and root_of(use.value) is buffer
+               and _same(use.value, value) for use in effects_of(op))
+
+
+def _same(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two values are the same one, or computed alike from the same ones."""
+    if a is b:
+        return True
+    x, y = a.owner, b.owner
+    return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name
+            and is_pure(x)
+            and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
+            and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
+
+
+__all__ = ["reads_earlier", "reads_what_it_wrote"]

@@ -1,0 +1,142 @@
+"""Loops as users write them, under a branch or one after the other with the same buffers, have the slots that they ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+TILE, DEPTH, CORES = 64, 8, 3
+
+
+def persistent(rows: int, columns: int, *, guarded: bool) -> Any:
+    """A product, of which each core takes tile by tile; ``guarded``, not every round of every core has one."""
+    tiles = rows // TILE * (columns // TILE)
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, DEPTH * TILE), "float16"), B: T.Tensor((DEPTH * TILE, columns), "float16"),
+             C: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(CORES, is_npu=True) as (core, _):
+            a = T.alloc_shared((TILE, TILE), "float16")
+            b = T.alloc_shared((TILE, TILE), "float16")
+            c = T.alloc_fragment((TILE, TILE), "float32")
+            for turn in T.serial(T.ceildiv(tiles, CORES)):
+                tile = turn * CORES + core
+                if tile < tiles if guarded else tile >= 0:
+                    for k in T.Pipelined(DEPTH, num_stages=2):
+                        T.copy(A[tile // (columns // TILE) * TILE, k * TILE], a)
+                        T.copy(B[k * TILE, tile % (columns // TILE) * TILE], b)
+                        T.gemm(a[:, 0:32], b[0:32, :], c, initC=k == 0)
+                        T.gemm(a[:, 32:64], b[32:64, :], c, initC=False)
+                    T.copy(c, C[tile // (columns // TILE) * TILE, tile % (columns // TILE) * TILE])
+
+    return main
+
+
+def two_products(*, names: int) -> Any:
+    """Two products one after the other, the operands of the second in buffers of the first, or in others."""
+
+    @T.prim_func
+    def main(A: T.Tensor((TILE, DEPTH * TILE), "float16"), B: T.Tensor((DEPTH * TILE, TILE), "float16"),
+             D: T.Tensor((DEPTH * TILE, TILE), "float16"), C: T.Tensor((2, TILE, TILE), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((TILE, TILE), "float16")
+            b = T.alloc_shared((TILE, TILE), "float16")
+            c = T.alloc_fragment((TILE, TILE), "float32")
+            other = T.alloc_shared((TILE, TILE), "float16") if names == 2 else a
+            further = T.alloc_shared((TILE, TILE), "float16") if names == 2 else b
+            for k in T.Pipelined(DEPTH, num_stages=2):
+                T.copy(A[0, k * TILE], a)
+                T.copy(B[k * TILE, 0], b)
+                T.gemm(a, b, c, initC=k == 0)
+            T.copy(c, C[0, 0, 0])
+            for k in T.Pipelined(DEPTH, num_stages=2):
+                T.copy(A[0, k * TILE], other)
+                T.copy(D[k * TILE, 0], further)
+                T.gemm(other, further, c, initC=k == 0)
+            T.copy(c, C[1, 0, 0])
+
+    return main
+
+
+def operands(*shapes: tuple[int, int]) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(128, 128), (64, 320), (192, 64)])
+def test_a_persistent_kernel_keeps_its_slots_under_the_branch_that_ends_it(rows: int, columns: int) -> None:
+    a, b = operands((rows, DEPTH * TILE), (DEPTH * TILE, columns))
+    kernel = tilelang.compile(persistent(rows, columns, guarded=True), out_idx=[2], target="npuir", sanitize=True)
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float32) @ b.astype(np.float32))
+    (pipeline,) = kernel.explain().sections["pipelines"]
+    assert "a (L1)" in pipeline and "b (L1)" in pipeline
+
+
+def test_the_branch_costs_a_persistent_kernel_little() -> None:
+    times = [tilelang.compile(persistent(192, 192, guarded=guarded), out_idx=[2], target="npuir").trace().cycles
+             for guarded in (True, False)]  # as many tiles in every round: both do the same
+    assert times[0] < 1.02 * times[1]
+
+
+def test_a_second_name_for_a_buffer_of_two_loops_gains_nothing() -> None:
+    a, b, d = operands((TILE, DEPTH * TILE), (DEPTH * TILE, TILE), (DEPTH * TILE, TILE))
+    times = []
+    for names in (1, 2):
+        kernel = tilelang.compile(two_products(names=names), out_idx=[3], target="npuir", sanitize=True)
+        c = kernel(a, b, d)
+        for found, right in zip(c, (b, d), strict=True):
+            np.testing.assert_array_equal(found, a.astype(np.float32) @ right.astype(np.float32))
+        assert kernel.last_launch.hazards == []
+        times.append(kernel.last_launch.cycles)
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_buffer_of_two_loops_stays_one_where_its_author_plans(planned: bool) -> None:
+    """Memory planning is off by default in ascendc: two buffers would take twice what the author counted on."""
+    configs = {"tl.ascend_auto_sync": True, "tl.ascend_auto_cv_combine": True, "tl.ascend_auto_cross_core_sync": True,
+               "tl.ascend_memory_planning": planned}
+    kernel = tilelang.compile(vector_loops(), target="ascendc", pass_configs=configs)
+    (memory,) = kernel.memory_report().memories
+    assert len([each for each in memory.buffers if each.name == "x"]) == (2 if planned else 1)
+    refused = [each.text for each in kernel.explain().refused if each.about == "multi-buffer"]
+    assert planned == (not refused) and all("memory planning is off" in text for text in refused)
+
+
+def vector_loops() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((8, 16, 64), "float32"), Y: T.Tensor((2, 8, 16, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_ub((16, 64), "float32")
+            for i in T.Pipelined(8, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.tile.exp(x, x)
+                T.copy(x, Y[0, i, 0, 0])
+            for i in T.Pipelined(8, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.tile.abs(x, x)
+                T.copy(x, Y[1, i, 0, 0])
+
+    return main
+
+
+def test_why_a_buffer_of_two_loops_has_one_slot_is_told() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((8, 16, 64), "float32"), Y: T.Tensor((8, 16, 64), "float32"), Z: T.Tensor((16, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((16, 64), "float32")
+            for i in T.Pipelined(8, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+            T.copy(x, Z)
+
+    kernel = tilelang.compile(main, target="npuir")
+    (one,) = [each for each in kernel.explain().refused if each.about == "multi-buffer"]
+    assert one.text.startswith("x (4 096 bytes of UB) has one slot for the 2 stages of the loop at line ")
+    assert one.text.endswith(" may read what the loop left in it") and "read that in place of x" in one.edit
