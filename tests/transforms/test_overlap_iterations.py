@@ -155,3 +155,43 @@ def test_a_row_statistic_in_one_axis_is_as_fast_as_a_column(stages: int) -> None
         np.testing.assert_array_equal(found, expected)
     assert "before" in line[1].mlir("overlap-iterations")
     assert line[1].last_launch.cycles < 1.02 * column[1].last_launch.cycles
+
+
+def halved_products(stages: int) -> Any:
+    """A tile that vector work fills, and two iterations later a load from the other core, under a branch."""
+    rows = T.symbolic("rows")
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, DIM), "float32"), W: T.Tensor((DIM, DIM), "float16"), rounds: T.int32,
+             O: T.Tensor((rows, DIM), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            w = T.alloc_shared((DIM, DIM), "float16")
+            x = T.alloc_shared((TILE, DIM), "float32")
+            y = T.alloc_shared((TILE, DIM), "float32")
+            half = T.alloc_fragment((TILE, DIM), "float16")
+            product = T.alloc_fragment((TILE, DIM), "float32")
+            top = T.alloc_fragment((TILE, 1), "float32")
+            T.copy(W, w)
+            if rounds > 0:
+                for i in T.Pipelined(rows // TILE, num_stages=stages):
+                    T.copy(X[i * TILE, 0], x)
+                    T.vmul(x, 0.5, y)
+                    T.reduce_max(y, top, dim=-1)
+                    T.copy(y, half)
+                    T.gemm(half, w, product, initC=True)
+                    T.copy(product, y)
+                    T.vadd(y, top, y)
+                    T.copy(y, O[i * TILE, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_no_event_is_set_again_where_a_later_iteration_waits_for_it_behind_the_set(stages: int) -> None:
+    """An iteration would set the number that another one, two iterations on, has not yet waited for."""
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-4, 5, (6 * TILE, DIM)).astype(np.float32), rng.integers(-2, 3, (DIM, DIM)).astype(np.float16)
+    kernel = tilelang.compile(halved_products(stages), out_idx=[3], target="npuir", sanitize=True)
+    np.testing.assert_array_equal(kernel(x, w, 1), x / 2 @ w.astype(np.float32) + x.max(axis=1, keepdims=True) / 2)
+    assert kernel.last_launch.hazards == []
+    assert "top" in kernel.mlir("overlap-iterations")

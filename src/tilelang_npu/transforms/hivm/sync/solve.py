@@ -237,6 +237,8 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
             order.add(Fence(demand.source, index, demand.reason))
         else:
             slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
+            if first < index:  # the iteration's own set, further up, is as good: an older one would be a number too many
+                distance = 0
             order.add(EventPair(*pipes, first, index, distance, slots, demand.reason))
     _reduce(order, _strongest(body, asked))
     inside.add(body, order)
