@@ -18,7 +18,7 @@ from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import touches
-from tilelang_npu.transforms.tile.definitions import reads_earlier
+from tilelang_npu.transforms.tile.first_writes import reads_earlier
 
 _LINKS = (tile.RegionOp, tile.ViewOp)
 Wants = Callable[[scf.ForOp], bool]

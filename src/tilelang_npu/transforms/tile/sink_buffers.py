@@ -37,7 +37,7 @@ from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, sized
 from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.channels import is_hand_over
-from tilelang_npu.transforms.tile.definitions import reads_earlier, reads_what_it_wrote
+from tilelang_npu.transforms.tile.first_writes import reads_earlier, reads_what_it_wrote
 from tilelang_npu.transforms.tile.live_ranges import split, users_in_order
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 
