@@ -21,7 +21,7 @@ from tilelang_npu.transforms.tile.accumulators import holds_first, touches
 from tilelang_npu.transforms.tile.strips import Strips
 
 
-class _Found(NamedTuple):
+class _OldValues(NamedTuple):
     """What operations do with what was in a buffer before them: may they read it, and do they surely replace all of it?"""
 
     reads: bool
@@ -34,7 +34,7 @@ def reads_earlier(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges) ->
     return _found(ops, buffer, ranges, ()).reads
 
 
-def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _Found:
+def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _OldValues:
     """For operations one after the other; ``inside`` are the loops around them that are in their first iteration."""
     written = Strips(buffer, ranges)
     for op in ops:
@@ -48,29 +48,29 @@ def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: t
             if root_of(use.value) is buffer and use.reads:
                 anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
                 if not (anew and use.role == "accumulator"):
-                    return _Found(reads=True, replaces=False)
+                    return _OldValues(reads=True, replaces=False)
         for use in effects_of(op):
             if root_of(use.value) is buffer and use.writes and use.role != "scalar":
                 written.add(use.value)
         if written.complete:
-            return _Found(reads=False, replaces=True)
-    return _Found(reads=False, replaces=False)
+            return _OldValues(reads=False, replaces=True)
+    return _OldValues(reads=False, replaces=False)
 
 
-def _found_in(op: Operation, buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _Found:
+def _found_in(op: Operation, buffer: SSAValue, ranges: Ranges, inside: tuple[scf.ForOp, ...]) -> _OldValues:
     """For an operation with others in it."""
     if isinstance(op, scf.IfOp):
         taken = [op.true_region] if holds_first(op.cond, inside, ranges) else [op.true_region, op.false_region]
         ways = [_found(region.block.ops if region.blocks else (), buffer, ranges, inside) for region in taken]
-        return _Found(any(way.reads for way in ways), all(way.replaces for way in ways))
+        return _OldValues(any(way.reads for way in ways), all(way.replaces for way in ways))
     if isinstance(op, scf.ForOp):
         if _fills_by_slices(op, buffer, ranges):
-            return _Found(reads=False, replaces=True)
+            return _OldValues(reads=False, replaces=True)
         first = _found(op.body.block.ops, buffer, ranges, (*inside, op))
         if first.reads or first.replaces:
-            return _Found(first.reads, first.replaces and ranges.trip_count(op).low >= 1)
-        return _Found(_found(op.body.block.ops, buffer, ranges, inside).reads, replaces=False)
-    return _Found(reads=True, replaces=False)
+            return _OldValues(first.reads, first.replaces and ranges.trip_count(op).low >= 1)
+        return _OldValues(_found(op.body.block.ops, buffer, ranges, inside).reads, replaces=False)
+    return _OldValues(reads=True, replaces=False)
 
 
 def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
