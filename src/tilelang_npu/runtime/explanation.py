@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
@@ -15,10 +15,12 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
 from tilelang_npu.runtime.sync_report import reasons_of_waits
+from tilelang_npu.sharing import once, state_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.edits import Tried
     from tilelang_npu.runtime.lowering import Lowering
     from tilelang_npu.transforms.pipeline import Options
 
@@ -37,12 +39,23 @@ class Explanation:
         remarks: what the page is made of: what each pass did, or looked at and left, in their order; ``kind`` is ``done`` or
             ``refused``, ``about`` the optimisation, ``place`` the line, ``text`` the words, ``edit`` what would change a
             refusal, ``facts`` the data.
+        try_edits: finds what ``tried`` holds.
     """
 
     kernel: str
     chip: str
     sections: dict[str, tuple[str, ...]]
     remarks: tuple[Remark, ...] = ()
+    try_edits: Callable[[], Sequence[Tried]] = field(default=tuple, compare=False, repr=False)
+
+    @once
+    def tried(self) -> tuple[Tried, ...]:
+        """The edits that win most, at most three, the best one first. They are looked for when they are first asked for: each
+        is a kernel that is compiled, timed and compared."""
+        return tuple(self.try_edits())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     @property
     def refused(self) -> tuple[Remark, ...]:
@@ -51,18 +64,20 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
-        for title, entries in self.sections.items():
+        edits = {"edits that win most, tried": self.tried} if self.tried else {}
+        for title, entries in {**edits, **self.sections}.items():
             lines += ["", title, *(f"  {entry}" for entry in entries)]
         return "\n".join(lines)
 
 
-def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
+def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Sequence[Tried]]) -> Explanation:
     """The page of a kernel.
 
     Args:
         name: its name.
         chip: the chip's.
         lowering: the kernel in its stages.
+        try_edits: finds edits that make it faster.
     """
     waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.final)
     remarks = tuple(told(lowering.final))
@@ -81,7 +96,7 @@ def explain(name: str, chip: str, lowering: Lowering) -> Explanation:
         "refused": _refused(remarks, lowering.options),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
-    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks)
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, try_edits)
 
 
 def _line(where: Location | None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from typing_extensions import ParamSpec
 
@@ -79,6 +79,14 @@ class Settings:
             environment.MODE.text(),
             environment.WITHOUT.text(),
         )
+
+
+class MadeBy(NamedTuple):
+    """The function that returned a kernel's ``prim_func``, and what it was given."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -234,7 +242,9 @@ class Factory(Generic[P]):
             msg = f"the factory {self.__name__} returned {_described(made)}, not a @T.prim_func"
             raise TileError(msg, code="T708", location=where, help="write @T.prim_func above the kernel" if callable(made) else
                             "end the factory with `return` and the kernel's name")
-        return _kernel(made, self.settings)
+        kernel = _kernel(made, self.settings)
+        kernel.made_by = MadeBy(function, args, kwargs)
+        return kernel
 
     __name__: str
 

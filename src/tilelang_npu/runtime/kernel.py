@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
     from tilelang_npu.language.functions import PrimFunc
     from tilelang_npu.runtime.explanation import Explanation
-    from tilelang_npu.runtime.factory import Settings
+    from tilelang_npu.runtime.factory import MadeBy, Settings
     from tilelang_npu.runtime.memory_report import MemoryReport
     from tilelang_npu.runtime.sync_report import SyncReport
     from tilelang_npu.simulator import AnyLaunch, Program
@@ -59,6 +60,7 @@ class JITKernel:
         remarks: what its author should know though nothing is wrong.
         latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
         config: that configuration.
+        made_by: the factory that returned its function, and what that was given; None where none did, or behind a pickle.
         ref_latency: milliseconds of the reference on the host, where tuning had one.
         signature: what it is called with.
         sanitize: look for hazards in every run and raise what is found; None asks ``TILELANG_NPU_SANITIZE``.
@@ -112,6 +114,7 @@ class JITKernel:
         self.latency: float | None = None
         self.config: dict[str, Any] | None = None
         self.ref_latency: float | None = None
+        self.made_by: MadeBy | None = None
         self._here = Here()
         self._check_allocated(settings)
         if settings.debug_root_path is not None:
@@ -119,7 +122,7 @@ class JITKernel:
                 self._dump(Path(settings.debug_root_path))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in state_of(self).items() if name != "_here"}
+        return {name: value for name, value in state_of(self).items() if name != "_here"} | {"made_by": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         environment.check()
@@ -491,10 +494,13 @@ class JITKernel:
         return sync_report(self.name, launch or self.profile(*args))
 
     def explain(self) -> Explanation:
-        """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits."""
+        """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits. Printed,
+        it begins with the edits that win most, which takes seconds: they are compiled, timed and compared in values."""
+        from tilelang_npu.runtime.edits import best_edits
         from tilelang_npu.runtime.explanation import explain
 
-        return explain(self.name, self.chip.name, self._lowering)
+        tries = functools.partial(best_edits, self, self._lowering.traced, self._settings, self.made_by)
+        return explain(self.name, self.chip.name, self._lowering, tries)
 
     def memory_report(self) -> MemoryReport:
         """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""

@@ -13,7 +13,10 @@ from tilelang_npu.errors import Location, TileError
 
 logger = logging.getLogger("tilelang_npu")
 
-__all__ = ["TileWarning", "logger", "set_log_level", "told", "warn_at"]
+__all__ = ["TileWarning", "logger", "set_log_level", "told", "unheard", "warn_at"]
+
+
+_UNHEARD: ContextVar[bool] = ContextVar("tilelang_npu_unheard", default=False)
 
 
 class TileWarning(UserWarning):
@@ -22,6 +25,8 @@ class TileWarning(UserWarning):
 
 def warn_at(remark: TileError) -> None:
     """Warn of something in a kernel at its line; nothing is raised."""
+    if _UNHEARD.get():
+        return
     place = remark.location or Location("<kernel>", 1)
     text = remark.message + (f"; {remark.help}" if remark.help else "")
     warnings.warn_explicit(f"{remark.code}: {text}", TileWarning, place.file, place.line)
@@ -46,10 +51,20 @@ class _Told:
 
 
 def _is_heard(record: logging.LogRecord) -> bool:
-    return _Told.inside == 0 or record.levelno >= _Told.least or _VERBOSE.get()
+    return not _UNHEARD.get() and (_Told.inside == 0 or record.levelno >= _Told.least or _VERBOSE.get())
 
 
 logger.addFilter(_is_heard)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Say nothing of the kernels that this thread compiles inside of the ``with``: they are the package's own."""
+    token = _UNHEARD.set(True)
+    try:
+        yield
+    finally:
+        _UNHEARD.reset(token)
 
 
 @contextmanager

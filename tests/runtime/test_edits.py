@@ -1,0 +1,106 @@
+"""``explain()`` begins with the edits that win most: each was compiled and timed, and computes the same."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+
+
+@pytest.fixture
+def gemm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import gemm
+
+    return gemm.gemm
+
+
+def test_a_tile_that_is_too_small(gemm: Any) -> None:
+    page = gemm(512, 512, 1024).explain()
+    best = page.tried[0]
+    assert best.text in ("tile_K=128 in place of 64", "tile_N=256 in place of 128")
+    name, _, value = best.text.split()[0].partition("=")
+    assert best.after == gemm(512, 512, 1024, **{name: int(value)}).trace().time_us < best.before
+    assert best.before == gemm(512, 512, 1024).trace().time_us
+    assert str(page).splitlines()[2:4] == ["edits that win most, tried", f"  {best}"]
+    assert [one.after for one in page.tried] == sorted(one.after for one in page.tried) and len(page.tried) <= 3
+
+
+def summed(stages: int | None, configs: dict[str, Any] | None = None, rows: Any = 512) -> Any:
+    @tilelang.jit(out_idx=[-1], target="npuir", pass_configs=configs)
+    def factory(rows: Any) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+            with T.Kernel(4, is_npu=True) as (block, _):
+                x = T.alloc_shared((16, 512), "float32")
+                for t in T.serial(8) if stages is None else T.Pipelined(8, num_stages=stages):
+                    T.copy(X[block * 128 + t * 16, 0], x)
+                    T.vexp(x, x)
+                    T.vexp(x, x)
+                    T.copy(x, Y[block * 128 + t * 16, 0])
+
+        return main
+
+    return factory(rows)
+
+
+@pytest.mark.parametrize(("kernel", "text"), [
+    (summed(None), "T.Pipelined with num_stages=2 in place of T.serial"),
+    (summed(1), "num_stages=3 in place of 1"),
+    (summed(2, {"tl.disable": ["multi-buffer"]}), "multi-buffer out of tl.disable"),
+])
+def test_a_loop_that_does_not_overlap(kernel: Any, text: str) -> None:
+    best = kernel.explain().tried[0]
+    assert best.text == text
+    assert best.gain > 0.1
+    if "multi" in text:
+        assert best.after == summed(2).trace().time_us
+
+
+def test_what_changes_values_is_not_told() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def factory(turns: int = 32) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((16, 64), "float32"), Y: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _vid):
+                x = T.alloc_shared((16, 64), "float32")
+                T.copy(X[0, 0], x)
+                for _t in T.serial(turns):
+                    T.vadd(x, 0.5, x)
+                T.copy(x, Y[0, 0])
+
+        return main
+
+    assert factory(16).trace().time_us < factory(32).trace().time_us
+    assert factory(32).explain().tried == ()
+
+
+def test_nobody_hears_of_what_is_tried(gemm: Any) -> None:
+    kernel = gemm(256, 256, 512)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = kernel.explain(), kernel.explain()
+    assert str(first) == str(second) and first.tried
+    assert kernel.last_launch is None
+
+
+def test_nothing_is_tried_where_sizes_come_with_the_call() -> None:
+    assert summed(1, rows=T.dynamic("rows")).explain().tried == ()
+
+
+def test_a_pickled_kernel_knows_its_loops(gemm: Any) -> None:
+    import pickle
+
+    kernel = pickle.loads(pickle.dumps(summed(1)))
+    assert kernel.made_by is None
+    x = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32) / 8
+    assert np.array_equal(kernel(x), summed(1)(x))
+    assert kernel.explain().tried == summed(1).explain().tried != ()
