@@ -72,6 +72,20 @@ def gathered(threads: int, m: int) -> PrimFunc:
     return main
 
 
+def masked(threads: int, m: int) -> PrimFunc:
+    """Zeros in front of the diagonal: where a row is decides."""
+    @T.prim_func
+    def main(X: T.Tensor((2 * m, N), "float32"), B: T.Tensor((N,), "float32"), Y: T.Tensor((2 * m, N), "float32")):
+        with T.Kernel(2, threads=threads, is_npu=True) as cid:
+            x = T.alloc_shared((m, N), "float32")
+            T.copy(X[cid * m, 0], x)
+            for i, j in T.Parallel(m, N):
+                x[i, j] = T.if_then_else(j >= cid * m + i, x[i, j], 0.0)
+            T.copy(x, Y[cid * m, 0])
+
+    return main
+
+
 def swapped(threads: int, m: int) -> PrimFunc:
     """Elements at computed places: nothing to divide."""
     @T.prim_func
@@ -115,6 +129,8 @@ def _wanted(x: Any, bias: Any, m: int, which: Callable[..., PrimFunc]) -> Any:
             found.append(tile * (tile + tile.sum(0, keepdims=True)))
         elif which is gathered:
             found.append(x[(block * m + np.arange(m) * 5) % (2 * m)] * 2)
+        elif which is masked:
+            found.append(np.triu(tile, block * m))
         elif which is swapped:
             other = tile.copy()
             other[:m // 2 * 2, 0] = np.concatenate([tile[m - m // 2:, 0][::-1], tile[:m // 2, 0][::-1]])
@@ -126,7 +142,7 @@ def _wanted(x: Any, bias: Any, m: int, which: Callable[..., PrimFunc]) -> Any:
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("which", [rows, columns, gathered, swapped, running])
+@pytest.mark.parametrize("which", [rows, columns, gathered, masked, swapped, running])
 @pytest.mark.parametrize("m", [24, 6])
 def test_two_cores_do_the_work_of_one(which: Callable[..., PrimFunc], m: int, rng: np.random.Generator) -> None:
     x, bias = rng.integers(-9, 9, (2 * m, N)).astype(np.float32), rng.integers(-9, 9, N).astype(np.float32)
@@ -144,6 +160,7 @@ def test_buffers_are_halved_where_they_can_be() -> None:
     assert sizes(rows) == {"x": "12x32", "y": "12x32", "top": "12", "bias": "32"}
     assert sizes(columns) == {"x": "24x32", "total": "1x32", "y": "12x32", "z": "12x32"}
     assert sizes(gathered) == {"x": "12x32", "row": "32"}
+    assert sizes(masked) == {"x": "12x32", "T.Parallel": "12x32"}
     assert sizes(swapped) == {"x": "24x32"}
     assert sizes(running) == {"x": "24x32", "total": "32"}
 

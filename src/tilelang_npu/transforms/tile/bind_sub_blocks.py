@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, UnitAttr, i64
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -37,89 +37,11 @@ from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.parallel.indices import MADE
+from tilelang_npu.transforms.tile.rows import CHAIN, Rows, loop_over, rows_of
 
 BY_HAND = "divide the work by hand: T.Kernel(...) as (cid, vid)"
-_ROWS = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}
+_ROW = {memref.LoadOp: 1, memref.StoreOp: 2, tile.RegionOp: 1}
 """Which operand of an op is the row."""
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Which rows of its buffer an operand has.
-
-    Attributes:
-        axis: the operand's axis along which they lie; None where it shows one row and has no axis for it.
-        loop: the loop whose iterations take the rows in turn; None for all rows at once.
-    """
-
-    axis: int | None
-    loop: scf.ForOp | None = None
-
-
-def _rows_of(value: SSAValue, ranges: Ranges) -> _Rows | None:
-    """The rows that a view shows; None where it is neither all of them nor a loop's."""
-    chain: list[tile.RegionOp | tile.ViewOp] = []
-    while isinstance(value.owner, (tile.RegionOp, tile.ViewOp)):
-        chain.insert(0, value.owner)
-        value = value.owner.source
-    found: _Rows | None = _Rows(0)
-    for link in chain:
-        if found is not None:
-            found = _through_region(link, found, ranges) if isinstance(link, tile.RegionOp) else _through_view(link, found)
-    return found
-
-
-def _through_region(link: tile.RegionOp, rows: _Rows, ranges: Ranges) -> _Rows | None:
-    if rows.axis is None:
-        return rows
-    offset, size = link.mixed_offsets()[rows.axis], link.mixed_sizes()[rows.axis]
-    extent, loop = tile.shape_of(link.source)[rows.axis], rows.loop
-    if offset != 0 or size != extent:
-        loop = _loop_over(offset, size, extent, ranges) if loop is None and rows.axis == 0 else None
-        if loop is None:
-            return None
-    kept = link.kept.get_values()
-    return _Rows(kept.index(rows.axis) if rows.axis in kept else None, loop)
-
-
-def _loop_over(offset: SSAValue | int, size: SSAValue | int, extent: int, ranges: Ranges) -> scf.ForOp | None:
-    """The loop whose iterations take ``size`` of ``extent`` rows in turn, all of them."""
-    if isinstance(offset, int) or not isinstance(size, int):
-        return None
-    variable, factor = _multiple(offset, ranges)
-    if factor != size:
-        return None
-    loop = variable.owner.parent_op() if isinstance(variable, BlockArgument) else None
-    if not isinstance(loop, scf.ForOp) or variable is not loop.body.block.args[0] or loop.iter_args:
-        return None
-    bounds = [ranges.constant(bound) for bound in (loop.lb, loop.ub, loop.step)]
-    return loop if bounds == [0, extent // size, 1] and extent % (2 * size) == 0 else None
-
-
-def _multiple(value: SSAValue, ranges: Ranges) -> tuple[SSAValue, int]:
-    """An index as a value times a constant."""
-    factor = 1
-    while isinstance(owner := value.owner, _CHAIN):
-        if isinstance(owner, arith.MuliOp):
-            by = ranges.constant(owner.rhs)
-            if by is None:
-                break
-            factor *= by
-        value = owner.operands[0]
-    return value, factor
-
-
-_CHAIN = (arith.MuliOp, arith.IndexCastOp)
-
-
-def _through_view(link: tile.ViewOp, rows: _Rows) -> _Rows | None:
-    before, after = tile.shape_of(link.source), tile.shape_of(link.result)
-    if [size for size in before if size != 1] != [size for size in after if size != 1]:
-        return None
-    if rows.axis is None or before[rows.axis] == 1:
-        return _Rows(None, rows.loop)
-    position = sum(size != 1 for size in before[:rows.axis])
-    return _Rows([axis for axis, size in enumerate(after) if size != 1][position], rows.loop)
 
 
 @dataclass
@@ -164,21 +86,21 @@ class _Division:
                     self._whole(why, *(root for op in loop.walk() for root, rows in self.halves(op)
                                   if rows is None or rows.loop is loop))
 
-    def halves(self, op: Operation) -> Iterator[tuple[SSAValue, _Rows | None]]:
+    def halves(self, op: Operation) -> Iterator[tuple[SSAValue, Rows | None]]:
         """The divided buffers that an operation uses, with their rows."""
         for use in effects_of(op):
             root = root_of(use.value)
             if root in self.divided:
                 yield root, self.rows(use)
 
-    def rows(self, use: Effect) -> _Rows | None:
+    def rows(self, use: Effect) -> Rows | None:
         """The rows of an operand; those of an element access by its first index."""
         if not isinstance(use.op, (memref.LoadOp, memref.StoreOp)):
-            return _rows_of(use.value, self.ranges)
+            return rows_of(use.value, self.ranges)
         if isinstance(use.value.owner, (tile.RegionOp, tile.ViewOp)):
             return None
-        loop = _loop_over(use.op.indices[0], 1, tile.shape_of(use.value)[0], self.ranges)
-        return None if loop is None else _Rows(None, loop)
+        loop = loop_over(use.op.indices[0], 1, tile.shape_of(use.value)[0], self.ranges)
+        return None if loop is None else Rows(None, loop)
 
     def _whole(self, why: Refusal, *buffers: SSAValue) -> None:
         for buffer in buffers:
@@ -212,12 +134,12 @@ class _Division:
             return
         axes = {rows.axis for rows in halves.values() if rows is not None}
         target = next((use for use in uses if use.writes), None)
-        if isinstance(op, (tile.CopyOp, tile.ElementwiseOp, tile.FillOp, tile.BroadcastOp, tile.ReduceOp)):
+        if isinstance(op, (tile.CopyOp, tile.ElementwiseOp, tile.FillOp, tile.BroadcastOp, tile.ReduceOp)) or _counts(op):
             self._check_rows(op, uses, target, halves, axes)
         else:
             self._whole(Refusal(f"{line_of(op)} needs all of its rows", BY_HAND), *halves)
 
-    def _check_rows(self, op: Operation, uses: list[Effect], target: Effect | None, halves: dict[SSAValue, _Rows | None],
+    def _check_rows(self, op: Operation, uses: list[Effect], target: Effect | None, halves: dict[SSAValue, Rows | None],
                     axes: set[int | None]) -> None:
         """An operation over all rows: what it writes must be divided, and along the same axis as what it reads."""
         if isinstance(op, tile.CopyOp) and (op.transpose is not None or tile.shape_of(op.source) != tile.shape_of(op.target)):
@@ -298,6 +220,11 @@ class _Division:
         return None
 
 
+def _counts(op: Operation) -> bool:
+    """Whether an operation numbers the places of a tile."""
+    return isinstance(op, tile.CallOp) and op.entry().name == "arange"
+
+
 def _from_cube(op: tile.CopyOp) -> bool:
     """Whether a copy brings what the Cube core has to a Vector core."""
     return core_of(op) == "AIC" and space_of(op.target) == "ub"
@@ -338,7 +265,7 @@ class _Binding:
         ops = list(walk(block))
         places = {(op, use.index): division.rows(use) for op in ops for use in effects_of(op)
                   if root_of(use.value) in division.divided}
-        self.views = {op: _rows_of(op.result, division.ranges) for op in ops if isinstance(op, tile.ViewOp)
+        self.views = {op: rows_of(op.result, division.ranges) for op in ops if isinstance(op, tile.ViewOp)
                       and root_of(op.result) in division.divided}
         shared = [op for op in ops if isinstance(op, tile.CopyOp) and self._stores_alike(op)]
         around = {op: division.loop_around(op) for op in ops}
@@ -348,6 +275,8 @@ class _Binding:
             halves = [index for found, index in places if found is op]
             if halves and around[op] is None and not isinstance(op, (memref.LoadOp, memref.StoreOp)):
                 self._slice_others(op, places)
+                if isinstance(op, tile.CallOp):
+                    self._count_on(op)
         for buffer in division.divided:
             self._halve(buffer)
         for copy in shared:
@@ -390,7 +319,7 @@ class _Binding:
         """Let an operand be the row of the tile, except where it leads to a place in a half."""
         if self._is_local(op, index):
             return
-        if not isinstance(op, _CHAIN) or not any(self._is_local(use.operation, use.index) for use in op.results[0].uses):
+        if not isinstance(op, CHAIN) or not any(self._is_local(use.operation, use.index) for use in op.results[0].uses):
             op.operands[index] = row
             return
         other = op.clone()
@@ -402,14 +331,14 @@ class _Binding:
 
     def _is_local(self, op: Operation, index: int) -> bool:
         """Whether an operand is the place of a row in a buffer of which this core has half."""
-        first = next((place for kind, place in _ROWS.items() if isinstance(op, kind)), None)
+        first = next((place for kind, place in _ROW.items() if isinstance(op, kind)), None)
         if index != first:
             return False
         place = op.operands[1] if isinstance(op, memref.StoreOp) else op.operands[0]
         dynamic = not isinstance(op, tile.RegionOp) or not isinstance(op.mixed_offsets()[0], int)
         return dynamic and root_of(place) in self.division.divided
 
-    def _slice_others(self, op: Operation, places: dict[tuple[Operation, int], _Rows | None]) -> None:
+    def _slice_others(self, op: Operation, places: dict[tuple[Operation, int], Rows | None]) -> None:
         """Beside halves, take this core's rows of whatever has all of them: a tensor in GM, a buffer that is whole. What the
         Cube core sends goes to both at once."""
         if isinstance(op, tile.CopyOp) and _from_cube(op):
@@ -424,6 +353,18 @@ class _Binding:
         for use in uses:
             if (op, use.index) not in places and tile.shape_of(use.value)[axis] == rows:
                 op.operands[use.index] = self._half_of(use.value, axis, op)
+
+    def _count_on(self, op: tile.CallOp) -> None:
+        """Let places be counted from the first row of this core's half."""
+        (target,) = op.outputs
+        rows = self.division.rows(next(use for use in effects_of(op) if use.value is target))
+        assert rows is not None and rows.axis is not None
+        rows_before = arith.MuliOp(self._offset(tile.shape_of(target)[rows.axis] // 2, op), op.inputs[1 + rows.axis])
+        first = arith.AddiOp(op.inputs[0], rows_before.result)
+        for made in (rows_before, first):
+            stand_in(op, made)
+            Rewriter().insert_op(made, InsertPoint.before(op))
+        op.operands[0] = first.result
 
     def _half_of(self, value: SSAValue, axis: int, before: Operation) -> SSAValue:
         shape = list(tile.shape_of(value))
@@ -506,7 +447,7 @@ def _dimension(value: SSAValue, axis: int, before: Operation) -> SSAValue:
     return made.result
 
 
-def _halved_view(view: tile.ViewOp, rows: _Rows | None) -> MemRefType[Attribute]:
+def _halved_view(view: tile.ViewOp, rows: Rows | None) -> MemRefType[Attribute]:
     """The type of a view of a buffer that now has half of its rows."""
     kind = view.result.type
     assert isinstance(kind, MemRefType)
