@@ -87,13 +87,13 @@ class Loops(Calls, ABC):
         else:
             self._serial(node, loop)
 
-    def _serial(self, node: ast.For, loop: launch.Loop) -> None:
+    def _serial(self, node: ast.For, loop: launch.Loop[Any]) -> None:
         if not isinstance(node.target, ast.Name):
             raise TileError(f"T.{loop.kind} has one loop variable", code="T141",
                             help="write `for i in`").at(self.where(node.target))
         self._counted(node, loop, [node.target], loop.extents)
 
-    def _grid(self, node: ast.For, loop: launch.Loop) -> None:
+    def _grid(self, node: ast.For, loop: launch.Loop[Any]) -> None:
         """One loop inside another for each axis."""
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
@@ -102,7 +102,7 @@ class Loops(Calls, ABC):
                             help="write one name per extent: `for i, j in T.grid(m, n)`").at(self.where(node.target))
         self._counted(node, loop, names, [bound for size in loop.extents for bound in (0, size, 1)])
 
-    def _counted(self, node: ast.For, loop: launch.Loop, names: Sequence[ast.expr], bounds: Sequence[Any]) -> None:
+    def _counted(self, node: ast.For, loop: launch.Loop[Any], names: Sequence[ast.expr], bounds: Sequence[Any]) -> None:
         """The loop of the first name, around those of the others; ``bounds`` has start, stop and step of each."""
         builder, location = self.builder, self.builder.location
         start, stop, step = (extent(builder, bound) for bound in bounds[:3])
@@ -123,7 +123,7 @@ class Loops(Calls, ABC):
             made.attributes[tile.UNROLL] = UnitAttr()
         builder.emit(made, location)
 
-    def _persistent(self, node: ast.For, loop: launch.Loop) -> None:
+    def _persistent(self, node: ast.For, loop: launch.Loop[Any]) -> None:
         """A loop over the waves, with the body under the condition that the wave has a tile for this block."""
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         *domain, wave, group = (size for size in loop.extents if isinstance(size, int))  # T.Persistent takes no others
@@ -161,7 +161,7 @@ class Loops(Calls, ABC):
             builder.emit(scf.YieldOp(), location)
         builder.emit(scf.ForOp(lower, upper, step, [], region_of(block)), location)
 
-    def _parallel(self, node: ast.For, loop: launch.Loop) -> None:
+    def _parallel(self, node: ast.For, loop: launch.Loop[Any]) -> None:
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         if len(names) != len(loop.extents) or not all(isinstance(name, ast.Name) for name in names):
             raise TileError(f"T.Parallel over {len(loop.extents)} extents has {len(loop.extents)} loop variables, not "

@@ -12,7 +12,7 @@ import difflib
 import inspect
 from importlib import import_module
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilelang_npu.errors import door as _door
 from tilelang_npu.errors import doors as _doors
@@ -107,41 +107,6 @@ from tilelang_npu.language.scalar import (
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.traced import author, symbols
 from tilelang_npu.traced.symbols import Sym, dynamic, symbolic
-
-if TYPE_CHECKING:
-    from tilelang_npu.language.allocate import (
-        alloc_fragment,
-        alloc_L0A,
-        alloc_L0B,
-        alloc_L0C,
-        alloc_L1,
-        alloc_local,
-        alloc_shared,
-        alloc_ub,
-        alloc_var,
-        annotate_address,
-    )
-    from tilelang_npu.language.matrix import GemmWarpPolicy, gemm, gemm_v0, npuir_dot
-    from tilelang_npu.language.movement import copy, reshape
-    from tilelang_npu.language.reduction import reduce, reduce_absmax, reduce_abssum, reduce_max, reduce_min, reduce_sum
-    from tilelang_npu.language.sync import barrier_all, pipe_barrier, set_flag, wait_flag
-    from tilelang_npu.language.vector import clear, fill, vbrc
-
-    bfloat16: ScalarType
-    float16: ScalarType
-    float32: ScalarType
-    float64: ScalarType
-    float8_e4m3fn: ScalarType
-    float8_e5m2: ScalarType
-    int4: ScalarType
-    int8: ScalarType
-    int16: ScalarType
-    int32: ScalarType
-    int64: ScalarType
-    uint8: ScalarType
-    uint16: ScalarType
-    uint32: ScalarType
-    uint64: ScalarType
 
 for _module in (eager, elements, functions, launch, missing, scalar, symbols, types):
     _doors(vars(_module))
@@ -286,7 +251,7 @@ def __getattr__(name: str) -> Any:  # as _find
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for name in _functions() if not name.startswith("tile."))})
+    return sorted({*__all__, *TOKENS, *(name for name in _functions() if not name.startswith("tile."))})
 
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation
@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.eager import Empty, empty, is_declaring
-from tilelang_npu.language.elements import TOKENS, element_type, sizes_of
+from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.operands import element_count
 from tilelang_npu.target import BLOCK
@@ -22,56 +22,99 @@ from tilelang_npu.traced.ir_types import buffer_type
 from tilelang_npu.traced.locations import location_attribute
 from tilelang_npu.traced.running import TracedValue, active
 from tilelang_npu.traced.scalars import Expr
-from tilelang_npu.traced.symbols import Sym
+from tilelang_npu.traced.symbols import Number, Sym
 
 _SHARED = {"shared": "shared", "shared.dyn": "shared", "shared.l1": "cbuf"}
 _FRAGMENT = {"local.fragment": "fragment", "local": "fragment"}
 
 
-def alloc_shared(shape: object, dtype: object, scope: str = "shared.dyn") -> Buffer:
-    """A buffer in L1 or UB, as its use decides."""
+def alloc_shared(shape: Extents, dtype: ElementType, scope: str = "shared.dyn") -> Buffer:
+    """A buffer in L1 or UB, as its use decides.
+
+    Its shape is constant; it holds nothing yet. ``scope`` is ``"shared.dyn"``, ``"shared"`` or ``"shared.l1"``.
+
+    Example: ``T.alloc_shared((128, 64), "float16")``
+    """
     return _allocate("T.alloc_shared", shape, dtype, _space("T.alloc_shared", scope, _SHARED))
 
 
-def alloc_fragment(shape: object, dtype: object, scope: str = "local.fragment") -> Buffer:
-    """A buffer in L0C (the result of a gemm) or UB, as its use decides."""
+def alloc_fragment(shape: Extents, dtype: ElementType, scope: str = "local.fragment") -> Buffer:
+    """A buffer in L0C (the result of a gemm) or UB, as its use decides.
+
+    Its shape is constant; it holds nothing yet.
+
+    Example: ``T.alloc_fragment((128, 128), "float32")``
+    """
     return _allocate("T.alloc_fragment", shape, dtype, _space("T.alloc_fragment", scope, _FRAGMENT))
 
 
-def alloc_ub(shape: object, dtype: object) -> Buffer:
-    """A buffer in UB."""
+def alloc_ub(shape: Extents, dtype: ElementType) -> Buffer:
+    """A buffer in UB.
+
+    Its shape is constant; it holds nothing yet.
+
+    Example: ``T.alloc_ub((8, 1024), "float32")``
+    """
     return _allocate("T.alloc_ub", shape, dtype, "ub")
 
 
-def alloc_L1(shape: object, dtype: object) -> Buffer:
-    """A buffer in L1."""
+def alloc_L1(shape: Extents, dtype: ElementType) -> Buffer:
+    """A buffer in L1.
+
+    Its shape is constant; it holds nothing yet.
+
+    Example: ``T.alloc_L1((128, 256), "float16")``
+    """
     return _allocate("T.alloc_L1", shape, dtype, "cbuf")
 
 
-def alloc_L0A(shape: object, dtype: object) -> Buffer:
-    """A buffer in L0A."""
+def alloc_L0A(shape: Extents, dtype: ElementType) -> Buffer:
+    """A buffer in L0A.
+
+    It holds the left side of ``T.mma``, m rows of k elements.
+
+    Example: ``T.alloc_L0A((128, 64), "float16")``
+    """
     return _allocate("T.alloc_L0A", shape, dtype, "ca")
 
 
-def alloc_L0B(shape: object, dtype: object) -> Buffer:
-    """A buffer in L0B."""
+def alloc_L0B(shape: Extents, dtype: ElementType) -> Buffer:
+    """A buffer in L0B.
+
+    It holds the right side of ``T.mma``, k rows of n elements.
+
+    Example: ``T.alloc_L0B((64, 128), "float16")``
+    """
     return _allocate("T.alloc_L0B", shape, dtype, "cb")
 
 
-def alloc_L0C(shape: object, dtype: object) -> Buffer:
-    """A buffer in L0C."""
+def alloc_L0C(shape: Extents, dtype: ElementType) -> Buffer:
+    """A buffer in L0C.
+
+    It holds the result of ``T.mma``, m rows of n elements: float32, or int32 of int8.
+
+    Example: ``T.alloc_L0C((128, 128), "float32")``
+    """
     return _allocate("T.alloc_L0C", shape, dtype, "cc")
 
 
-def alloc_local(shape: object, dtype: object, scope: str = "local") -> Buffer:
-    """Scalar storage with several elements."""
+def alloc_local(shape: Extents, dtype: ElementType, scope: str = "local") -> Buffer:
+    """Scalar storage with several elements.
+
+    Its elements are read and assigned one by one: ``counts[0] = 1``.
+
+    Example: ``T.alloc_local((4,), "int32")``
+    """
     return _allocate("T.alloc_local", shape, dtype, _space("T.alloc_local", scope, {"local": "local"}))
 
 
-def alloc_var(dtype: object, *arguments: object, scope: str = "local.var", init: object = None) -> Variable:
+def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.var", init: Number | None = None
+              ) -> Any:  # a scalar in the kernel, which assignments change
     """A scalar that assignments change: ``n = T.alloc_var("int32", init=0)``, then ``n = n + 1``.
 
     A second positional argument is the initial value, unless it is the scope ``"local.var"``.
+
+    Example: ``T.alloc_var("int32", init=0)``
     """
     _space("T.alloc_var", scope, {"local.var": "local"})
     values = [argument for argument in arguments if argument != "local.var"]
@@ -86,8 +129,10 @@ def alloc_var(dtype: object, *arguments: object, scope: str = "local.var", init:
     return made
 
 
-def alloc_global(shape: object, dtype: object, scope: str = "global") -> Buffer | Empty:
+def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> Buffer | Empty:
     """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
+
+    Example: ``T.alloc_global((M, N), "float32")``
 
     Args:
         shape: its sizes: numbers, or expressions of symbolic dimensions that a parameter has.
@@ -120,6 +165,8 @@ def alloc_global(shape: object, dtype: object, scope: str = "global") -> Buffer 
 def annotate_address(address_map: Mapping[Buffer, int]) -> None:
     """Fix byte addresses of buffers in their memories; buffers may overlap on purpose.
 
+    Example: ``T.annotate_address({a: 0, b: 32768})``
+
     Raises:
         TileError: T162, not an allocated buffer or not a byte address.
     """
@@ -146,6 +193,8 @@ def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
     A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
     readers understand, which is the one that these kernels name.
 
+    Example: ``T.annotate_layout({a: make_zn_layout(a)})``
+
     Raises:
         TileError: T163, not an allocated buffer, or not a layout of that buffer.
     """
@@ -163,6 +212,8 @@ def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
 
 def reinterpretcast(dst: Buffer, src: Buffer, casttype: str) -> None:
     """From here on ``dst`` is the memory of ``src``, whose bits it reads as its own element type.
+
+    Example: ``T.reinterpretcast(a, b, "int32_t")``
 
     Args:
         dst: an allocated buffer that nothing has used yet, of as many elements; the memory it had goes away.

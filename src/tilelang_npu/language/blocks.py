@@ -27,6 +27,8 @@ def use_swizzle(cid: object = None, m: int | str | None = None, n: int | None = 
     the same way, by panels of so many rows (columns, with ``order="column"``) of the grid's first two axes: block ids mean what
     they did.
 
+    Example: ``T.use_swizzle(cid, M, N, K, 128, 256, off=3)``
+
     Raises:
         TileError: T150, a size that is no positive constant or that the blocks do not divide, or a second order of the blocks;
             T190, another order.

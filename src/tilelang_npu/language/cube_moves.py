@@ -44,11 +44,16 @@ def _load_nd2nz(what: str) -> Callable[..., None]:
     def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
         """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
 
+        ``dst`` is written.
+
+        Example: ``NAME(A[row, 0], a)``
+
         Raises:
             TileError: T122 memories, T131 shapes.
         """
         _move(what, src, dst, size, (("gm",), "cbuf"))
 
+    load_nd2nz.__doc__ = (load_nd2nz.__doc__ or "").replace("NAME", what)
     return load_nd2nz
 
 
@@ -57,6 +62,10 @@ def _store_fixpipe(what: str) -> Callable[..., None]:
                       pre_relu_mode: str = "") -> None:
         """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
         int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+
+        ``dst`` is written.
+
+        Example: ``NAME(c, C[row, 0], enable_nz2nd=True)``
 
         Raises:
             TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
@@ -74,6 +83,7 @@ def _store_fixpipe(what: str) -> Callable[..., None]:
                             help="chips before the 950 do not have it, and it is not modelled there; leave it out")
         _move(what, src, dst, size, (("cc",), "gm"), relu=_RELU[pre_relu_mode])
 
+    store_fixpipe.__doc__ = (store_fixpipe.__doc__ or "").replace("NAME", what)
     return store_fixpipe
 
 
@@ -81,11 +91,16 @@ def _store_nz2nd(what: str) -> Callable[..., None]:
     def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
         """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
 
+        ``dst`` is written.
+
+        Example: ``NAME(c, C[row, 0])``
+
         Raises:
             TileError: T122 memories, T131 shapes.
         """
         _move(what, src, dst, size, (("cbuf", "cc"), "gm"))
 
+    store_nz2nd.__doc__ = (store_nz2nd.__doc__ or "").replace("NAME", what)
     return store_nz2nd
 
 

@@ -30,6 +30,8 @@ def printf(format_str: str, *args: object) -> None:
     are for ``d i u x X o c``, floats for ``e f g``, Python strings for ``s``. In front of or behind ``with T.Kernel`` it is
     the first or the last that the cores do.
 
+    Example: ``T.printf("row %d", row)``
+
     Raises:
         TileError: T110, an argument of another kind than its conversion; T145, their numbers differ, or a conversion that
             nobody knows.
@@ -102,6 +104,8 @@ def dump_tensor(tensor: Tile, desc: int, dump_size: int, shape_info: Sequence[in
     """Print the first ``dump_size`` elements of a buffer or a global tensor in row-major order, as ``shape_info`` where it is
     given; ``desc`` is a number by which the output is found again. All pipes of the core come to a stop in front of it and
     behind it.
+
+    Example: ``T.dump_tensor(a, 1, 64, (8, 8))``
 
     Raises:
         TileError: T111, the tensor has not as many elements, or the shape fewer; T145, ``desc`` is no 32-bit number.

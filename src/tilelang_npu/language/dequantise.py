@@ -23,6 +23,8 @@ def set_deq_scale(scale: object) -> None:
 
     The factor is kept in float16, as in the register of the core.
 
+    Example: ``T.set_deq_scale(0.125)``
+
     Raises:
         TileError: T110, it is no number; T190, a conversion in an earlier turn of a loop around it would see it.
     """

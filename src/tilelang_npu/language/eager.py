@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.elements import ElementType, Extents
 from tilelang_npu.traced.author import user_location
 
 _STAND_IN = 2**10 * 3**2 * 5 * 7
@@ -74,6 +75,8 @@ def is_declaring() -> bool:
 def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
     """Sizes of the arguments, as numbers: ``M, N = T.const("M, N")``, with ``A: T.Tensor((M, N), dtype)`` below it.
 
+    Example: ``T.const("M, N")``
+
     Args:
         name: one name, or several between commas or spaces.
         dtype: of the numbers; Python's own are used.
@@ -100,8 +103,10 @@ def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the tex
     return made[0] if len(made) == 1 else made
 
 
-def empty(*shape: object, dtype: object = "float32") -> Empty:
+def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Empty:
     """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
+
+    Example: ``T.empty((M, N), "float16")``
 
     Raises:
         TileError: T160, as for :func:`const`.

@@ -5,16 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
-from tilelang_npu.traced.running import active
+from tilelang_npu.traced.running import Scalar, active
 from tilelang_npu.traced.symbols import Sym
 
 SCALAR_NAMES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32",
                 "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+
+
+class Sized(Protocol):
+    """An element type of NumPy or torch."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+
+
+ElementType: TypeAlias = str | type[Any] | Sized
+"""What names an element type: ``"float16"``, ``T.float16``, ``numpy.float16``, ``torch.float16``."""
+Whole: TypeAlias = int | Sym | Scalar
+"""An integer: of the host, of a call, or of the trace."""
+Extents: TypeAlias = Whole | Sequence[Whole]
+"""A shape: its sizes, or one size alone."""
 
 
 class ScalarType(DType):
@@ -46,8 +62,11 @@ class ScalarType(DType):
 TOKENS: dict[str, ScalarType] = {name: ScalarType(name) for name in (*SCALAR_NAMES, "float", "int", "float8_e4m3")}
 
 
-def infinity(dtype: object) -> float:
-    """Positive infinity of a floating-point type (the largest value of an integer type), as a Python number."""
+def infinity(dtype: ElementType) -> float:
+    """Positive infinity of a floating-point type (the largest value of an integer type), as a Python number.
+
+    Example: ``T.infinity("float16")``
+    """
     element = element_type(dtype, "T.infinity")
     if element.is_float:
         return math.inf
@@ -67,6 +86,6 @@ def element_type(spelling: object, what: str) -> DType:
                         help="write it as a string or as T.float16, T.int32, ...") from None
 
 
-def sizes_of(shape: object) -> Sequence[object]:
+def sizes_of(shape: object) -> Sequence[Any]:  # whatever its author wrote there
     """A shape argument as a sequence; one size may stand alone."""
     return shape if isinstance(shape, (tuple, list)) else (shape,)

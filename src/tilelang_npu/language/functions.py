@@ -121,6 +121,11 @@ def prim_func(function: Callable[..., object] | None = None, *, private: bool = 
               ) -> PrimFunc | Callable[[Callable[..., object]], PrimFunc]:
     """Mark a function as a kernel. ``private`` and ``check_well_formed`` are accepted and have no effect here.
 
+    Its parameters are the launch's arguments: ``A: T.Tensor((M, N), "float16")`` is an array, ``n: T.int32`` a number. What
+    it writes is named by ``out_idx`` of ``jit``, or is the caller's array.
+
+    Example: ``@T.prim_func``
+
     Raises:
         TileError: T143, the object has no Python source to read.
     """
@@ -136,7 +141,10 @@ def macro(function: Callable[..., object]) -> Macro: ...
 def macro(function: None = None, *, hygienic: bool = ...) -> Callable[[Callable[..., object]], Macro]: ...
 def macro(function: Callable[..., object] | None = None, *, hygienic: bool = True
           ) -> Macro | Callable[[Callable[..., object]], Macro]:
-    """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments."""
+    """Mark a function as a macro: a call inlines its statements; buffers, regions, scalars and Python values are arguments.
+
+    Example: ``@T.macro``
+    """
     if function is None:
         return door(lambda wrapped: Macro(_plain(wrapped, "T.macro"), hygienic))
     return Macro(_plain(function, "T.macro"), hygienic)

@@ -6,15 +6,19 @@ These are descriptions; the front end reads them and opens the region. They do n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeGuard, TypeVar, overload
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.running import Trace, TracedValue
 from tilelang_npu.traced.symbols import Sym
 
+if TYPE_CHECKING:
+    from tilelang_npu.language.elements import Whole
+
+V = TypeVar("V")
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
 
 
@@ -33,8 +37,17 @@ class Frame:
                         help="a plain Python helper runs natively; make it a @T.macro")
 
 
+class Blocks(int):
+    """What ``as`` names, to a type checker: ``as block`` is a number, ``as (block, sub_block)`` are several."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((int(self),))
+
+
 class Kernel(Frame):
     """The launch: ``with T.Kernel(blocks, is_npu=True) as (cid, vid):``.
+
+    Example: ``T.Kernel(T.ceildiv(M, 128), is_npu=True)``
 
     Args:
         blocks: number of blocks per grid axis, 1 to 3 axes; the first axis runs fastest.
@@ -47,8 +60,8 @@ class Kernel(Frame):
         TileError: T150, a block count or a thread count is not positive or not an integer.
     """
 
-    def __init__(self, *blocks: object, threads: object = None, is_cpu: bool = False, prelude: str | None = None,
-                 is_npu: bool = False, pipeline: bool = False) -> None:
+    def __init__(self, *blocks: Whole, threads: int | Sequence[int] | None = None, is_cpu: bool = False,
+                 prelude: str | None = None, is_npu: bool = False, pipeline: bool = False) -> None:
         for name, value in (("is_cpu", is_cpu), ("prelude", prelude), ("pipeline", pipeline)):
             if value:
                 raise TileError(f"T.Kernel: {name}={value!r} is not supported yet", code="T190", help="leave it out")
@@ -63,6 +76,9 @@ class Kernel(Frame):
         self.blocks = blocks
         self.threads = _threads(threads)
         self.is_npu = bool(is_npu)
+
+    def __enter__(self) -> Blocks:
+        self._refuse()
 
 
 def _threads(threads: object) -> int | None:
@@ -79,6 +95,8 @@ def _threads(threads: object) -> int | None:
 class Scope(Frame):
     """The body runs on one core only: ``"C"`` or ``"Cube"``, ``"V"`` or ``"Vector"``.
 
+    Example: ``T.Scope("C")``
+
     Raises:
         TileError: T150, another name.
     """
@@ -93,24 +111,35 @@ class Scope(Frame):
 
 
 class If(Frame):
-    """``with T.If(condition):`` holds ``with T.Then():`` and, where there is one, ``with T.Else():``; the same as ``if``."""
+    """``with T.If(condition):`` holds ``with T.Then():`` and, where there is one, ``with T.Else():``; the same as ``if``.
+
+    Example: ``T.If(n > 0)``
+    """
 
     def __init__(self, condition: object) -> None:
         self.condition = condition
 
 
 class Then(Frame):
-    """What a ``T.If`` runs where its condition holds."""
+    """What a ``T.If`` runs where its condition holds.
+
+    Example: ``T.Then()``
+    """
 
 
 class Else(Frame):
-    """What a ``T.If`` runs where its condition does not hold."""
+    """What a ``T.If`` runs where its condition does not hold.
+
+    Example: ``T.Else()``
+    """
 
 
 class rs(Frame):
     """The pipe that ``T.set_flag``, ``T.wait_flag`` and the flags between cores in the body belong to (npuir dialect).
 
     It says nothing of other operations, so that any word may stand there where the body has no flag; a flag asks for a pipe.
+
+    Example: ``T.rs("PIPE_MTE2")``
 
     Raises:
         TileError: T161, not a word.
@@ -135,7 +164,7 @@ def pipe_name(spelling: object, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(Generic[V]):
     """What stands behind ``for``.
 
     Attributes:
@@ -150,7 +179,7 @@ class Loop:
     num_stages: int = 0
     index: object = None
 
-    def __iter__(self) -> Iterator[Any]:  # loop variables in a kernel: integers, or tuples of them
+    def __iter__(self) -> Iterator[V]:
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
                         location=user_location(),
                         help="a plain Python helper runs natively: make it a @T.macro")
@@ -179,32 +208,58 @@ def _nothing_of(kind: str, **arguments: object) -> None:
             raise TileError(f"T.{kind}: argument {name!r} is not supported yet", code="T190", help="leave it out")
 
 
-def serial(start: object, stop: object = None, step: object = 1, *, annotations: object = None) -> Loop:
-    """``for i in T.serial(stop)`` or ``T.serial(start, stop)``: iterations one after another."""
+def serial(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
+           ) -> Loop[int]:
+    """``for i in T.serial(stop)`` or ``T.serial(start, stop)``: iterations one after another.
+
+    Example: ``T.serial(0, n, 2)``
+    """
     _nothing_of("serial", annotations=annotations or None)
     return Loop("serial", _bounds("serial", start, stop, step))
 
 
-def unroll(start: object, stop: object = None, step: object = 1, *, annotations: object = None) -> Loop:
-    """Like ``serial``, and the compiler repeats the body instead of looping."""
+def unroll(start: Whole, stop: Whole | None = None, step: Whole = 1, *, annotations: Mapping[str, object] | None = None
+           ) -> Loop[int]:
+    """Like ``serial``, and the compiler repeats the body instead of looping.
+
+    Example: ``T.unroll(4)``
+    """
     _nothing_of("unroll", annotations=annotations or None)
     return Loop("unroll", _bounds("unroll", start, stop, step))
 
 
-def parallel(start: object, stop: object = None, *, annotations: object = None) -> Loop:
-    """Like ``serial``: the author says that the order does not matter."""
+def parallel(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
+    """Like ``serial``: the author says that the order does not matter.
+
+    Example: ``T.parallel(n)``
+    """
     _nothing_of("parallel", annotations=annotations or None)
     return Loop("parallel", _bounds("parallel", start, stop))
 
 
-def vectorized(start: object, stop: object = None, *, annotations: object = None) -> Loop:
-    """Like ``serial``: the author says that the order does not matter. Vector operations come of ``T.Parallel``."""
+def vectorized(start: Whole, stop: Whole | None = None, *, annotations: Mapping[str, object] | None = None) -> Loop[int]:
+    """Like ``serial``: the author says that the order does not matter. Vector operations come of ``T.Parallel``.
+
+    Example: ``T.vectorized(n)``
+    """
     _nothing_of("vectorized", annotations=annotations or None)
     return Loop("vectorized", _bounds("vectorized", start, stop))
 
 
-def grid(*extents: object) -> Loop:
+@overload
+def grid(first: Whole, /) -> Loop[int]: ...
+@overload
+def grid(first: Whole, second: Whole, /) -> Loop[tuple[int, int]]: ...
+@overload
+def grid(first: Whole, second: Whole, third: Whole, /) -> Loop[tuple[int, int, int]]: ...
+@overload
+def grid(first: Whole, second: Whole, third: Whole, fourth: Whole, /) -> Loop[tuple[int, int, int, int]]: ...
+@overload
+def grid(*extents: Whole) -> Loop[Any]: ...
+def grid(*extents: Whole) -> Loop[Any]:
     """``for i, j in T.grid(m, n)``: one ``serial`` loop inside another, the last axis runs fastest.
+
+    Example: ``T.grid(4, 8)``
 
     Raises:
         TileError: T150, no extent, or one that is not an integer.
@@ -219,15 +274,19 @@ def grid(*extents: object) -> Loop:
 def loop_break() -> None:
     """Leave the innermost loop, as ``break`` does.
 
+    Example: ``T.loop_break()``
+
     Raises:
         TileError: T141, there is no loop, or one whose iterations have no order.
     """
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
-def Pipelined(start: object, stop: object = None, num_stages: int = 0, order: object = None, stage: object = None,
-              sync: object = None, group: object = None, cross_interval: int | None = None) -> Loop:
+def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: object = None, stage: object = None,
+              sync: object = None, group: object = None, cross_interval: int | None = None) -> Loop[int]:
     """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
+
+    Example: ``T.Pipelined(T.ceildiv(K, 64), num_stages=2)``
 
     Raises:
         TileError: T150, a negative depth, or an empty range that looks like a depth in second place.
@@ -243,8 +302,24 @@ def Pipelined(start: object, stop: object = None, num_stages: int = 0, order: ob
     return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages)
 
 
-def Parallel(*extents: object, coalesced_width: int | None = None) -> Loop:
+@overload
+def Parallel(first: Whole, /, *, coalesced_width: int | None = ...) -> Loop[int]: ...
+@overload
+def Parallel(first: Whole, second: Whole, /, *, coalesced_width: int | None = ...) -> Loop[tuple[int, int]]: ...
+@overload
+def Parallel(first: Whole, second: Whole, third: Whole, /, *, coalesced_width: int | None = ...
+             ) -> Loop[tuple[int, int, int]]: ...
+@overload
+def Parallel(first: Whole, second: Whole, third: Whole, fourth: Whole, /, *, coalesced_width: int | None = ...
+             ) -> Loop[tuple[int, int, int, int]]: ...
+@overload
+def Parallel(*extents: Whole, coalesced_width: int | None = ...) -> Loop[Any]: ...
+def Parallel(*extents: Whole, coalesced_width: int | None = None) -> Loop[Any]:
     """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order. ``coalesced_width`` has no effect.
+
+    The body assigns elements: ``c[i, j] = a[i, j] + b[i, j]``.
+
+    Example: ``T.Parallel(8, 128)``
 
     Raises:
         TileError: T150, no extent, or one that is not a positive integer.
@@ -258,9 +333,11 @@ def Parallel(*extents: object, coalesced_width: int | None = None) -> Loop:
     return Loop("Parallel", extents)
 
 
-def Persistent(domain: object, wave_size: int, index: object, group_size: int = 8) -> Loop:
+def Persistent(domain: int | Sequence[int], wave_size: int, index: Whole, group_size: int = 8) -> Loop[Any]:
     """``for x, y in T.Persistent([m, n], blocks, cid)``: the tiles of a domain that block ``cid`` of ``blocks`` takes, wave by
     wave; tiles follow each other in bands of ``group_size`` of the last axis, where that divides it.
+
+    Example: ``T.Persistent([M // 128, N // 128], 24, cid)``
 
     Raises:
         TileError: T150, an extent that is not a positive constant.
@@ -273,7 +350,7 @@ def Persistent(domain: object, wave_size: int, index: object, group_size: int = 
     return Loop("Persistent", tuple(int(size) for size in sizes), index=index)
 
 
-def range_loop(*bounds: object) -> Loop:
+def range_loop(*bounds: object) -> Loop[int]:
     """Python's ``range`` where a bound is traced or symbolic."""
     if not 1 <= len(bounds) <= 3:
         raise TileError(f"range takes 1 to 3 bounds, not {len(bounds)}", code="T145",
@@ -282,6 +359,9 @@ def range_loop(*bounds: object) -> Loop:
     return Loop("range", _bounds("range", start, stop, bounds[2] if len(bounds) == 3 else 1))
 
 
-def func_attr(attributes: dict[str, object]) -> None:
-    """Accepted: nothing here depends on attributes that a kernel's author gives the function."""
+def func_attr(attributes: Mapping[str, object]) -> None:
+    """Accepted: nothing here depends on attributes that a kernel's author gives the function.
+
+    Example: ``T.func_attr({"enable_auto_sync": True})``
+    """
     del attributes

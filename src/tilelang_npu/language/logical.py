@@ -24,6 +24,10 @@ from tilelang_npu.traced.scalars import Expr
 def any_of(buffer: Tile) -> Expr:
     """Whether any element of a buffer or slice, in UB or GM, differs from zero. Elements are read one by one.
 
+    The result is a condition.
+
+    Example: ``T.any_of(mask)``
+
     Raises:
         TileError: T110, no buffer; T141, inside ``T.Parallel``.
     """
@@ -32,6 +36,10 @@ def any_of(buffer: Tile) -> Expr:
 
 def all_of(buffer: Tile) -> Expr:
     """Whether all elements of a buffer or slice, in UB or GM, differ from zero. Elements are read one by one.
+
+    The result is a condition.
+
+    Example: ``T.all_of(mask)``
 
     Raises:
         TileError: T110, no buffer; T141, inside ``T.Parallel``.

@@ -40,6 +40,12 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
     it is a truth value: then the order is GPU TileLang's ``transpose_A, transpose_B, policy, clear_accum``. ``policy``,
     ``k_pack`` and ``wg_wait`` have no effect.
 
+    ``C`` is written, and read unless ``initC`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``, transposed as the
+    arguments say; A and B are float16, bfloat16, float32 (C is float32) or int8 (C is int32), in L1 or wherever the
+    compiler puts them.
+
+    Example: ``T.gemm(a, b, c, initC=(k == 0))``
+
     Raises:
         TileError: T120 shapes, T121 element types, T122 memories, T112 C is A or B.
     """
@@ -58,12 +64,21 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
 
 def npuir_dot(A: Tile, B: Tile, C: Tile, size: Sizes | None = None, initC: object = False, a_transpose: bool = False,
               b_transpose: bool = False) -> None:
-    """``T.gemm`` under its npuir name."""
+    """``T.gemm`` under its npuir name.
+
+    ``C`` is written.
+
+    Example: ``T.npuir_dot(a, b, c, initC=True)``
+    """
     _product("T.npuir_dot", A, B, C, size, initC, bool(a_transpose), bool(b_transpose))
 
 
 def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False, init: object = False) -> None:
     """``C += A @ B``, or ``C = A @ B`` where ``init`` holds; leading axes of size 1 do not count.
+
+    ``C`` is written, and read unless ``init`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``.
+
+    Example: ``T.gemm_v0(a, b, c, init=True)``
 
     Raises:
         TileError: what ``T.gemm`` raises.
@@ -73,6 +88,10 @@ def gemm_v0(A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: b
 
 def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
     """``C += A @ B``, or ``C = A @ B`` where ``init`` holds, from operands that the kernel has loaded into L0A and L0B.
+
+    ``C``, in L0C, is written, and read unless ``init`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``.
+
+    Example: ``T.mma(left, right, c, init=(k == 0))``
 
     Raises:
         TileError: what ``T.gemm`` raises; T122 also where A is not in L0A or B not in L0B.
@@ -87,7 +106,10 @@ def mma(A: Tile, B: Tile, C: Tile, init: object = False) -> None:
 
 
 class GemmWarpPolicy:
-    """How GPU TileLang spreads a gemm over warps; it has no effect here."""
+    """How GPU TileLang spreads a gemm over warps; it has no effect here.
+
+    Example: ``T.GemmWarpPolicy.FullRow``
+    """
 
     Square = 0
     FullRow = 1

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import MemRefType
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError, shown
 from tilelang_npu.language.dequantise import is_dequantised, scaled
-from tilelang_npu.language.elements import element_type, sizes_of
+from tilelang_npu.language.elements import ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.operands import (
     as_memory,
     check_inside,
@@ -46,6 +46,10 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
     corner; in the ascendc dialect the rest of a buffer that is loaded so arrives as ``pad_value`` too, and so does what lies
     behind a slice at the front of a matrix in L1; in the npuir dialect it keeps what it holds, and ``T.Parallel`` may move a
     tile at each point. ``coalesced_width`` and ``disable_tma`` have no effect.
+
+    ``dst`` is written, ``src`` is read; they have as many elements along each axis that is not 1.
+
+    Example: ``T.copy(A[row, 0], a)``
 
     Raises:
         TileError: T131, the shapes do not match; T132, both sides are global.
@@ -254,8 +258,13 @@ def _squeezed(what: str, a: Addressable, b: Addressable, transpose: bool) -> tup
                     help="slice the larger side, or give the start of the tile, as in A[i, j]")
 
 
-def reshape(src: Tile, shape: object = None, dst: Tile | None = None) -> Any:  # a buffer, or with a destination none
+def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = None
+            ) -> Any:  # a buffer, or with a destination none
     """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
+
+    It has as many elements as ``src``.
+
+    Example: ``T.reshape(a, (64, 32))``
 
     Raises:
         TileError: T111, the numbers of elements differ or the source has gaps.
@@ -280,8 +289,10 @@ def reshape(src: Tile, shape: object = None, dst: Tile | None = None) -> Any:  #
     return None
 
 
-def view_of(src: object, shape: object = None, dtype: object = None) -> Buffer:
+def view_of(src: object, shape: Extents | None = None, dtype: ElementType | None = None) -> Buffer:
     """``T.view``: the buffer under another shape, its bits read as another element type of the same width.
+
+    Example: ``T.view(a, (64, 32), "int16")``
 
     Raises:
         TileError: T110, the width differs; T111, the numbers of elements differ or the source has gaps.
@@ -292,8 +303,10 @@ def view_of(src: object, shape: object = None, dtype: object = None) -> Buffer:
     return seen if dtype is None else bits_as("T.view", seen, dtype)
 
 
-def vbitcast(src: Tile, dtype: object, size: Sizes | None = None) -> Buffer:
+def vbitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:
     """The same bits as another element type of the same width: a buffer that shares its memory with ``src``.
+
+    Example: ``T.vbitcast(a, "int32")``
 
     Raises:
         TileError: T110, the width differs; T111, a size that only run time knows.
@@ -301,8 +314,11 @@ def vbitcast(src: Tile, dtype: object, size: Sizes | None = None) -> Buffer:
     return _bitcast("T.vbitcast", src, dtype, size)
 
 
-def npuir_bitcast(src: Tile, dtype: object, size: Sizes | None = None) -> Buffer:
-    """``T.vbitcast`` under its npuir name."""
+def npuir_bitcast(src: Tile, dtype: ElementType, size: Sizes | None = None) -> Buffer:
+    """``T.vbitcast`` under its npuir name.
+
+    Example: ``T.npuir_bitcast(a, "int32")``
+    """
     return _bitcast("T.npuir_bitcast", src, dtype, size)
 
 

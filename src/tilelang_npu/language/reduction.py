@@ -38,12 +38,12 @@ _OF_ABSOLUTES = {"abssum": "sum", "absmax": "max"}
 def _along(name: str, doc: str) -> Callable[..., Call | None]:
     """The function that reduces along one axis by an entry's name; ``doc`` says what comes of it."""
 
-    def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: object = -1, *options: object, clear: bool = True,
+    def reduce(buffer: Tile | Declared, out: Tile | Declared, dim: int = -1, *options: object, clear: bool = True,
                real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
         return _named(name, buffer, out, dim, options, clear, real_shape, size)
 
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = f"{doc} along ``dim``. {_ALONG}"
+    reduce.__doc__ = f"{doc} along ``dim``; writes ``out``. {_ALONG.replace('NAME', 'T.' + name)}"
     return reduce
 
 
@@ -52,6 +52,8 @@ _ALONG = """A further positional argument is ``clear`` (True or False) or a list
     ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
     part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
     the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``NAME(a, out, dim=1)``
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements.
@@ -68,17 +70,27 @@ reduce_bitor = _along("reduce_bitor", "Bitwise or")
 reduce_bitxor = _along("reduce_bitxor", "Bitwise exclusive or")
 
 
-def reduce_abssum(buffer: Tile, out: Tile, dim: object = -1, clear: bool = True) -> None:
-    """Sum of absolute values along ``dim``. The source is overwritten with them."""
+def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
+    """Sum of absolute values along ``dim``. The source is overwritten with them.
+
+    ``out`` is written; its shape is as of ``T.reduce_sum``.
+
+    Example: ``T.reduce_abssum(a, out, dim=1)``
+    """
     _reduce("T.reduce_abssum", "abssum", buffer, out, dim, None, clear)
 
 
-def reduce_absmax(buffer: Tile, out: Tile, dim: object = -1, clear: bool = True) -> None:
-    """Largest absolute value along ``dim``. The source is overwritten with absolute values."""
+def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
+    """Largest absolute value along ``dim``. The source is overwritten with absolute values.
+
+    ``out`` is written; its shape is as of ``T.reduce_max``.
+
+    Example: ``T.reduce_absmax(a, out, dim=1)``
+    """
     _reduce("T.reduce_absmax", "absmax", buffer, out, dim, None, clear)
 
 
-def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: object, reduce_mode: str, size: Sizes | None = None,
+def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], reduce_mode: str, size: Sizes | None = None,
            clear: bool = True) -> None:
     """Reduce along ``dims`` by ``reduce_mode``.
 
@@ -86,6 +98,10 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: object, reduce_mode: 
     ``any``, ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``, ``max_with_index_right``,
     ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations ``(values, indices)``, the
     indices int32; of equal elements the first (left) or the last counts.
+
+    ``dst`` is written; it has the source's axes with size 1 at ``dims``, or without these.
+
+    Example: ``T.reduce(a, out, [1], "sum")``
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements, T145 no such mode.
@@ -102,9 +118,13 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: object, reduce_mode: 
     reduce_with_index(src, dst[0], dst[1], dims, reduce_mode, size)
 
 
-def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: object = -1, reduce_mode: str = "max_with_index_left",
-                      size: Sizes | None = None) -> None:
+def reduce_with_index(src: Tile, values: Tile, indices: Tile, dim: int | Sequence[int] = -1,
+                      reduce_mode: str = "max_with_index_left", size: Sizes | None = None) -> None:
     """The extremes along ``dim`` and, as int32, where they stand: ``T.reduce`` with a ``..._with_index_...`` mode.
+
+    ``values`` and ``indices`` are written; their shape is as of ``T.reduce``.
+
+    Example: ``T.reduce_with_index(a, out, indices, dim=1)``
 
     Raises:
         TileError: what ``T.reduce`` raises.

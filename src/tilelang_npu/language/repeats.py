@@ -11,6 +11,7 @@ from functools import cache
 
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.described import from_table
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import as_memory, element_count, is_dense, scalar_operand
@@ -22,6 +23,7 @@ from tilelang_npu.target import BLOCK
 from tilelang_npu.traced.buffers import Addressable, Operand, Tile
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import Extent, extent
+from tilelang_npu.traced.symbols import Number
 
 __all__ = ["function"]
 
@@ -92,7 +94,12 @@ def _bytes(what: str, value: object) -> int:
 
 
 def _spread(what: str) -> Callable[..., None]:
-    def brcb(dst: Tile, src: Tile, repeat_times: object, dst_blk_stride: object, dst_repeat_stride: object) -> None:
+    def brcb(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number) -> None:
+        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
+        count blocks. Writes ``dst``.
+
+        Example: ``NAME(out, a, 8, 1, 8)``
+        """
         given = _numbers(what, repeats=repeat_times, block_stride=dst_blk_stride, repeat_stride=dst_repeat_stride)
         repeats, blocks, strides = given.values()
         read = repeats * BLOCKS if isinstance(repeats, int) else None
@@ -102,8 +109,13 @@ def _spread(what: str) -> Callable[..., None]:
 
 
 def _gather_blocks(what: str) -> Callable[..., None]:
-    def gatherb(dst: Tile, src0: Operand, offset: object, repeat_time: object, dst_blk_stride: object,
-                dst_rep_stride: object) -> None:
+    def gatherb(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number,
+                dst_rep_stride: Number) -> None:
+        """Write to ``dst`` blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 for each repeat; strides
+        count blocks.
+
+        Example: ``NAME(out, a, offsets, 4, 1, 8)``
+        """
         given = _numbers(what, repeats=repeat_time, block_stride=dst_blk_stride, repeat_stride=dst_rep_stride)
         repeats, blocks, strides = given.values()
         read = repeats * BLOCKS if isinstance(repeats, int) else None
@@ -115,8 +127,13 @@ def _gather_blocks(what: str) -> Callable[..., None]:
 def _whole(what: str) -> Callable[..., None]:
     kind = what[-3:]
 
-    def wholereduce(dst: Tile, src: Tile, mask: object, repeattimes: object, dstrepstride: object, srcblkstride: object,
-                    srcrepstride: object, ReduceOrder: str = ORDERS[0]) -> None:
+    def wholereduce(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
+                    srcrepstride: Number, ReduceOrder: str = ORDERS[0]) -> None:
+        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
+        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+
+        Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
+        """
         given = _numbers(what, mask=mask, repeats=repeattimes, result_stride=dstrepstride, block_stride=srcblkstride,
                          repeat_stride=srcrepstride)
         active, repeats, apart, blocks, strides = given.values()
@@ -128,8 +145,13 @@ def _whole(what: str) -> Callable[..., None]:
         _emit(what, f"whole_reduce_{kind}", dst, [(src, _reach(_bytes(what, src), repeats, strides, blocks, active))], reached,
               given, facts)
 
-    def wholereducesum(dst: Tile, src: Tile, mask: object, repeattimes: object, dstrepstride: object, srcblkstride: object,
-                       srcrepstride: object) -> None:
+    def wholereducesum(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride: Number,
+                       srcrepstride: Number) -> None:
+        """Write the sum of the first ``mask`` elements of each repeat to ``dst``; source strides count blocks of 32 bytes,
+        ``dstrepstride`` results.
+
+        Example: ``NAME(out, a, 64, 8, 1, 1, 8)``
+        """
         wholereduce(dst, src, mask, repeattimes, dstrepstride, srcblkstride, srcrepstride)
 
     return wholereducesum if kind == "sum" else wholereduce
@@ -138,8 +160,13 @@ def _whole(what: str) -> Callable[..., None]:
 def _blocks(what: str) -> Callable[..., None]:
     kind = what[-3:]
 
-    def block_reduce(dst: Tile, src: Tile, repeat: object, mask: object, dstPepStride: object, srcBlkStride: object,
-                     srcRepStride: object) -> None:
+    def block_reduce(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride: Number,
+                     srcRepStride: Number) -> None:
+        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
+        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+
+        Example: ``NAME(out, a, 4, 64, 1, 1, 8)``
+        """
         given = _numbers(what, repeats=repeat, mask=mask, result_stride=dstPepStride, block_stride=srcBlkStride,
                          repeat_stride=srcRepStride)
         repeats, active, apart, blocks, strides = given.values()
@@ -155,8 +182,13 @@ def _blocks(what: str) -> Callable[..., None]:
 
 
 def _bilinear(what: str) -> Callable[..., None]:
-    def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: object, src1: Operand, mask: object, h_repeat: object,
-                               repeat_mode: bool, dst_blk_stride: object, v_r_offset: object, v_repeat: object) -> None:
+    def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat: Number,
+                               repeat_mode: bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat: Number) -> None:
+        """Write to ``dst`` sums of blocks of ``src0`` at the byte offsets ``src0_offset`` times the weights ``src1``, one for
+        each block with ``repeat_mode``, else for each repeat: ``h_repeat`` of them to a sum, ``v_repeat`` sums.
+
+        Example: ``NAME(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
+        """
         given = _numbers(what, mask=mask, across=h_repeat, block_stride=dst_blk_stride, down_stride=v_r_offset, down=v_repeat)
         active, across, blocks, apart, down = given.values()
         rounds = across * down if isinstance(across, int) and isinstance(down, int) else None
@@ -171,7 +203,12 @@ def _bilinear(what: str) -> Callable[..., None]:
 
 
 def _sort_buffer(what: str) -> Callable[..., None]:
-    def init_sort_buf(buffer: Tile, num: object, rsv: object) -> None:
+    def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
+        """Write ``num`` elements of pairs that sort behind all others to ``buffer``: -inf, and an index with all bits set.
+        ``num`` is a multiple of 64, ``rsv`` is 0.
+
+        Example: ``NAME(pairs, 128, 0)``
+        """
         given = _numbers(what, num=num)
         count = given["num"]
         if not isinstance(rsv, int) or rsv != 0:
@@ -184,8 +221,13 @@ def _sort_buffer(what: str) -> Callable[..., None]:
 
 
 def _fill(what: str) -> Callable[..., None]:
-    def fill_experiment(dst: Tile, value: object, mask: Sequence[int], repeatTimes: object, dstBlockStride: object,
-                        dstRepeatStride: object) -> None:
+    def fill_experiment(dst: Tile, value: Number, mask: Sequence[int], repeatTimes: Number, dstBlockStride: Number,
+                        dstRepeatStride: Number) -> None:
+        """Write ``value`` to the lanes of each repeat of ``dst`` whose bit in ``mask[0]`` is set; strides count blocks of 32
+        bytes.
+
+        Example: ``NAME(out, 0.0, [255, 0], 4, 1, 8)``
+        """
         builder = Builder.running(what)
         given = _numbers(what, mask=mask[0], repeats=repeatTimes, block_stride=dstBlockStride, repeat_stride=dstRepeatStride)
         lanes, repeats, blocks, strides = given.values()
@@ -200,8 +242,14 @@ def _fill(what: str) -> Callable[..., None]:
 
 
 def _gather_bits(what: str) -> Callable[..., None]:
-    def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: object, reduceMode: bool, mask: object,
-                              GatherMaskParams: Sequence[object], rsvdCnt: object) -> None:
+    def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: bool, mask: Number,
+                              GatherMaskParams: Sequence[Number], rsvdCnt: Number) -> None:
+        """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to ``dst``, packed. ``GatherMaskParams`` are
+        block stride, repeats, repeat stride and the pattern's stride; ``mask`` elements count with ``reduceMode``.
+        ``rsvdCnt`` is 0.
+
+        Example: ``NAME(out, a, pattern, True, 64, [1, 1, 8, 8], 0)``
+        """
         if not isinstance(rsvdCnt, int) or rsvdCnt != 0:
             raise TileError(f"{what}: rsvdCnt is {rsvdCnt}", code="T145", help="nothing uses it: pass 0")
         blocks, repeats, strides, pattern_stride = GatherMaskParams
@@ -213,7 +261,12 @@ def _gather_bits(what: str) -> Callable[..., None]:
 
 
 def _sum_repeats(what: str) -> Callable[..., None]:
-    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: object, repeatTime: object, srcRepStride: object) -> None:
+    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
+        """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``; the stride
+        counts blocks of 32 bytes.
+
+        Example: ``NAME(out, a, 64, 4, 8)``
+        """
         given = _numbers(what, mask=mask, repeats=repeatTime, repeat_stride=srcRepStride)
         active, repeats, strides = given.values()
         _emit(what, "reduce_sum_repeats", dst, [(src, _reach(_bytes(what, src), repeats, strides, 1, active))], 1, given)
@@ -222,7 +275,12 @@ def _sum_repeats(what: str) -> Callable[..., None]:
 
 
 def _sum_rows(what: str) -> Callable[..., None]:
-    def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[object]) -> None:
+    def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[Number]) -> None:
+        """Write the sum of each row of ``src`` to ``dst``; ``sumParams`` are the number of rows, their width and how many
+        elements of each count.
+
+        Example: ``NAME(out, a, [4, 64, 64])``
+        """
         rows, width, count = sumParams
         given = _numbers(what, rows=rows, width=width, count=count)
         rows, width, count = given.values()
@@ -235,7 +293,11 @@ def _sum_rows(what: str) -> Callable[..., None]:
 
 
 def _sum(what: str) -> Callable[..., None]:
-    def reduce_sum_experiment(dst: Tile, src: Tile, count: object) -> None:
+    def reduce_sum_experiment(dst: Tile, src: Tile, count: Number) -> None:
+        """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+
+        Example: ``NAME(out, a, 64)``
+        """
         reduce_flat(what, "sum", src, dst, count)
 
     return reduce_sum_experiment
@@ -255,18 +317,30 @@ def _counted(what: str) -> Callable[..., None]:
         apply(what, entry, [next(parts) if isinstance(value, Addressable) else value for value in operands], target)
 
     if entry.inputs == 1:
-        def of_one(dst: Tile, src: Tile, count: object) -> None:
+        def of_one(dst: Tile, src: Tile, count: Number) -> None:
+            """Compute the first ``count`` elements of ``src``; writes ``dst``.
+
+            Example: ``NAME(out, a, 64)``
+            """
             run(dst, [src], count)
 
         return of_one
 
     if name == "mins":
-        def of_scalar(dst: Tile, src: Tile, scalarValue: object, count: object) -> None:
+        def of_scalar(dst: Tile, src: Tile, scalarValue: Number, count: Number) -> None:
+            """Write the smaller of ``scalarValue`` and each of the first ``count`` elements of ``src`` to ``dst``.
+
+            Example: ``NAME(out, a, 1.0, 64)``
+            """
             run(dst, [src, scalarValue], count)
 
         return of_scalar
 
-    def of_two(dst: Tile, src0: Operand, src1: Operand, count: object) -> None:
+    def of_two(dst: Tile, src0: Operand, src1: Operand, count: Number) -> None:
+        """Compute the first ``count`` elements of ``src0`` with those of ``src1``; writes ``dst``.
+
+        Example: ``NAME(out, a, b, 64)``
+        """
         run(dst, [src0, src1], count)
 
     return of_two
@@ -291,4 +365,5 @@ def function(name: str) -> Callable[..., None]:
     """
     made = _FUNCTIONS[name.removeprefix("tile.")](f"T.{name}")
     made.__name__, made.__qualname__ = name.rsplit(".", 1)[-1], f"T.{name}"
+    made.__doc__ = from_table(name, name, made.__doc__ or "")
     return made

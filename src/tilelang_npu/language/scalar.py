@@ -9,18 +9,18 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from tilelang_npu.errors import TileError, shown
-from tilelang_npu.language.elements import element_type
+from tilelang_npu.language.elements import ElementType, Whole, element_type
 from tilelang_npu.traced import numbers
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.forms import bounds_of
 from tilelang_npu.traced.running import Scalar, Trace, TracedValue, active
 from tilelang_npu.traced.symbols import Dimension, Number, Sym, larger, smaller
 
-Whole = int | Sym | Scalar
-"""An integer: of the host, of a call, or of the trace."""
+if TYPE_CHECKING:
+    from tilelang_npu.traced.buffers import Operand, Tile
 
 
 class OfOne(Protocol):
@@ -33,7 +33,7 @@ class OfOne(Protocol):
     @overload
     def __call__(self, value: Number, /) -> float | Scalar: ...
     @overload
-    def __call__(self, *operands: object) -> object: ...
+    def __call__(self, src: Tile, dst: Tile, /) -> None: ...
 
 
 class OfTwo(Protocol):
@@ -46,7 +46,7 @@ class OfTwo(Protocol):
     @overload
     def __call__(self, left: Number, right: Number, /) -> Number: ...
     @overload
-    def __call__(self, *operands: object) -> object: ...
+    def __call__(self, src0: Operand, src1: Operand, dst: Tile, /) -> None: ...
 
 
 def _traced(*values: object) -> bool:
@@ -59,6 +59,8 @@ def _binary(name: str, left: object, right: object) -> Scalar:
 
 def assert_(condition: object, message: str = "") -> None:
     """A condition on sizes and other values that are known when the kernel is compiled.
+
+    Example: ``T.assert_(M % 128 == 0, "M is a multiple of 128")``
 
     Raises:
         TileError: T148, it does not hold; T190, it is only known on the device, which has no way to report it.
@@ -76,7 +78,10 @@ def ceildiv(left: int, right: int) -> int: ...
 @overload
 def ceildiv(left: Whole, right: Whole) -> Whole: ...
 def ceildiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded up."""
+    """``left / right``, rounded up.
+
+    Example: ``T.ceildiv(M, 128)``
+    """
     return (left + (right - 1)) // right
 
 
@@ -85,7 +90,10 @@ def floordiv(left: int, right: int) -> int: ...
 @overload
 def floordiv(left: Whole, right: Whole) -> Whole: ...
 def floordiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded toward minus infinity."""
+    """``left / right``, rounded toward minus infinity.
+
+    Example: ``T.floordiv(M, 128)``
+    """
     return left // right
 
 
@@ -94,7 +102,10 @@ def floormod(left: int, right: int) -> int: ...
 @overload
 def floormod(left: Whole, right: Whole) -> Whole: ...
 def floormod(left: Whole, right: Whole) -> Whole:
-    """What ``floordiv`` leaves; it has the divisor's sign."""
+    """What ``floordiv`` leaves; it has the divisor's sign.
+
+    Example: ``T.floormod(M, 128)``
+    """
     return left % right
 
 
@@ -103,7 +114,10 @@ def truncdiv(left: int, right: int) -> int: ...
 @overload
 def truncdiv(left: Whole, right: Whole) -> Whole: ...
 def truncdiv(left: Whole, right: Whole) -> Whole:
-    """``left / right``, rounded toward zero."""
+    """``left / right``, rounded toward zero.
+
+    Example: ``T.truncdiv(n, 2)``
+    """
     if isinstance(left, TracedValue) or isinstance(right, TracedValue):
         return _binary("truncdiv", left, right)
     if isinstance(left, Sym) or isinstance(right, Sym):
@@ -117,7 +131,10 @@ def truncmod(left: int, right: int) -> int: ...
 @overload
 def truncmod(left: Whole, right: Whole) -> Whole: ...
 def truncmod(left: Whole, right: Whole) -> Whole:
-    """What ``truncdiv`` leaves; it has the dividend's sign."""
+    """What ``truncdiv`` leaves; it has the dividend's sign.
+
+    Example: ``T.truncmod(n, 2)``
+    """
     if _traced(left, right):
         return _binary("truncmod", left, right)
     return left - truncdiv(left, right) * right
@@ -148,7 +165,8 @@ def _extreme(name: str, host: Callable[[float, float], float], symbolic: Callabl
         return Integer(found) if isinstance(found, int) and not isinstance(found, bool) else found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The {'smaller' if name == 'min' else 'larger'} of two scalars, or of each two elements of buffers."
+    function.__doc__ = (f"The {'smaller' if name == 'min' else 'larger'} of two scalars; with two inputs and a destination,"
+                        f" which is written, of each two elements of buffers.\n\nExample: ``T.{name}(x, 1.0)``")
     return function
 
 
@@ -178,7 +196,8 @@ def _function(name: str, host: Callable[[float], float], doc: str, operation: st
         return host(value)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    tiles = " With an input and a destination, which is written, of each element of a buffer." if operation is not None else ""
+    function.__doc__ = f"{doc}{tiles}\n\nExample: ``T.{name}(x)``"
     return function
 
 
@@ -221,7 +240,7 @@ def _of_two(name: str, host: Callable[[float, float], float], doc: str) -> Calla
         return host(left, right)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"{doc}\n\nExample: ``T.{name}(y, x)``"
     return function
 
 
@@ -230,17 +249,32 @@ copysign = _of_two("copysign", math.copysign, "The first value's magnitude with 
 
 
 def exp10(value: float | Scalar) -> float | Scalar:
-    """10 to the power of the value."""
+    """10 to the power of the value.
+
+    Example: ``T.exp10(x)``
+    """
     return exp(value * math.log(10.0)) if isinstance(value, TracedValue) else 10.0**value
 
 
 def hypot(left: float | Scalar, right: float | Scalar) -> float | Scalar:
-    """``sqrt(left * left + right * right)``."""
+    """``sqrt(left * left + right * right)``.
+
+    Example: ``T.hypot(x, y)``
+    """
     return sqrt(left * left + right * right)
 
 
+@overload
+def isnan(value: float, /) -> bool: ...
+@overload
+def isnan(value: Scalar, /) -> bool | Scalar: ...
+@overload
+def isnan(src: Tile, dst: Tile, /) -> None: ...
 def isnan(*operands: Any) -> Any:  # of one operand a truth value, of two none
-    """Whether a scalar is not a number, or each element of a buffer (with a destination)."""
+    """Whether a scalar is not a number, or each element of a buffer (with a destination).
+
+    Example: ``T.isnan(x)``
+    """
     if len(operands) == 2:
         return _vector("isnan")(*operands)
     value, = operands
@@ -249,8 +283,17 @@ def isnan(*operands: Any) -> Any:  # of one operand a truth value, of two none
     return Trace.running("T.isnan").compare("ne", value, value)
 
 
+@overload
+def isinf(value: float, /) -> bool: ...
+@overload
+def isinf(value: Scalar, /) -> bool | Scalar: ...
+@overload
+def isinf(src: Tile, dst: Tile, /) -> None: ...
 def isinf(*operands: Any) -> Any:  # as isnan
-    """Whether a scalar is an infinity, or each element of a buffer (with a destination)."""
+    """Whether a scalar is an infinity, or each element of a buffer (with a destination).
+
+    Example: ``T.isinf(x)``
+    """
     if len(operands) == 2:
         return _vector("isinf")(*operands)
     value, = operands
@@ -258,7 +301,10 @@ def isinf(*operands: Any) -> Any:  # as isnan
 
 
 def isfinite(value: float | Scalar) -> bool | Scalar:
-    """Whether a scalar is neither an infinity nor NaN."""
+    """Whether a scalar is neither an infinity nor NaN.
+
+    Example: ``T.isfinite(x)``
+    """
     return abs(value) < math.inf if isinstance(value, TracedValue) else math.isfinite(value)
 
 
@@ -269,7 +315,7 @@ def _bit_count(name: str, host: Callable[[int], int], doc: str) -> Callable[[Who
         return host(int(value))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"{doc}\n\nExample: ``T.{name}(n)``"
     return function
 
 
@@ -278,37 +324,60 @@ clz = _bit_count("clz", lambda value: 32 - (value & 0xFFFFFFFF).bit_length(), "N
 
 
 def shift_left(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """``value << amount`` of integers."""
+    """``value << amount`` of integers.
+
+    Example: ``T.shift_left(n, 2)``
+    """
     return value << amount
 
 
 def shift_right(value: int | Scalar, amount: int | Scalar) -> int | Scalar:
-    """``value >> amount`` of integers."""
+    """``value >> amount`` of integers.
+
+    Example: ``T.shift_right(n, 2)``
+    """
     return value >> amount
 
 
-def _bitwise(name: str, combine: Callable[[int, int], int]) -> OfTwo:
+def _bitwise(name: str, doc: str, combine: Callable[[int, int], int]) -> OfTwo:
     def function(*operands: Any) -> Any:  # what OfTwo says
         return _vector(name)(*operands) if len(operands) == 3 else combine(*operands)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Of two integers, or of each two elements of buffers (with a destination)."
+    function.__doc__ = (f"{doc} of two integers; with two inputs and a destination, which is written, of each two elements of"
+                        f" buffers.\n\nExample: ``T.{name}(n, 7)``")
     return function
 
 
-bitwise_and = _bitwise("bitwise_and", lambda left, right: left & right)
-bitwise_or = _bitwise("bitwise_or", lambda left, right: left | right)
-bitwise_xor = _bitwise("bitwise_xor", lambda left, right: left ^ right)
+bitwise_and = _bitwise("bitwise_and", "Bitwise and", lambda left, right: left & right)
+bitwise_or = _bitwise("bitwise_or", "Bitwise or", lambda left, right: left | right)
+bitwise_xor = _bitwise("bitwise_xor", "Bitwise exclusive or", lambda left, right: left ^ right)
 
 
+@overload
+def bitwise_not(value: int, /) -> int: ...
+@overload
+def bitwise_not(value: Scalar, /) -> Scalar: ...
+@overload
+def bitwise_not(src: Tile, dst: Tile, /) -> None: ...
 def bitwise_not(*operands: Any) -> Any:  # of one operand its complement, of two none
-    """The complement of an integer, or of each element of a buffer (with a destination)."""
+    """The complement of an integer, or of each element of a buffer (with a destination).
+
+    Example: ``T.bitwise_not(n)``
+    """
     return _vector("bitwise_not")(*operands) if len(operands) == 2 else ~operands[0]
 
 
+@overload
+def clamp(dst: Number, min_val: Number, max_val: Number) -> Any: ...
+@overload
+def clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None: ...
 def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar, of four none
     """``T.clamp(value, low, high)`` keeps a scalar between two others; with a destination, ``T.clamp(src, dst, low, high)``, it
-    is ``T.vclamp``."""
+    is ``T.vclamp``.
+
+    Example: ``T.clamp(x, 0.0, 6.0)``
+    """
     if len(operands) + len(keywords) == 4:
         return _vector("clamp")(*operands, **keywords)
     values = [*operands, *(keywords[key] for key in ("dst", "min_val", "max_val")[len(operands):] if key in keywords)]
@@ -318,8 +387,10 @@ def clamp(*operands: Any, **keywords: Any) -> Any:  # of three operands a scalar
     return min(max(values[0], values[1]), values[2])
 
 
-def reinterpret(dtype: object, value: object) -> Scalar:
+def reinterpret(dtype: ElementType, value: Number) -> Scalar:
     """The bits of a scalar read as another element type of the same width.
+
+    Example: ``T.reinterpret("int32", x)``
 
     Raises:
         TileError: T110, the widths differ.
@@ -331,13 +402,19 @@ def reinterpret(dtype: object, value: object) -> Scalar:
     return Trace.running("T.reinterpret").bits_as(value, kind)
 
 
-def max_value(dtype: object) -> float:
-    """The largest finite value of an element type."""
+def max_value(dtype: ElementType) -> float:
+    """The largest finite value of an element type.
+
+    Example: ``T.max_value("float16")``
+    """
     return _limit(dtype, "T.max_value", "max")
 
 
-def min_value(dtype: object) -> float:
-    """The smallest finite value of an element type."""
+def min_value(dtype: ElementType) -> float:
+    """The smallest finite value of an element type.
+
+    Example: ``T.min_value("float16")``
+    """
     return _limit(dtype, "T.min_value", "min")
 
 
@@ -352,12 +429,22 @@ def _limit(dtype: object, what: str, end: str) -> float:
 
 
 def sigmoid(value: float | Scalar) -> float | Scalar:
-    """``1 / (1 + exp(-value))`` of a scalar."""
+    """``1 / (1 + exp(-value))`` of a scalar.
+
+    Example: ``T.sigmoid(x)``
+    """
     return 1.0 / (1.0 + exp(-value))
 
 
+@overload
+def pow(base: Number, exponent: Number, /) -> Any: ...  # noqa: A001  (the language's name)
+@overload
+def pow(src0: Operand, src1: Operand, dst: Tile, /) -> None: ...  # noqa: A001  (the language's name)
 def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three operands none)
-    """``base ** exponent`` of scalars, or of each two elements of buffers."""
+    """``base ** exponent`` of scalars, or of each two elements of buffers.
+
+    Example: ``T.pow(x, 2.0)``
+    """
     if len(operands) == 3 and _traced(*operands):
         return _vector("pow")(*operands)
     if len(operands) != 2:
@@ -367,12 +454,18 @@ def pow(*operands: Any) -> Any:  # noqa: A001  (the language's name; of three op
 
 
 def if_then_else(condition: object, chosen: Any, other: Any) -> Any:  # one of the two, which may be anything
-    """``chosen if condition else other``. In a kernel's own source only the chosen side is read, in ``T.Parallel`` too."""
+    """``chosen if condition else other``. In a kernel's own source only the chosen side is read, in ``T.Parallel`` too.
+
+    Example: ``T.if_then_else(n < 64, x, 0.0)``
+    """
     return Select(condition, chosen, other)
 
 
 def Select(condition: object, chosen: Any, other: Any) -> Any:  # as if_then_else
-    """``chosen`` where the condition holds, else ``other``; both are evaluated."""
+    """``chosen`` where the condition holds, else ``other``; both are evaluated.
+
+    Example: ``T.Select(n < 64, x, 0.0)``
+    """
     if isinstance(condition, (TracedValue, Sym)):
         return Trace.running("T.Select").select(condition, chosen, other)
     return chosen if condition else other
@@ -392,24 +485,36 @@ def _logical(name: str, operands: tuple[object, ...], stops: bool) -> bool | Sca
 
 
 def And(*operands: object) -> bool | Scalar:
-    """Whether all conditions hold; all are evaluated."""
+    """Whether all conditions hold; all are evaluated.
+
+    Example: ``T.And(n > 0, n < 64)``
+    """
     return _logical("And", operands, False)
 
 
 def Or(*operands: object) -> bool | Scalar:
-    """Whether any condition holds; all are evaluated."""
+    """Whether any condition holds; all are evaluated.
+
+    Example: ``T.Or(n < 0, n > 64)``
+    """
     return _logical("Or", operands, True)
 
 
 def Not(operand: object) -> bool | Scalar:
-    """Whether the condition does not hold."""
+    """Whether the condition does not hold.
+
+    Example: ``T.Not(n > 0)``
+    """
     if isinstance(operand, (TracedValue, Sym)):
         return Trace.running("T.Not").logical_not(operand)
     return not operand
 
 
-def cast(value: Any, dtype: object) -> Any:  # a number of the host, or a scalar of the trace
-    """A scalar as another element type: floats lose their fraction, integers wrap, narrower floats round to nearest even."""
+def cast(value: Any, dtype: ElementType) -> Any:  # a number of the host, or a scalar of the trace
+    """A scalar as another element type: floats lose their fraction, integers wrap, narrower floats round to nearest even.
+
+    Example: ``T.cast(x, "float16")``
+    """
     kind = element_type(dtype, "T.cast")
     current = active()
     if current is not None:
@@ -417,6 +522,9 @@ def cast(value: Any, dtype: object) -> Any:  # a number of the host, or a scalar
     return numbers.cast(value, kind)
 
 
-def Cast(dtype: object, value: Any) -> Any:  # as cast
-    """``T.cast`` with the type first."""
+def Cast(dtype: ElementType, value: Any) -> Any:  # as cast
+    """``T.cast`` with the type first.
+
+    Example: ``T.Cast("float16", x)``
+    """
     return cast(value, dtype)

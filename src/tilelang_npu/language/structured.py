@@ -13,6 +13,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.atomic import add_to_global
+from tilelang_npu.language.described import from_table
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened
 from tilelang_npu.language.movement import bits_as
@@ -137,6 +138,11 @@ def _axis(value: int, memory: Addressable) -> int:
 
 def _gather(what: str) -> Callable[..., None]:
     def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
+        """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+        ``dst``. ``size`` is the part that counts.
+
+        Example: ``NAME(table, out, indices)``
+        """
         source, target, places = _cut(what, _buffers(what, src, dst, indices), size)
         call(what, "gather", [target], [source, places])
 
@@ -144,7 +150,12 @@ def _gather(what: str) -> Callable[..., None]:
 
 
 def _transpose(what: str) -> Callable[..., None]:
-    def transpose(src: Tile, dst: Tile, permutation: object, size: Sizes | None = None) -> None:
+    def transpose(src: Tile, dst: Tile, permutation: Sequence[int], size: Sizes | None = None) -> None:
+        """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
+        permuted shape.
+
+        Example: ``NAME(a, out, [1, 0])``
+        """
         source, target = _cut(what, _buffers(what, src, dst), size)
         if not isinstance(permutation, (list, tuple)) or not all(type(axis) is int for axis in permutation):
             raise TileError(f"{what}: the permutation is {permutation!r}", code="T145",
@@ -156,6 +167,11 @@ def _transpose(what: str) -> Callable[..., None]:
 
 def _cumsum(what: str) -> Callable[..., None]:
     def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
+        """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
+        shape. Without ``dst`` the result replaces ``src``.
+
+        Example: ``NAME(a, out, dim=1)``
+        """
         source, target = _buffers(what, src, src if dst is None else dst)
         facts: dict[str, Fact] = {"dim": _axis(dim, source)}
         call(what, "cumsum", [target], [source], {**facts, "reverse": True} if reverse else facts)
@@ -164,7 +180,11 @@ def _cumsum(what: str) -> Callable[..., None]:
 
 
 def _arange(what: str) -> Callable[..., None]:
-    def arange(dst: Tile, strides: object, offset: object = 0) -> None:
+    def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
+        """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+
+        Example: ``NAME(out, [64, 1], 0)``
+        """
         builder = Builder.running(what)
         given = list(strides) if isinstance(strides, (list, tuple)) else [strides]
         values = [_index(builder, what, "an argument", value) for value in (offset, *given)]
@@ -174,7 +194,12 @@ def _arange(what: str) -> Callable[..., None]:
 
 
 def _interleave(what: str) -> Callable[..., None]:
-    def interleave(*operands: object, channel_nums: int = 2, size: Sizes | None = None) -> None:
+    def interleave(*operands: Tile, channel_nums: int = 2, size: Sizes | None = None) -> None:
+        """``NAME(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
+        as long.
+
+        Example: ``NAME(a, b, out)``
+        """
         _two(what, channel_nums)
         if len(operands) != 3:
             raise TileError(f"{what}: {len(operands)} buffers", code="T145", help="give two sources and then the destination")
@@ -186,8 +211,13 @@ def _interleave(what: str) -> Callable[..., None]:
 
 
 def _deinterleave(what: str) -> Callable[..., None]:
-    def deinterleave(src: Tile, *targets: object, channel_nums: int = 2, size: Sizes | None = None,
+    def deinterleave(src: Tile, *targets: Tile, channel_nums: int = 2, size: Sizes | None = None,
                      index_mode: str = "ALL_CHANNELS") -> None:
+        """``NAME(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
+        each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+
+        Example: ``NAME(a, even, odd)``
+        """
         _two(what, channel_nums)
         source, *places = _buffers(what, src, *targets)
         if index_mode not in ("ALL_CHANNELS", "CHANNEL_0", "CHANNEL_1") or len(places) != (2 if index_mode[0] == "A" else 1):
@@ -205,7 +235,12 @@ def _two(what: str, channels: int) -> None:
 
 
 def _concat(what: str) -> Callable[..., None]:
-    def concat(*operands: object, dim: Any = None, size: Sizes | None = None) -> None:  # the axis may come last
+    def concat(*operands: Tile | int, dim: Any = None, size: Sizes | None = None) -> None:  # the axis may come last
+        """``NAME(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
+        their sizes there.
+
+        Example: ``NAME(a, b, out, 0)``
+        """
         values: list[Any] = list(operands)
         if dim is None and values:
             dim = values.pop()
@@ -223,7 +258,12 @@ def _concat(what: str) -> Callable[..., None]:
 
 
 def _pad(what: str) -> Callable[..., None]:
-    def pad(src: Tile, dst: Tile, pad_value: object, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
+    def pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
+        """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
+        axis; ``dst`` is as much larger.
+
+        Example: ``NAME(a, out, 0.0, [0, 2], [0, 6])``
+        """
         builder = Builder.running(what)
         source, target = _buffers(what, src, dst)
         widths = [*low, *high]
@@ -243,6 +283,10 @@ def _pad(what: str) -> Callable[..., None]:
 
 def _flip(what: str) -> Callable[..., None]:
     def flip(src: Tile, dst: Tile, axis: int, size: Sizes | None = None) -> None:
+        """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+
+        Example: ``NAME(a, out, 1)``
+        """
         source, target = _cut(what, _buffers(what, src, dst), size)
         call(what, "flip", [target], [source], {"axis": _axis(axis, source)})
 
@@ -254,6 +298,10 @@ def _flip(what: str) -> Callable[..., None]:
 
 def _tile_transpose(what: str) -> Callable[..., None]:
     def transpose(dst: Tile, src: Tile) -> None:
+        """Write the transposed matrix ``src`` to ``dst``; shapes ``(m, n)`` and ``(n, m)``.
+
+        Example: ``NAME(out, a)``
+        """
         source, target = _buffers(what, src, dst)
         call(what, "transpose", [target], [source], {"permutation": [1, 0] if source.ndim == 2 else [0]})
 
@@ -261,7 +309,12 @@ def _tile_transpose(what: str) -> Callable[..., None]:
 
 
 def _progression(what: str) -> Callable[..., None]:
-    def arith_progression(buffer: Tile, first_value: object, diff_value: object, count: object = None) -> None:
+    def arith_progression(buffer: Tile, first_value: Number, diff_value: Number, count: Number | None = None) -> None:
+        """Write ``first_value``, ``first_value + diff_value``, ... to the first ``count`` elements of ``buffer`` (all without
+        it).
+
+        Example: ``NAME(out, 0, 2, 64)``
+        """
         builder = Builder.running(what)
         target = as_memory(what, "the destination", buffer)
         if count is not None:
@@ -276,14 +329,23 @@ def _progression(what: str) -> Callable[..., None]:
 def _vector_index(what: str) -> Callable[..., None]:
     make = _progression(what)
 
-    def createvecindex(dst: Tile, firstValue: object) -> None:
+    def createvecindex(dst: Tile, firstValue: Number) -> None:
+        """Write ``firstValue``, ``firstValue + 1``, ... to ``dst``.
+
+        Example: ``NAME(out, 0)``
+        """
         make(dst, firstValue, 1)
 
     return createvecindex
 
 
 def _gather_offsets(what: str) -> Callable[..., None]:
-    def gather(dst: Tile, src: Tile, src_offset: object, src_base_addr: object = 0) -> None:
+    def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
+        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32, the shape of ``dst``) behind
+        byte ``src_base_addr``.
+
+        Example: ``NAME(out, a, offsets)``
+        """
         builder = Builder.running(what)
         call(what, "gather_offsets", [dst], [src, src_offset, _index(builder, what, "the base", src_base_addr)])
 
@@ -291,7 +353,12 @@ def _gather_offsets(what: str) -> Callable[..., None]:
 
 
 def _gather_mask(what: str) -> Callable[..., None]:
-    def gather_mask(dst: Tile, src: Tile, src1Pattern: object) -> None:
+    def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
+        """Write to ``dst`` the elements of ``src`` that a pattern selects (``"P0101"``: every second one), packed, or those at
+        indices; the indices are byte offsets afterwards.
+
+        Example: ``NAME(out, a, "P0101")``
+        """
         if isinstance(src1Pattern, str):
             call(what, "gather_mask", [dst], [src], {"pattern": src1Pattern})
         else:
@@ -305,7 +372,12 @@ def _gather_mask(what: str) -> Callable[..., None]:
 
 
 def _sort(what: str) -> Callable[..., None]:
-    def sort(dst: Tile, src: Tile, actual_num: object) -> None:
+    def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
+        """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
+        long as ``src``. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+
+        Example: ``NAME(pairs, a, 64)``
+        """
         builder = Builder.running(what)
         call(what, "sort", [dst, src], [src, _index(builder, what, "actual_num", actual_num)],
              contract={"actual_num": actual_num})
@@ -314,7 +386,12 @@ def _sort(what: str) -> Callable[..., None]:
 
 
 def _topk(what: str) -> Callable[..., None]:
-    def topk(dst: Tile, src: Tile, K: int, actual_num: object) -> None:
+    def topk(dst: Tile, src: Tile, K: int, actual_num: Number) -> None:
+        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. ``src`` is written too:
+        -inf from ``actual_num`` on.
+
+        Example: ``NAME(pairs, a, 8, 64)``
+        """
         builder = Builder.running(what)
         if not isinstance(K, int) or K <= 0:
             raise TileError(f"{what}: k is {K!r}", code="T145", help="k is a positive constant")
@@ -326,6 +403,10 @@ def _topk(what: str) -> Callable[..., None]:
 
 def _merge_sort(what: str) -> Callable[..., None]:
     def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None = None) -> None:
+        """Merge 2 to 4 sorted lists of pairs, as ``T.tile.sort`` makes them; writes ``dst``, as long as all of them.
+
+        Example: ``NAME(pairs, left, right)``
+        """
         call(what, "merge_sort", [dst], [source for source in (src0, src1, src2, src3) if source is not None])
 
     return merge_sort
@@ -333,6 +414,11 @@ def _merge_sort(what: str) -> Callable[..., None]:
 
 def _sort32(what: str) -> Callable[..., None]:
     def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
+        """Sort each 32 elements of ``src0`` in descending order; writes pairs of 8 bytes with the indices ``src1`` (uint32) to
+        ``dst``.
+
+        Example: ``NAME(pairs, a, indices)``
+        """
         call(what, "sort32", [dst], [src0, src1])
 
     return sort32
@@ -340,6 +426,11 @@ def _sort32(what: str) -> Callable[..., None]:
 
 def _compare(what: str) -> Callable[..., None]:
     def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
+        """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
+        which is uint8 or int8 and has an eighth of the elements.
+
+        Example: ``NAME(mask, a, b, "LT")``
+        """
         builder = Builder.running(what)
         word = str(mode).lower()
         if word not in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -353,6 +444,11 @@ def _compare(what: str) -> Callable[..., None]:
 
 def _select(what: str) -> Callable[..., None]:
     def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
+        """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, else ``src1``. ``selMode`` is ``VSEL_CMPMASK_SPR`` or
+        ``VSEL_TENSOR_TENSOR_MODE`` with two buffers, ``VSEL_TENSOR_SCALAR_MODE`` where ``src1`` is a scalar.
+
+        Example: ``NAME(out, mask, a, b, "VSEL_CMPMASK_SPR")``
+        """
         builder = Builder.running(what)
         modes = ("VSEL_CMPMASK_SPR", "VSEL_TENSOR_SCALAR_MODE", "VSEL_TENSOR_TENSOR_MODE")
         if selMode not in modes:
@@ -371,6 +467,12 @@ def _row_expand(what: str) -> Callable[..., None]:
     operation = next(part for part in ("mul", "sub", "div") if part in what)
 
     def row_expand(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
+        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
+        needed.
+
+        Example: ``NAME(out, a, rows)``
+        """
         builder = Builder.running(what)
         entry = ops.operation(operation)
         assert isinstance(entry, Elementwise)
@@ -404,6 +506,11 @@ def _row_expand(what: str) -> Callable[..., None]:
 
 def _atomic_add(what: str) -> Callable[..., None]:
     def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+        """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+        part that counts, ``memory_order`` at most ``"relaxed"``.
+
+        Example: ``NAME(C[row, 0], tile)``
+        """
         if memory_order not in (None, "relaxed"):
             raise TileError(f"{what}: memory_order={memory_order!r} is not supported", code="T190",
                             help="an addition on its way to global memory orders nothing else: leave it out, or order blocks"
@@ -415,6 +522,11 @@ def _atomic_add(what: str) -> Callable[..., None]:
 
 def _print(what: str) -> Callable[..., None]:
     def print_(obj: Operand, msg: str = "", hex: bool = False) -> None:  # noqa: A002  (the language's name)
+        """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
+        ``hex``.
+
+        Example: ``NAME(a, msg="a")``
+        """
         builder = Builder.running(what)
         if isinstance(obj, str):
             raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
@@ -439,6 +551,9 @@ _FUNCTIONS: dict[str, Callable[[str], Callable[..., None]]] = {
     "tile.row_expand_sub_experiment": _row_expand, "tile.row_expand_div_experiment": _row_expand,
 }
 
+_ENTRIES = {"tile.compare": "compare_bits", "tile.select": "select_bits"}
+"""Entries of names that are others' too."""
+
 
 @cache
 def function(name: str) -> Callable[..., None]:
@@ -452,6 +567,7 @@ def function(name: str) -> Callable[..., None]:
         base = name.removeprefix("npuir_") if name.startswith("npuir_") else name.removeprefix("v")
     made = _FUNCTIONS[base](f"T.{name}")
     made.__name__, made.__qualname__ = name.rsplit(".", 1)[-1], f"T.{name}"
+    made.__doc__ = from_table(name, _ENTRIES.get(name, name), made.__doc__ or "")
     return made
 
 

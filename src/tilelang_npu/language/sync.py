@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.elements import Whole
 from tilelang_npu.language.launch import pipe_name
 from tilelang_npu.language.operands import as_memory
 from tilelang_npu.traced.buffers import Tile
@@ -26,7 +28,10 @@ MODES = {0: "INTER_BLOCK_SYNCHRONIZATION", 1: "INTER_SUBBLOCK_SYNCHRONIZATION", 
 
 
 def barrier_all() -> None:
-    """Wait until every pipe of the core has done its earlier work."""
+    """Wait until every pipe of the core has done its earlier work.
+
+    Example: ``T.barrier_all()``
+    """
     Builder.running("T.barrier_all").tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.barrier_all")
 
 
@@ -37,6 +42,8 @@ _CACHES = {"CACHELINE_ALL": "all", "CACHELINE_UB": "ub", "CACHELINE_OUT": "out",
 def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str) -> None:
     """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
     machine go to GM itself, so it changes nothing there.
+
+    Example: ``T.tile.datacachecleanandinvalid_experiment(C, "ENTIRE_DATA_CACHE", "CACHELINE_OUT")``
 
     Raises:
         TileError: T110, no global tensor; T145, an unknown extent or kind.
@@ -55,6 +62,8 @@ def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str)
 def pipe_barrier(pipe: str) -> None:
     """Wait until one pipe has done its earlier work.
 
+    Example: ``T.pipe_barrier("V")``
+
     Raises:
         TileError: T161, no such pipe.
     """
@@ -62,11 +71,17 @@ def pipe_barrier(pipe: str) -> None:
     builder.tile_op(hivm.PipeBarrierOp(f"PIPE_{pipe_name(pipe, 'T.pipe_barrier')}"), "T.pipe_barrier")
 
 
+@overload
+def set_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
+@overload
+def set_flag(other: str, event_id: Whole = ...) -> None: ...
 def set_flag(*arguments: object, **keywords: object) -> None:
     """Raise an event once a pipe's earlier work is done.
 
     ``T.set_flag(src, dst, event)`` from pipe to pipe (ascendc), or ``T.set_flag(other, event)`` inside ``T.rs(pipe)`` from that
     pipe to the other (npuir); the event is 0 without one.
+
+    Example: ``T.set_flag("mte2", "v", 0)``
 
     Raises:
         TileError: T161, no such pipe or event, or no ``T.rs`` around the short form.
@@ -74,14 +89,23 @@ def set_flag(*arguments: object, **keywords: object) -> None:
     _flag("T.set_flag", hivm.SetFlagOp, arguments, keywords, own_pipe_first=True)
 
 
+@overload
+def wait_flag(src: str, dst: str, eventId: Whole = ...) -> None: ...
+@overload
+def wait_flag(other: str, event_id: Whole = ...) -> None: ...
 def wait_flag(*arguments: object, **keywords: object) -> None:
     """Hold a pipe until an event was raised: ``T.wait_flag(src, dst, event)``, or ``T.wait_flag(other, event)`` inside
-    ``T.rs(pipe)``, which waits there for the other pipe."""
+    ``T.rs(pipe)``, which waits there for the other pipe.
+
+    Example: ``T.wait_flag("mte2", "v", 0)``
+    """
     _flag("T.wait_flag", hivm.WaitFlagOp, arguments, keywords, own_pipe_first=False)
 
 
-def init_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+def init_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
     """Raise the events of a table, as ``{"MTE1": {"MTE2": [0, 1]}}``: from pipe to pipe (ascendc).
+
+    Example: ``T.init_flag({"MTE1": {"MTE2": [0, 1]}})``
 
     Raises:
         TileError: T161, no such pipe or event.
@@ -89,8 +113,10 @@ def init_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
     _each(set_flag, fmap)
 
 
-def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
     """Wait for the events of a table, as ``T.init_flag`` takes it (ascendc).
+
+    Example: ``T.clear_flag({"MTE1": {"MTE2": [0, 1]}})``
 
     Raises:
         TileError: T161, no such pipe or event.
@@ -98,7 +124,7 @@ def clear_flag(fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
     _each(wait_flag, fmap)
 
 
-def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+def _each(flag: Callable[..., None], fmap: Mapping[str, Mapping[str, Sequence[Whole]]]) -> None:
     for source, targets in fmap.items():
         for target, events in targets.items():
             for event in events:
@@ -141,11 +167,13 @@ def _event(builder: Builder, what: str, value: object) -> int | SSAValue:
     return convert(builder, found, INT64).ssa(builder)
 
 
-def set_cross_flag(pipe: str, flag: object, mode: int = 2) -> None:
+def set_cross_flag(pipe: str, flag: Whole, mode: int = 2) -> None:
     """Raise a flag to other cores once a pipe's earlier work is done (ascendc).
 
     ``mode`` 2 is from the Cube core to the Vector cores of its block, or from all of these to it; 1 among the Vector cores of
     a block; 0 among all cores of a kind.
+
+    Example: ``T.set_cross_flag("FIX", 0)``
 
     Raises:
         TileError: T161, no such pipe, flag or mode, or a core that nothing names.
@@ -158,8 +186,11 @@ def set_cross_flag(pipe: str, flag: object, mode: int = 2) -> None:
                                         mode=MODES[mode]), what)
 
 
-def wait_cross_flag(flag: object, pipe: str = "") -> None:
-    """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only."""
+def wait_cross_flag(flag: Whole, pipe: str = "") -> None:
+    """Hold the core until another core raised a flag (ascendc); ``pipe`` matters on other chips only.
+
+    Example: ``T.wait_cross_flag(0)``
+    """
     what = "T.wait_cross_flag"
     builder = Builder.running(what)
     if pipe:
@@ -167,34 +198,49 @@ def wait_cross_flag(flag: object, pipe: str = "") -> None:
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, ""), "S", "S", _cross_flag(builder, what, flag)), what)
 
 
-def sync_block_set(id: object) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir)."""
+def sync_block_set(id: Whole) -> None:  # noqa: A002  (the language's name)
+    """Inside ``T.rs(pipe)``: raise a flag to the other cores of the block once that pipe's earlier work is done (npuir).
+
+    Example: ``T.sync_block_set(0)``
+    """
     what = "T.sync_block_set"
     builder = Builder.running(what)
     pipe = _own_pipe(builder, what)
     builder.tile_op(hivm.SyncBlockSetOp(_core(builder, what, pipe), pipe, "S", _cross_flag(builder, what, id)), what)
 
 
-def sync_block_wait(id: object) -> None:  # noqa: A002  (the language's name)
-    """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir)."""
+def sync_block_wait(id: Whole) -> None:  # noqa: A002  (the language's name)
+    """Inside ``T.rs(pipe)``: hold that pipe until another core of the block raised a flag (npuir).
+
+    Example: ``T.sync_block_wait(0)``
+    """
     what = "T.sync_block_wait"
     builder = Builder.running(what)
     pipe = _own_pipe(builder, what)
     builder.tile_op(hivm.SyncBlockWaitOp(_core(builder, what, pipe), "S", pipe, _cross_flag(builder, what, id)), what)
 
 
-def block_barrier(id: object) -> None:  # noqa: A002  (the language's name)
-    """All cores of a kind wait for each other: a flag that each sets and waits for (npuir)."""
+def block_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
+    """All cores of a kind wait for each other: a flag that each sets and waits for (npuir).
+
+    Example: ``T.block_barrier(0)``
+    """
     _meeting("T.block_barrier", id, MODES[0])
 
 
-def subblock_barrier(id: object) -> None:  # noqa: A002  (the language's name)
-    """The Vector cores of a block wait for each other (npuir)."""
+def subblock_barrier(id: Whole) -> None:  # noqa: A002  (the language's name)
+    """The Vector cores of a block wait for each other (npuir).
+
+    Example: ``T.subblock_barrier(0)``
+    """
     _meeting("T.subblock_barrier", id, MODES[1])
 
 
 def sync_all() -> None:
-    """All cores of the launch wait for each other, and for all their earlier work; inside ``T.Scope`` those of its kind."""
+    """All cores of the launch wait for each other, and for all their earlier work; inside ``T.Scope`` those of its kind.
+
+    Example: ``T.sync_all()``
+    """
     builder = Builder.running("T.sync_all")
     builder.tile_op(hivm.PipeBarrierOp("PIPE_ALL"), "T.sync_all")
     builder.tile_op(hivm.barrier_of_cores(builder.core), "T.sync_all")

@@ -14,6 +14,8 @@ class Tensor:
 
     ``T.Tensor(shape, dtype, A.data)`` in a kernel is no parameter but ``T.view(A, shape, dtype)``.
 
+    Example: ``T.Tensor((M, N), "float16")``
+
     Args:
         shape: sizes, numbers or symbolic dimensions; one size may stand alone.
         dtype: element type; ``float32`` without it.
@@ -21,7 +23,7 @@ class Tensor:
 
     __slots__ = ("dtype", "shape")
 
-    def __new__(cls, shape: object, dtype: object = "float32", data: object = None, **_: object) -> Any:  # or a buffer: T.view
+    def __new__(cls, shape: Any, dtype: Any = "float32", data: object = None, **_: object) -> Any:  # or a buffer: T.view
         if data is None:
             return super().__new__(cls)
         from tilelang_npu.language.movement import view_of  # here: it loads the IR framework

@@ -13,6 +13,7 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.dequantise import is_dequantised, scaled
+from tilelang_npu.language.described import elementwise, plain
 from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import leading
 from tilelang_npu.language.operands import (
@@ -59,7 +60,7 @@ def _named(made: Callable[..., None], name: str, found: Elementwise) -> Callable
     made.__name__ = name.rsplit(".", 1)[-1]
     made.__qualname__ = f"T.{name}"
     made.__module__ = __name__
-    made.__doc__ = f"{found.doc} Element types: {', '.join(found.dtypes)}."
+    made.__doc__ = elementwise(name, found, inspect.signature(made))
     return made
 
 
@@ -85,11 +86,17 @@ def _arguments(entry: Elementwise, destination_first: bool) -> tuple[list[str], 
     return (["buffer", *inputs[1:]], "out") if counted else (inputs, "dst")
 
 
-def _signature(names: Sequence[str], optional: Sequence[str]) -> inspect.Signature:
+_OPTIONAL = {"count": "Number | None", "size": "Sizes | None", "Tmp": "Tile | None"}
+"""Arguments that may be left out."""
+
+
+def _signature(entry: Elementwise, names: Sequence[str], inputs: Sequence[str]) -> inspect.Signature:
     """Arguments by place or name; the optional ones are None where they are left out."""
+    kinds = {name: "Operand" if position in entry.scalar else "Tile" for position, name in enumerate(inputs)} | _OPTIONAL
     return inspect.Signature([
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=None if name in optional else inspect.Parameter.empty) for name in names])
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kinds.get(name, "Tile"),
+                          default=None if name in _OPTIONAL else inspect.Parameter.empty) for name in names],
+        return_annotation="None")
 
 
 def _bound(what: str, signature: inspect.Signature, arguments: Sequence[object],
@@ -100,7 +107,7 @@ def _bound(what: str, signature: inspect.Signature, arguments: Sequence[object],
     try:
         return signature.bind(*arguments, **given).arguments
     except TypeError as wrong:
-        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{signature}") from None
+        raise TileError(f"{what}: {wrong}", code="T145", help=f"it is called as {what}{plain(signature)}") from None
 
 
 def _composite(name: str, entry: Composite, destination_first: bool) -> Callable[..., None]:
@@ -109,7 +116,7 @@ def _composite(name: str, entry: Composite, destination_first: bool) -> Callable
     names = [target_name, *inputs] if destination_first else [*inputs[:split], target_name, *inputs[split:]]
     if entry.counted and destination_first:
         names.append("count")
-    signature = _signature(names, ("count",))
+    signature = _signature(entry, names, inputs)
 
     def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
@@ -131,7 +138,7 @@ def _plain(name: str, entry: Elementwise, destination_first: bool) -> Callable[.
     names = [target_name, *inputs] if destination_first else [*inputs, target_name]
     if not destination_first and (entry.name in _WITH_TEMPORARY or entry.name in _SIZED):
         names.append("Tmp" if entry.name in _WITH_TEMPORARY else "size")
-    signature = _signature(names, ("Tmp", "size"))
+    signature = _signature(entry, names, inputs)
 
     def call(*arguments: object, **keywords: object) -> None:
         what = f"T.{name}"
@@ -160,7 +167,7 @@ def _check_temporary(what: str, given: object, target: object) -> None:
 
 
 def _compare(name: str, entry: Elementwise) -> Callable[..., None]:
-    def compare(A: Tile, B: Tile, C: Tile, cmp_mod: str) -> None:
+    def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
         mode = str(cmp_mod).lower()
         if mode not in _MODES:
             raise TileError(f"T.{name}: there is no comparison {cmp_mod!r}", code="T145", help="one of " + ", ".join(_MODES))
@@ -171,12 +178,12 @@ def _compare(name: str, entry: Elementwise) -> Callable[..., None]:
 
 def _shift_right(name: str, entry: Elementwise) -> Callable[..., None]:
     if name.startswith("tile."):
-        def shift_first(dst: Tile, src0: Operand, scalarValue: object) -> None:
+        def shift_first(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
             apply(f"T.{name}", entry, [src0, scalarValue], dst, {"round": False})
 
         return shift_first
 
-    def shift(A: Tile, B: Tile, C: Tile, round: bool = True) -> None:  # noqa: A002  (the language's name)
+    def shift(A: Tile, B: Operand, C: Tile, round: bool = True) -> None:  # noqa: A002  (the language's name)
         apply(f"T.{name}", entry, [A, B], C, {} if round else {"round": False})
 
     return shift
@@ -213,7 +220,12 @@ _SPECIAL: dict[str, Callable[[str, Elementwise], Callable[..., None]]] = {
 
 def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = None) -> None:
     """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
-    ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``."""
+    ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``.
+
+    ``dst`` is written, of one shape with ``src``. Element types: any two.
+
+    Example: ``T.tile.cast(out, a, "CAST_RINT")``
+    """
     what = "T.tile.cast"
     word = str(mode).removeprefix("CAST_").lower()
     word = "rint" if word == "none" else word
@@ -232,6 +244,10 @@ def tile_cast(dst: Tile, src: Tile, mode: str = "CAST_NONE", count: object = Non
 def fill(buffer: Tile, value: object) -> None:
     """Write one value to every element of a buffer or slice, or to a scalar of ``T.alloc_var``; the value is converted to its
     element type, and may be a buffer of one element.
+
+    ``buffer`` is written.
+
+    Example: ``T.fill(a, 0.0)``
 
     Raises:
         TileError: T110, a value that the type does not have (infinity as an integer).
@@ -252,22 +268,41 @@ def _fill(what: str, buffer: Tile, value: object) -> None:
 
 
 def clear(buffer: Tile) -> None:
-    """Write zeros to a buffer or slice, or zero to a scalar of ``T.alloc_var``."""
+    """Write zeros to a buffer or slice, or zero to a scalar of ``T.alloc_var``.
+
+    ``buffer`` is written.
+
+    Example: ``T.clear(a)``
+    """
     _fill("T.clear", buffer, 0)
 
 
 def tile_fill(buffer: Tile, value: object) -> None:
-    """``T.tile.fill``: write one value to every element."""
+    """``T.tile.fill``: write one value to every element.
+
+    ``buffer`` is written.
+
+    Example: ``T.tile.fill(a, 0.0)``
+    """
     _fill("T.tile.fill", buffer, value)
 
 
 def tile_clear(buffer: Tile) -> None:
-    """``T.tile.clear``: write zeros."""
+    """``T.tile.clear``: write zeros.
+
+    ``buffer`` is written.
+
+    Example: ``T.tile.clear(a)``
+    """
     _fill("T.tile.clear", buffer, 0)
 
 
 def vbrc(src: Tile, dst: Tile) -> None:
     """Repeat ``src`` along its unit axes to the shape of ``dst``, or write a scalar to every element.
+
+    ``dst`` is written; both have one element type.
+
+    Example: ``T.vbrc(a, out)``
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements.
@@ -284,6 +319,10 @@ def tile_broadcast(dst: Tile, src: Tile, axis: int | None = None) -> None:
     """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
 
     A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
+
+    ``dst`` is written; both have one element type.
+
+    Example: ``T.tile.broadcast(out, a, axis=1)``
 
     Raises:
         TileError: T110 element types, T111 shapes, T112 shared elements.

@@ -239,11 +239,17 @@ def larger(left: Dimension, right: Dimension) -> Dimension:
 
 
 def symbolic(name: str, dtype: str = "int32") -> Sym:
-    """A dimension that a call binds from its tensors' shapes. Dimensions of one name are one dimension."""
+    """A dimension that a call binds from its tensors' shapes. Dimensions of one name are one dimension.
+
+    Example: ``T.symbolic("n")``
+    """
     return Sym(name, dtype)
 
 
 def dynamic(name: str, dtype: str = "int32") -> Any:  # one or several, as the text says: a union would not unpack
-    """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name."""
+    """``symbolic`` for several names at once, separated by commas or spaces; a tuple unless there is one name.
+
+    Example: ``T.dynamic("m, n")``
+    """
     made = tuple(Sym(each, dtype) for each in name.replace(",", " ").split())
     return made[0] if len(made) == 1 else made

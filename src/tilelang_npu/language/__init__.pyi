@@ -1,0 +1,2743 @@
+# Made by `tilelang-npu ops --stubs`; a test holds that this file is what it prints.
+"""The language: ``import tilelang_npu.language as T``."""
+
+from builtins import bool as _bool
+from builtins import int as _int
+from collections.abc import Sequence
+from tilelang_npu.language.allocate import alloc_L0A as alloc_L0A
+from tilelang_npu.language.allocate import alloc_L0B as alloc_L0B
+from tilelang_npu.language.allocate import alloc_L0C as alloc_L0C
+from tilelang_npu.language.allocate import alloc_L1 as alloc_L1
+from tilelang_npu.language.allocate import alloc_fragment as alloc_fragment
+from tilelang_npu.language.allocate import alloc_global as alloc_global
+from tilelang_npu.language.allocate import alloc_local as alloc_local
+from tilelang_npu.language.allocate import alloc_shared as alloc_shared
+from tilelang_npu.language.allocate import alloc_ub as alloc_ub
+from tilelang_npu.language.allocate import alloc_var as alloc_var
+from tilelang_npu.language.allocate import annotate_address as annotate_address
+from tilelang_npu.language.allocate import annotate_layout as annotate_layout
+from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
+from tilelang_npu.language.blocks import use_swizzle as use_swizzle
+from tilelang_npu.language.cube_moves import load_nd2nz as load_nd2nz
+from tilelang_npu.language.cube_moves import npuir_load_nd2nz as npuir_load_nd2nz
+from tilelang_npu.language.cube_moves import npuir_store_fixpipe as npuir_store_fixpipe
+from tilelang_npu.language.cube_moves import npuir_store_nz2nd as npuir_store_nz2nd
+from tilelang_npu.language.cube_moves import store_fixpipe as store_fixpipe
+from tilelang_npu.language.cube_moves import store_nz2nd as store_nz2nd
+from tilelang_npu.language.debug import dump_tensor as dump_tensor
+from tilelang_npu.language.debug import printf as printf
+from tilelang_npu.language.dequantise import set_deq_scale as set_deq_scale
+from tilelang_npu.language.eager import const as const
+from tilelang_npu.language.eager import empty as empty
+from tilelang_npu.language.elements import ElementType
+from tilelang_npu.language.elements import Extents
+from tilelang_npu.language.elements import ScalarType
+from tilelang_npu.language.elements import Sym as Sym
+from tilelang_npu.language.elements import infinity as infinity
+from tilelang_npu.language.functions import Macro as Macro
+from tilelang_npu.language.functions import PrimFunc as PrimFunc
+from tilelang_npu.language.functions import macro as macro
+from tilelang_npu.language.launch import Else as Else
+from tilelang_npu.language.launch import If as If
+from tilelang_npu.language.launch import Kernel as Kernel
+from tilelang_npu.language.launch import Parallel as Parallel
+from tilelang_npu.language.launch import Persistent as Persistent
+from tilelang_npu.language.launch import Pipelined as Pipelined
+from tilelang_npu.language.launch import Scope as Scope
+from tilelang_npu.language.launch import Then as Then
+from tilelang_npu.language.launch import func_attr as func_attr
+from tilelang_npu.language.launch import grid as grid
+from tilelang_npu.language.launch import loop_break as loop_break
+from tilelang_npu.language.launch import parallel as parallel
+from tilelang_npu.language.launch import rs as rs
+from tilelang_npu.language.launch import serial as Serial
+from tilelang_npu.language.launch import serial as serial
+from tilelang_npu.language.launch import unroll as unroll
+from tilelang_npu.language.launch import vectorized as vectorized
+from tilelang_npu.language.logical import all_of as all_of
+from tilelang_npu.language.logical import any_of as any_of
+from tilelang_npu.language.matrix import GemmWarpPolicy as GemmWarpPolicy
+from tilelang_npu.language.matrix import gemm as gemm
+from tilelang_npu.language.matrix import gemm_v0 as gemm_v0
+from tilelang_npu.language.matrix import mma as mma
+from tilelang_npu.language.matrix import mma as npu_gemm
+from tilelang_npu.language.matrix import npuir_dot as npuir_dot
+from tilelang_npu.language.movement import copy as copy
+from tilelang_npu.language.movement import copy as npuir_copy
+from tilelang_npu.language.movement import npuir_bitcast as npuir_bitcast
+from tilelang_npu.language.movement import reshape as npuir_reshape
+from tilelang_npu.language.movement import reshape as reshape
+from tilelang_npu.language.movement import vbitcast as vbitcast
+from tilelang_npu.language.movement import view_of as view
+from tilelang_npu.language.reduction import reduce as npuir_reduce
+from tilelang_npu.language.reduction import reduce as reduce
+from tilelang_npu.language.reduction import reduce_absmax as reduce_absmax
+from tilelang_npu.language.reduction import reduce_abssum as reduce_abssum
+from tilelang_npu.language.reduction import reduce_all as reduce_all
+from tilelang_npu.language.reduction import reduce_any as reduce_any
+from tilelang_npu.language.reduction import reduce_bitand as reduce_bitand
+from tilelang_npu.language.reduction import reduce_bitor as reduce_bitor
+from tilelang_npu.language.reduction import reduce_bitxor as reduce_bitxor
+from tilelang_npu.language.reduction import reduce_max as reduce_max
+from tilelang_npu.language.reduction import reduce_min as reduce_min
+from tilelang_npu.language.reduction import reduce_prod as reduce_prod
+from tilelang_npu.language.reduction import reduce_sum as reduce_sum
+from tilelang_npu.language.reduction import reduce_with_index as reduce_with_index
+from tilelang_npu.language.scalar import And as And
+from tilelang_npu.language.scalar import Cast as Cast
+from tilelang_npu.language.scalar import Not as Not
+from tilelang_npu.language.scalar import Or as Or
+from tilelang_npu.language.scalar import Select as Select
+from tilelang_npu.language.scalar import abs as abs
+from tilelang_npu.language.scalar import acos as acos
+from tilelang_npu.language.scalar import acosh as acosh
+from tilelang_npu.language.scalar import asin as asin
+from tilelang_npu.language.scalar import asinh as asinh
+from tilelang_npu.language.scalar import assert_ as assert_
+from tilelang_npu.language.scalar import atan as atan
+from tilelang_npu.language.scalar import atan2 as atan2
+from tilelang_npu.language.scalar import atanh as atanh
+from tilelang_npu.language.scalar import bitwise_and as bitwise_and
+from tilelang_npu.language.scalar import bitwise_not as bitwise_not
+from tilelang_npu.language.scalar import bitwise_or as bitwise_or
+from tilelang_npu.language.scalar import bitwise_xor as bitwise_xor
+from tilelang_npu.language.scalar import cast as cast
+from tilelang_npu.language.scalar import ceil as ceil
+from tilelang_npu.language.scalar import ceildiv as ceildiv
+from tilelang_npu.language.scalar import clamp as clamp
+from tilelang_npu.language.scalar import clz as clz
+from tilelang_npu.language.scalar import copysign as copysign
+from tilelang_npu.language.scalar import cos as cos
+from tilelang_npu.language.scalar import cosh as cosh
+from tilelang_npu.language.scalar import erf as erf
+from tilelang_npu.language.scalar import exp as exp
+from tilelang_npu.language.scalar import exp10 as exp10
+from tilelang_npu.language.scalar import exp2 as exp2
+from tilelang_npu.language.scalar import fabs as fabs
+from tilelang_npu.language.scalar import floor as floor
+from tilelang_npu.language.scalar import floordiv as floordiv
+from tilelang_npu.language.scalar import floormod as floormod
+from tilelang_npu.language.scalar import hypot as hypot
+from tilelang_npu.language.scalar import if_then_else as if_then_else
+from tilelang_npu.language.scalar import isfinite as isfinite
+from tilelang_npu.language.scalar import isinf as isinf
+from tilelang_npu.language.scalar import isnan as isnan
+from tilelang_npu.language.scalar import log as log
+from tilelang_npu.language.scalar import log10 as log10
+from tilelang_npu.language.scalar import log1p as log1p
+from tilelang_npu.language.scalar import log2 as log2
+from tilelang_npu.language.scalar import max as max
+from tilelang_npu.language.scalar import max_value as max_value
+from tilelang_npu.language.scalar import min as min
+from tilelang_npu.language.scalar import min_value as min_value
+from tilelang_npu.language.scalar import nearbyint as nearbyint
+from tilelang_npu.language.scalar import popcount as popcount
+from tilelang_npu.language.scalar import pow as pow
+from tilelang_npu.language.scalar import reinterpret as reinterpret
+from tilelang_npu.language.scalar import round as round
+from tilelang_npu.language.scalar import rsqrt as rsqrt
+from tilelang_npu.language.scalar import shift_left as shift_left
+from tilelang_npu.language.scalar import shift_right as shift_right
+from tilelang_npu.language.scalar import sigmoid as sigmoid
+from tilelang_npu.language.scalar import sin as sin
+from tilelang_npu.language.scalar import sinh as sinh
+from tilelang_npu.language.scalar import sqrt as sqrt
+from tilelang_npu.language.scalar import tan as tan
+from tilelang_npu.language.scalar import tanh as tanh
+from tilelang_npu.language.scalar import trunc as trunc
+from tilelang_npu.language.scalar import truncdiv as truncdiv
+from tilelang_npu.language.scalar import truncmod as truncmod
+from tilelang_npu.language.sync import barrier_all as barrier_all
+from tilelang_npu.language.sync import block_barrier as block_barrier
+from tilelang_npu.language.sync import clear_flag as clear_flag
+from tilelang_npu.language.sync import init_flag as init_flag
+from tilelang_npu.language.sync import pipe_barrier as pipe_barrier
+from tilelang_npu.language.sync import set_cross_flag as set_cross_flag
+from tilelang_npu.language.sync import set_flag as set_flag
+from tilelang_npu.language.sync import subblock_barrier as subblock_barrier
+from tilelang_npu.language.sync import sync_all as sync_all
+from tilelang_npu.language.sync import sync_block_set as sync_block_set
+from tilelang_npu.language.sync import sync_block_wait as sync_block_wait
+from tilelang_npu.language.sync import wait_cross_flag as wait_cross_flag
+from tilelang_npu.language.sync import wait_flag as wait_flag
+from tilelang_npu.language.vector import clear as clear
+from tilelang_npu.language.vector import clear as npuir_clear
+from tilelang_npu.language.vector import fill as fill
+from tilelang_npu.language.vector import fill as npuir_fill
+from tilelang_npu.language.vector import vbrc as npuir_brc
+from tilelang_npu.language.vector import vbrc as vbrc
+from tilelang_npu.traced.buffers import Addressable
+from tilelang_npu.traced.buffers import Buffer as Buffer
+from tilelang_npu.traced.buffers import Operand
+from tilelang_npu.traced.buffers import Sizes
+from tilelang_npu.traced.buffers import Tile
+from tilelang_npu.traced.symbols import Number
+from tilelang_npu.traced.symbols import dynamic as dynamic
+from tilelang_npu.traced.symbols import symbolic as symbolic
+from typing import Any
+
+class Tensor(Buffer):
+    """A global tensor as a parameter: ``A: T.Tensor((M, N), "float16")`` or ``A: T.Tensor[(M, N), "float16"]``.
+
+    ``T.Tensor(shape, dtype, A.data)`` in a kernel is no parameter but ``T.view(A, shape, dtype)``.
+
+    Example: ``T.Tensor((M, N), "float16")``
+
+    Args:
+        shape: sizes, numbers or symbolic dimensions; one size may stand alone.
+        dtype: element type; ``float32`` without it.
+    """
+    def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
+
+FragmentBuffer = Buffer
+LocalBuffer = Buffer
+SharedBuffer = Buffer
+
+# A kernel's annotations are calls, which no type checker takes for types: `no_type_check` keeps it from the whole function.
+# Where a checker is told how to read them (docs/typing.md), the constant is true, and bodies are checked.
+MYPY: _bool
+TILELANG_NPU_BODIES: _bool
+if MYPY and not TILELANG_NPU_BODIES:
+    from typing import no_type_check as prim_func
+elif TILELANG_NPU_BODIES:
+    from tilelang_npu.language.functions import prim_func as prim_func  # type: ignore[assignment]
+else:
+    from typing import no_type_check as prim_func
+
+dtype = ScalarType
+bfloat16: ScalarType
+bool: ScalarType
+float: ScalarType
+float16: ScalarType
+float32: ScalarType
+float64: ScalarType
+float8_e4m3: ScalarType
+float8_e4m3fn: ScalarType
+float8_e5m2: ScalarType
+int: ScalarType
+int16: ScalarType
+int32: ScalarType
+int4: ScalarType
+int64: ScalarType
+int8: ScalarType
+uint16: ScalarType
+uint32: ScalarType
+uint64: ScalarType
+uint8: ScalarType
+
+def add(A: Tile, B: Operand, C: Tile) -> None:
+    """Sum.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.add(a, b, out)``
+    """
+
+def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+
+    Element types: int16, int32, int64, float16, float32.
+
+    Example: ``T.arange(out, [64, 1], 0)``
+    """
+
+def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.atomic_add(C[row, 0], tile)``
+    """
+
+def atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.atomic_addx2(C[row, 0], tile)``
+    """
+
+def atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.atomic_addx4(C[row, 0], tile)``
+    """
+
+def axpy(A: Tile, B: Operand, C: Tile) -> None:
+    """Adds the input times a scalar to the destination.
+
+    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+
+    Element types: float16, float32.
+
+    Example: ``T.axpy(a, b, out)``
+    """
+
+def bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
+    """Shift left by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int16, int32, int64.
+
+    Example: ``T.bitwise_lshift(a, b, out)``
+    """
+
+def bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
+    """Shift right by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.bitwise_rshift(a, b, out)``
+    """
+
+def clamp_max(A: Tile, B: Operand, C: Tile) -> None:
+    """The smaller of each element and a bound.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.clamp_max(a, b, out)``
+    """
+
+def clamp_min(A: Tile, B: Operand, C: Tile) -> None:
+    """The larger of each element and a bound.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.clamp_min(a, b, out)``
+    """
+
+def compare(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
+    """Comparison of two elements; the result is a mask.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+
+    Example: ``T.compare(a, b, out, "lt")``
+    """
+
+def concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
+    """``T.concat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
+    their sizes there.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.concat(a, b, out, 0)``
+    """
+
+def cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
+    shape. Without ``dst`` the result replaces ``src``.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.cumsum(a, out, dim=1)``
+    """
+
+def deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
+                 'ALL_CHANNELS') -> None:
+    """``T.deinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
+    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.deinterleave(a, even, odd)``
+    """
+
+def div(A: Operand, B: Operand, C: Tile) -> None:
+    """Quotient; integers truncate toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.div(a, b, out)``
+    """
+
+def expm1(A: Tile, B: Tile) -> None:
+    """e to the power of each element, minus one.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.expm1(a, out)``
+    """
+
+def flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.flip(a, out, 1)``
+    """
+
+def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
+    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    ``dst``. ``size`` is the part that counts.
+
+    Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+    Example: ``T.gather(table, out, indices)``
+    """
+
+def ilogb(A: Tile, B: Tile) -> None:
+    """Exponent of the element as a binary floating-point number.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.ilogb(a, out)``
+    """
+
+def interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
+    """``T.interleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
+    as long.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.interleave(a, b, out)``
+    """
+
+def ldexp(A: Tile, B: Tile, C: Tile) -> None:
+    """The first element times 2 to the power of the second.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.ldexp(a, b, out)``
+    """
+
+def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
+    """x where it is positive, else x times the slope.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+
+    Element types: float16, float32.
+
+    Example: ``T.leaky_relu(a, b, out)``
+    """
+
+def ln(A: Tile, B: Tile) -> None:
+    """Natural logarithm.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.ln(a, out)``
+    """
+
+def mod(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder of the division that truncates toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.mod(a, b, out)``
+    """
+
+def modui(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder, both elements read as unsigned.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64.
+
+    Example: ``T.modui(a, b, out)``
+    """
+
+def mul(A: Tile, B: Operand, C: Tile) -> None:
+    """Product.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.mul(a, b, out)``
+    """
+
+def mul_add_dst(A: Tile, B: Tile, C: Tile) -> None:
+    """Adds the product of two inputs to the destination.
+
+    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be the first input.
+
+    Element types: float16, float32, int16, int32.
+
+    Example: ``T.mul_add_dst(a, b, out)``
+    """
+
+def npuir_abs(A: Tile, B: Tile) -> None:
+    """Absolute value.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_abs(a, out)``
+    """
+
+def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
+    """Sum.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_add(a, b, out)``
+    """
+
+def npuir_and(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise and.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_and(a, b, out)``
+    """
+
+def npuir_arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+
+    Element types: int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_arange(out, [64, 1], 0)``
+    """
+
+def npuir_atan(A: Tile, B: Tile) -> None:
+    """Arc tangent.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_atan(a, out)``
+    """
+
+def npuir_atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.npuir_atomic_add(C[row, 0], tile)``
+    """
+
+def npuir_atomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.npuir_atomic_addx2(C[row, 0], tile)``
+    """
+
+def npuir_atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.npuir_atomic_addx4(C[row, 0], tile)``
+    """
+
+def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise and.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_bitwise_and(a, b, out)``
+    """
+
+def npuir_bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
+    """Shift left by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int16, int32, int64.
+
+    Example: ``T.npuir_bitwise_lshift(a, b, out)``
+    """
+
+def npuir_bitwise_not(A: Tile, B: Tile) -> None:
+    """Bitwise complement.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_bitwise_not(a, out)``
+    """
+
+def npuir_bitwise_or(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_bitwise_or(a, b, out)``
+    """
+
+def npuir_bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
+    """Shift right by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.npuir_bitwise_rshift(a, b, out)``
+    """
+
+def npuir_bitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise exclusive or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
+
+    Example: ``T.npuir_bitwise_xor(a, b, out)``
+    """
+
+def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
+    """Conversion to the element type of the destination under a rounding mode.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
+
+    Example: ``T.npuir_cast(a, out)``
+    """
+
+def npuir_clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
+    """Limits each element to a lower and an upper bound.
+
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the first input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_clamp(a, out, 0.0, 6.0)``
+    """
+
+def npuir_cmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
+    """Comparison of two elements; the result is a mask.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+
+    Example: ``T.npuir_cmp(a, b, out, "lt")``
+    """
+
+def npuir_concat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
+    """``T.npuir_concat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
+    their sizes there.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_concat(a, b, out, 0)``
+    """
+
+def npuir_cos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Cosine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_cos(a, out)``
+    """
+
+def npuir_cumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
+    shape. Without ``dst`` the result replaces ``src``.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.npuir_cumsum(a, out, dim=1)``
+    """
+
+def npuir_deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str
+                       = 'ALL_CHANNELS') -> None:
+    """``T.npuir_deinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
+    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_deinterleave(a, even, odd)``
+    """
+
+def npuir_div(A: Operand, B: Operand, C: Tile) -> None:
+    """Quotient; integers truncate toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_div(a, b, out)``
+    """
+
+def npuir_erf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Error function.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_erf(a, out)``
+    """
+
+def npuir_exp(A: Tile, B: Tile) -> None:
+    """e to the power of each element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_exp(a, out)``
+    """
+
+def npuir_exp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
+    """2 to the power of each element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_exp2(a, out)``
+    """
+
+def npuir_expm1(A: Tile, B: Tile) -> None:
+    """e to the power of each element, minus one.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_expm1(a, out)``
+    """
+
+def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_flip(a, out, 1)``
+    """
+
+def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
+    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    ``dst``. ``size`` is the part that counts.
+
+    Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+    Example: ``T.npuir_gather(table, out, indices)``
+    """
+
+def npuir_ilogb(A: Tile, B: Tile) -> None:
+    """Exponent of the element as a binary floating-point number.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_ilogb(a, out)``
+    """
+
+def npuir_interleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
+    """``T.npuir_interleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
+    as long.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_interleave(a, b, out)``
+    """
+
+def npuir_isinf(A: Tile, B: Tile) -> None:
+    """Whether the element is an infinity.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+
+    Element types: float16, float32; ``B`` has bool or int8.
+
+    Example: ``T.npuir_isinf(a, out)``
+    """
+
+def npuir_isnan(A: Tile, B: Tile) -> None:
+    """Whether the element is not a number.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+
+    Element types: float16, float32; ``B`` has bool or int8.
+
+    Example: ``T.npuir_isnan(a, out)``
+    """
+
+def npuir_ldexp(A: Tile, B: Tile, C: Tile) -> None:
+    """The first element times 2 to the power of the second.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_ldexp(a, b, out)``
+    """
+
+def npuir_ln(A: Tile, B: Tile) -> None:
+    """Natural logarithm.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_ln(a, out)``
+    """
+
+def npuir_log10(A: Tile, B: Tile) -> None:
+    """Logarithm to base 10.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_log10(a, out)``
+    """
+
+def npuir_log1p(A: Tile, B: Tile) -> None:
+    """Natural logarithm of one plus the element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_log1p(a, out)``
+    """
+
+def npuir_log2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
+    """Logarithm to base 2.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_log2(a, out)``
+    """
+
+def npuir_max(A: Tile, B: Operand, C: Tile) -> None:
+    """The larger of two elements.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_max(a, b, out)``
+    """
+
+def npuir_min(A: Tile, B: Operand, C: Tile) -> None:
+    """The smaller of two elements.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_min(a, b, out)``
+    """
+
+def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder of the division that truncates toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_mod(a, b, out)``
+    """
+
+def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder, both elements read as unsigned.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64.
+
+    Example: ``T.npuir_modui(a, b, out)``
+    """
+
+def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
+    """Product.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_mul(a, b, out)``
+    """
+
+def npuir_not(A: Tile, B: Tile) -> None:
+    """Bitwise complement.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_not(a, out)``
+    """
+
+def npuir_or(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_or(a, b, out)``
+    """
+
+def npuir_pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
+    axis; ``dst`` is as much larger.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_pad(a, out, 0.0, [0, 2], [0, 6])``
+    """
+
+def npuir_pow(A: Tile, B: Tile, C: Tile) -> None:
+    """The first element to the power of the second.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: int8, int16, int32, float16, float32.
+
+    Example: ``T.npuir_pow(a, b, out)``
+    """
+
+def npuir_print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
+    """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
+    ``hex``.
+
+    Example: ``T.npuir_print(a, msg="a")``
+    """
+
+def npuir_rec(A: Tile, B: Tile) -> None:
+    """Reciprocal.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_rec(a, out)``
+    """
+
+def npuir_reciprocal(A: Tile, B: Tile) -> None:
+    """Reciprocal.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_reciprocal(a, out)``
+    """
+
+def npuir_relu(A: Tile, B: Tile) -> None:
+    """The larger of the element and zero.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32, int32.
+
+    Example: ``T.npuir_relu(a, out)``
+    """
+
+def npuir_rsqrt(A: Tile, B: Tile) -> None:
+    """Reciprocal square root.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_rsqrt(a, out)``
+    """
+
+def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
+    """The second input where the mask is set, else the third.
+
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+
+    Example: ``T.npuir_select(mask, a, b, out)``
+    """
+
+def npuir_shl(A: Tile, B: Operand, C: Tile) -> None:
+    """Shift left by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int16, int32, int64.
+
+    Example: ``T.npuir_shl(a, b, out)``
+    """
+
+def npuir_shr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
+    """Shift right by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.npuir_shr(a, b, out)``
+    """
+
+def npuir_sigmoid(A: Tile, B: Tile) -> None:
+    """1 / (1 + exp(-x)).
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_sigmoid(a, out)``
+    """
+
+def npuir_sin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Sine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_sin(a, out)``
+    """
+
+def npuir_sqrt(A: Tile, B: Tile) -> None:
+    """Square root.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_sqrt(a, out)``
+    """
+
+def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
+    """Difference.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.npuir_sub(a, b, out)``
+    """
+
+def npuir_tan(A: Tile, B: Tile) -> None:
+    """Tangent.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_tan(a, out)``
+    """
+
+def npuir_tanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Hyperbolic tangent.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_tanh(a, out)``
+    """
+
+def npuir_transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
+    permuted shape.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.npuir_transpose(a, out, [1, 0])``
+    """
+
+def npuir_vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Cosine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_vcos(a, out)``
+    """
+
+def npuir_verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Error function.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_verf(a, out)``
+    """
+
+def npuir_vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Sine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_vsin(a, out)``
+    """
+
+def npuir_vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Hyperbolic tangent.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.npuir_vtanh(a, out)``
+    """
+
+def npuir_xor(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise exclusive or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
+
+    Example: ``T.npuir_xor(a, b, out)``
+    """
+
+def pad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
+    axis; ``dst`` is as much larger.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.pad(a, out, 0.0, [0, 2], [0, 6])``
+    """
+
+def print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
+    """Print a buffer, a slice or a scalar when the run comes by, behind the text ``msg``; integers in base 16 with
+    ``hex``.
+
+    Example: ``T.print(a, msg="a")``
+    """
+
+def reciprocal(A: Tile, B: Tile) -> None:
+    """Reciprocal.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.reciprocal(a, out)``
+    """
+
+def relu(A: Tile, B: Tile) -> None:
+    """The larger of the element and zero.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32, int32.
+
+    Example: ``T.relu(a, out)``
+    """
+
+def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
+    """The second input where the mask is set, else the third.
+
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+
+    Example: ``T.select(mask, a, b, out)``
+    """
+
+def silu(A: Tile, B: Tile) -> None:
+    """x / (1 + exp(-x)).
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+
+    Element types: float16, float32.
+
+    Example: ``T.silu(a, out)``
+    """
+
+def sub(A: Operand, B: Operand, C: Tile) -> None:
+    """Difference.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.sub(a, b, out)``
+    """
+
+def transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
+    permuted shape.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.transpose(a, out, [1, 0])``
+    """
+
+def vabs(A: Tile, B: Tile) -> None:
+    """Absolute value.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vabs(a, out)``
+    """
+
+def vadd(A: Tile, B: Operand, C: Tile) -> None:
+    """Sum.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vadd(a, b, out)``
+    """
+
+def vand(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise and.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vand(a, b, out)``
+    """
+
+def varange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
+    """Write ``offset + i * strides[0] + j * strides[1] + ...`` to ``dst``, one stride for each of its axes.
+
+    Element types: int16, int32, int64, float16, float32.
+
+    Example: ``T.varange(out, [64, 1], 0)``
+    """
+
+def vatan(A: Tile, B: Tile) -> None:
+    """Arc tangent.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vatan(a, out)``
+    """
+
+def vatomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.vatomic_add(C[row, 0], tile)``
+    """
+
+def vatomic_addx2(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.vatomic_addx2(C[row, 0], tile)``
+    """
+
+def vatomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+    """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+    part that counts, ``memory_order`` at most ``"relaxed"``.
+
+    Example: ``T.vatomic_addx4(C[row, 0], tile)``
+    """
+
+def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise and.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vbitwise_and(a, b, out)``
+    """
+
+def vbitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
+    """Shift left by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int16, int32, int64.
+
+    Example: ``T.vbitwise_lshift(a, b, out)``
+    """
+
+def vbitwise_not(A: Tile, B: Tile) -> None:
+    """Bitwise complement.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vbitwise_not(a, out)``
+    """
+
+def vbitwise_or(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vbitwise_or(a, b, out)``
+    """
+
+def vbitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
+    """Shift right by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.vbitwise_rshift(a, b, out)``
+    """
+
+def vbitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise exclusive or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
+
+    Example: ``T.vbitwise_xor(a, b, out)``
+    """
+
+def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
+    """Conversion to the element type of the destination under a rounding mode.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
+
+    Example: ``T.vcast(a, out)``
+    """
+
+def vclamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
+    """Limits each element to a lower and an upper bound.
+
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the first input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vclamp(a, out, 0.0, 6.0)``
+    """
+
+def vcmp(A: Tile, B: Operand, C: Tile, cmp_mod: str) -> None:
+    """Comparison of two elements; the result is a mask.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``C`` has bool or int8.
+
+    Example: ``T.vcmp(a, b, out, "lt")``
+    """
+
+def vconcat(*operands: Tile | _int, dim: Any = None, size: Sizes | None = None) -> None:
+    """``T.vconcat(src0, src1, ..., dst, dim)``: write the sources behind one another along ``dim``; ``dst`` has the sum of
+    their sizes there.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vconcat(a, b, out, 0)``
+    """
+
+def vcos(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Cosine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vcos(a, out)``
+    """
+
+def vcumsum(src: Tile, dst: Tile | None = None, dim: _int = 0, reverse: _bool = False) -> None:
+    """Write to each element of ``dst`` the sum of ``src`` up to it along ``dim``, from the end with ``reverse``; one
+    shape. Without ``dst`` the result replaces ``src``.
+
+    Element types: int16, int32, int64, float16, float32, int8.
+
+    Example: ``T.vcumsum(a, out, dim=1)``
+    """
+
+def vdeinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes | None = None, index_mode: str =
+                  'ALL_CHANNELS') -> None:
+    """``T.vdeinterleave(src, even, odd)``: write the even elements of the last axis to one destination and the odd ones to another,
+    each half as long. With ``index_mode`` ``CHANNEL_0`` or ``CHANNEL_1`` there is one destination.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vdeinterleave(a, even, odd)``
+    """
+
+def vdiv(A: Operand, B: Operand, C: Tile) -> None:
+    """Quotient; integers truncate toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vdiv(a, b, out)``
+    """
+
+def verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Error function.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.verf(a, out)``
+    """
+
+def vexp(A: Tile, B: Tile) -> None:
+    """e to the power of each element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vexp(a, out)``
+    """
+
+def vexp2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
+    """2 to the power of each element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vexp2(a, out)``
+    """
+
+def vexpm1(A: Tile, B: Tile) -> None:
+    """e to the power of each element, minus one.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vexpm1(a, out)``
+    """
+
+def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``axis``, which is the last one, reversed; one shape.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vflip(a, out, 1)``
+    """
+
+def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
+    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    ``dst``. ``size`` is the part that counts.
+
+    Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+    Example: ``T.vgather(table, out, indices)``
+    """
+
+def vilogb(A: Tile, B: Tile) -> None:
+    """Exponent of the element as a binary floating-point number.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vilogb(a, out)``
+    """
+
+def vinterleave(*operands: Tile, channel_nums: _int = 2, size: Sizes | None = None) -> None:
+    """``T.vinterleave(src0, src1, dst)``: write the elements of two sources in turn along the last axis of ``dst``, which is twice
+    as long.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vinterleave(a, b, out)``
+    """
+
+def visinf(A: Tile, B: Tile) -> None:
+    """Whether the element is an infinity.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+
+    Element types: float16, float32; ``B`` has bool or int8.
+
+    Example: ``T.visinf(a, out)``
+    """
+
+def visnan(A: Tile, B: Tile) -> None:
+    """Whether the element is not a number.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+
+    Element types: float16, float32; ``B`` has bool or int8.
+
+    Example: ``T.visnan(a, out)``
+    """
+
+def vldexp(A: Tile, B: Tile, C: Tile) -> None:
+    """The first element times 2 to the power of the second.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vldexp(a, b, out)``
+    """
+
+def vln(A: Tile, B: Tile) -> None:
+    """Natural logarithm.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vln(a, out)``
+    """
+
+def vlog10(A: Tile, B: Tile) -> None:
+    """Logarithm to base 10.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vlog10(a, out)``
+    """
+
+def vlog1p(A: Tile, B: Tile) -> None:
+    """Natural logarithm of one plus the element.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vlog1p(a, out)``
+    """
+
+def vlog2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
+    """Logarithm to base 2.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vlog2(a, out)``
+    """
+
+def vmax(A: Tile, B: Operand, C: Tile) -> None:
+    """The larger of two elements.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vmax(a, b, out)``
+    """
+
+def vmin(A: Tile, B: Operand, C: Tile) -> None:
+    """The smaller of two elements.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vmin(a, b, out)``
+    """
+
+def vmod(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder of the division that truncates toward zero.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vmod(a, b, out)``
+    """
+
+def vmodui(A: Tile, B: Operand, C: Tile) -> None:
+    """Remainder, both elements read as unsigned.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64.
+
+    Example: ``T.vmodui(a, b, out)``
+    """
+
+def vmul(A: Tile, B: Operand, C: Tile) -> None:
+    """Product.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vmul(a, b, out)``
+    """
+
+def vnot(A: Tile, B: Tile) -> None:
+    """Bitwise complement.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vnot(a, out)``
+    """
+
+def vor(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vor(a, b, out)``
+    """
+
+def vpad(src: Tile, dst: Tile, pad_value: Number, low: Sizes, high: Sizes, size: Sizes | None = None) -> None:
+    """Write ``src`` to ``dst`` with ``low`` elements of ``pad_value`` before and ``high`` behind it, one number for each
+    axis; ``dst`` is as much larger.
+
+    Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vpad(a, out, 0.0, [0, 2], [0, 6])``
+    """
+
+def vpow(A: Tile, B: Tile, C: Tile) -> None:
+    """The first element to the power of the second.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: int8, int16, int32, float16, float32.
+
+    Example: ``T.vpow(a, b, out)``
+    """
+
+def vrec(A: Tile, B: Tile) -> None:
+    """Reciprocal.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vrec(a, out)``
+    """
+
+def vreciprocal(A: Tile, B: Tile) -> None:
+    """Reciprocal.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vreciprocal(a, out)``
+    """
+
+def vrelu(A: Tile, B: Tile) -> None:
+    """The larger of the element and zero.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32, int32.
+
+    Example: ``T.vrelu(a, out)``
+    """
+
+def vrsqrt(A: Tile, B: Tile) -> None:
+    """Reciprocal square root.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vrsqrt(a, out)``
+    """
+
+def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
+    """The second input where the mask is set, else the third.
+
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
+
+    Example: ``T.vselect(mask, a, b, out)``
+    """
+
+def vshl(A: Tile, B: Operand, C: Tile) -> None:
+    """Shift left by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int16, int32, int64.
+
+    Example: ``T.vshl(a, b, out)``
+    """
+
+def vshr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
+    """Shift right by a scalar.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64.
+
+    Example: ``T.vshr(a, b, out)``
+    """
+
+def vsigmoid(A: Tile, B: Tile) -> None:
+    """1 / (1 + exp(-x)).
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsigmoid(a, out)``
+    """
+
+def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Sine.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsin(a, out)``
+    """
+
+def vsqrt(A: Tile, B: Tile) -> None:
+    """Square root.
+
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vsqrt(a, out)``
+    """
+
+def vsub(A: Operand, B: Operand, C: Tile) -> None:
+    """Difference.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+
+    Element types: int8, int16, int32, int64, float16, float32.
+
+    Example: ``T.vsub(a, b, out)``
+    """
+
+def vtan(A: Tile, B: Tile) -> None:
+    """Tangent.
+
+    Writes ``B``, reads ``A``. Buffers have one shape. ``B`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vtan(a, out)``
+    """
+
+def vtanh(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Hyperbolic tangent.
+
+    Writes ``dst``, reads ``src``. Buffers have one shape. ``dst`` may be an input.
+
+    Element types: float16, float32.
+
+    Example: ``T.vtanh(a, out)``
+    """
+
+def vtranspose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | None = None) -> None:
+    """Swap two axes: ``permutation`` lists the axes of ``src`` in the order that ``dst`` has them; writes ``dst``, of the
+    permuted shape.
+
+    Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+    Example: ``T.vtranspose(a, out, [1, 0])``
+    """
+
+def vxor(A: Tile, B: Tile, C: Tile) -> None:
+    """Bitwise exclusive or.
+
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``C`` may be an input.
+
+    Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
+
+    Example: ``T.vxor(a, b, out)``
+    """
+
+class _Tile:
+    """``T.tile``: vector operations with the destination first."""
+
+    @staticmethod
+    def abs(dst: Tile, src0: Tile) -> None:
+        """Absolute value.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.abs(out, a)``
+        """
+
+    @staticmethod
+    def abs_experiment(dst: Tile, src: Tile, count: Number) -> None:
+        """Compute the first ``count`` elements of ``src``; writes ``dst``.
+
+        Example: ``T.tile.abs_experiment(out, a, 64)``
+        """
+
+    @staticmethod
+    def add(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """Sum.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.add(out, a, b)``
+        """
+
+    @staticmethod
+    def arith_progression(buffer: Tile, first_value: Number, diff_value: Number, count: Number | None = None) -> None:
+        """Write ``first_value``, ``first_value + diff_value``, ... to the first ``count`` elements of ``buffer`` (all without
+        it).
+
+        Element types: int16, uint16, int32, uint32, float16, float32.
+
+        Example: ``T.tile.arith_progression(out, 0, 2, 64)``
+        """
+
+    @staticmethod
+    def atan(dst: Tile, src0: Tile) -> None:
+        """Arc tangent.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.atan(out, a)``
+        """
+
+    @staticmethod
+    def atomic_add(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_order: str | None = None) -> None:
+        """Add the tile ``src`` to the global tensor ``dst``, whichever other blocks do so; writes ``dst``. ``size`` is the
+        part that counts, ``memory_order`` at most ``"relaxed"``.
+
+        Example: ``T.tile.atomic_add(C[row, 0], tile)``
+        """
+
+    @staticmethod
+    def axpy(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
+        """Adds the input times a scalar to the destination.
+
+        Writes ``dst``, reads ``src0``, ``scalar_value`` and ``dst``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.axpy(out, a, 0.5)``
+        """
+
+    @staticmethod
+    def bilinear_interpolation(dst: Tile, src0: Operand, src0_offset: Tile, src1: Operand, mask: Number, h_repeat:
+                               Number, repeat_mode: _bool, dst_blk_stride: Number, v_r_offset: Number, v_repeat:
+                               Number) -> None:
+        """Write to ``dst`` sums of blocks of ``src0`` at the byte offsets ``src0_offset`` times the weights ``src1``, one for
+        each block with ``repeat_mode``, else for each repeat: ``h_repeat`` of them to a sum, ``v_repeat`` sums.
+
+        Element types: float16.
+
+        Example: ``T.tile.bilinear_interpolation(out, a, offsets, weights, 128, 2, False, 1, 128, 4)``
+        """
+
+    @staticmethod
+    def bitwise_and(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """Bitwise and.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.bitwise_and(out, a, b)``
+        """
+
+    @staticmethod
+    def bitwise_lshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
+        """Shift left by a scalar.
+
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+
+        Element types: int16, int32, int64.
+
+        Example: ``T.tile.bitwise_lshift(out, a, 2)``
+        """
+
+    @staticmethod
+    def bitwise_not(dst: Tile, src0: Tile) -> None:
+        """Bitwise complement.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.bitwise_not(out, a)``
+        """
+
+    @staticmethod
+    def bitwise_or(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """Bitwise or.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.bitwise_or(out, a, b)``
+        """
+
+    @staticmethod
+    def bitwise_rshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
+        """Shift right by a scalar.
+
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64.
+
+        Example: ``T.tile.bitwise_rshift(out, a, 2)``
+        """
+
+    @staticmethod
+    def bitwise_xor(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """Bitwise exclusive or.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64.
+
+        Example: ``T.tile.bitwise_xor(out, a, b)``
+        """
+
+    @staticmethod
+    def block_reduce_max(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
+                         Number, srcRepStride: Number) -> None:
+        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
+        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.block_reduce_max(out, a, 4, 64, 1, 1, 8)``
+        """
+
+    @staticmethod
+    def block_reduce_min(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
+                         Number, srcRepStride: Number) -> None:
+        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
+        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.block_reduce_min(out, a, 4, 64, 1, 1, 8)``
+        """
+
+    @staticmethod
+    def block_reduce_sum(dst: Tile, src: Tile, repeat: Number, mask: Number, dstPepStride: Number, srcBlkStride:
+                         Number, srcRepStride: Number) -> None:
+        """Fold each block of 32 bytes of ``src`` to one element of ``dst``, 8 for each repeat, of the first ``mask`` elements;
+        source strides count blocks, ``dstPepStride`` 8 results. Writes ``dst``.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.block_reduce_sum(out, a, 4, 64, 1, 1, 8)``
+        """
+
+    @staticmethod
+    def brcb(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride: Number) -> None:
+        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
+        count blocks. Writes ``dst``.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.brcb(out, a, 8, 1, 8)``
+        """
+
+    @staticmethod
+    def brcb_experiment(dst: Tile, src: Tile, repeat_times: Number, dst_blk_stride: Number, dst_repeat_stride:
+                        Number) -> None:
+        """Spread each element of ``src`` over a block of 32 bytes of ``dst``, 8 elements for each of ``repeat_times``; strides
+        count blocks. Writes ``dst``.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.brcb_experiment(out, a, 8, 1, 8)``
+        """
+
+    @staticmethod
+    def broadcast(dst: Tile, src: Tile, axis: _int | None = None) -> None:
+        """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
+
+        A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
+
+        ``dst`` is written; both have one element type.
+
+        Example: ``T.tile.broadcast(out, a, axis=1)``
+
+        Raises:
+            TileError: T110 element types, T111 shapes, T112 shared elements.
+        """
+
+    @staticmethod
+    def cast(dst: Tile, src: Tile, mode: str = 'CAST_NONE', count: object = None) -> None:
+        """``T.tile.cast``: convert ``count`` elements (all without it); ``mode`` is ``CAST_NONE``, ``CAST_RINT``, ``CAST_FLOOR``,
+        ``CAST_CEIL``, ``CAST_ROUND``, ``CAST_TRUNC`` or ``CAST_ODD``.
+
+        ``dst`` is written, of one shape with ``src``. Element types: any two.
+
+        Example: ``T.tile.cast(out, a, "CAST_RINT")``
+        """
+
+    @staticmethod
+    def clamp(out: Tile, buffer: Tile, min_scalar: Operand, max_scalar: Operand, count: Number | None = None) -> None:
+        """Limits each element to a lower and an upper bound.
+
+        Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``min_scalar`` and ``max_scalar`` may be scalars. ``out`` may be the first input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.clamp(out, a, 0.0, 6.0)``
+        """
+
+    @staticmethod
+    def clamp_max(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
+        """The smaller of each element and a bound.
+
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.clamp_max(out, a, 0.5)``
+        """
+
+    @staticmethod
+    def clamp_min(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
+        """The larger of each element and a bound.
+
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.clamp_min(out, a, 0.5)``
+        """
+
+    @staticmethod
+    def clear(buffer: Tile) -> None:
+        """``T.tile.clear``: write zeros.
+
+        ``buffer`` is written.
+
+        Example: ``T.tile.clear(a)``
+        """
+
+    @staticmethod
+    def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
+        """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
+        which is uint8 or int8 and has an eighth of the elements.
+
+        Element types: int16, int32, float16, float32.
+
+        Example: ``T.tile.compare(mask, a, b, "LT")``
+        """
+
+    @staticmethod
+    def cos(dst: Tile, src0: Tile) -> None:
+        """Cosine.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.cos(out, a)``
+        """
+
+    @staticmethod
+    def createvecindex(dst: Tile, firstValue: Number) -> None:
+        """Write ``firstValue``, ``firstValue + 1``, ... to ``dst``.
+
+        Element types: int16, uint16, int32, uint32, float16, float32.
+
+        Example: ``T.tile.createvecindex(out, 0)``
+        """
+
+    @staticmethod
+    def datacachecleanandinvalid_experiment(dst: Tile, CacheLine: str, DcciDst: str) -> None:
+        """Write back and forget what the scalar unit's data cache holds of a global tensor. Scalar accesses of the simulated
+        machine go to GM itself, so it changes nothing there.
+
+        Example: ``T.tile.datacachecleanandinvalid_experiment(C, "ENTIRE_DATA_CACHE", "CACHELINE_OUT")``
+
+        Raises:
+            TileError: T110, no global tensor; T145, an unknown extent or kind.
+        """
+
+    @staticmethod
+    def div(dst: Tile, src0: Operand, src1: Operand) -> None:
+        """Quotient; integers truncate toward zero.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.div(out, a, b)``
+        """
+
+    @staticmethod
+    def erf(dst: Tile, src0: Tile) -> None:
+        """Error function.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.erf(out, a)``
+        """
+
+    @staticmethod
+    def exp(dst: Tile, src0: Tile) -> None:
+        """e to the power of each element.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.exp(out, a)``
+        """
+
+    @staticmethod
+    def exp2(dst: Tile, src0: Tile) -> None:
+        """2 to the power of each element.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.exp2(out, a)``
+        """
+
+    @staticmethod
+    def expm1(dst: Tile, src0: Tile) -> None:
+        """e to the power of each element, minus one.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.expm1(out, a)``
+        """
+
+    @staticmethod
+    def fill(buffer: Tile, value: object) -> None:
+        """``T.tile.fill``: write one value to every element.
+
+        ``buffer`` is written.
+
+        Example: ``T.tile.fill(a, 0.0)``
+        """
+
+    @staticmethod
+    def fill_experiment(dst: Tile, value: Number, mask: Sequence[_int], repeatTimes: Number, dstBlockStride: Number,
+                        dstRepeatStride: Number) -> None:
+        """Write ``value`` to the lanes of each repeat of ``dst`` whose bit in ``mask[0]`` is set; strides count blocks of 32
+        bytes.
+
+        Element types: int32, uint32, float32.
+
+        Example: ``T.tile.fill_experiment(out, 0.0, [255, 0], 4, 1, 8)``
+        """
+
+    @staticmethod
+    def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
+        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32, the shape of ``dst``) behind
+        byte ``src_base_addr``.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.gather(out, a, offsets)``
+        """
+
+    @staticmethod
+    def gather_mask(dst: Tile, src: Tile, src1Pattern: Tile | str) -> None:
+        """Write to ``dst`` the elements of ``src`` that a pattern selects (``"P0101"``: every second one), packed, or those at
+        indices; the indices are byte offsets afterwards.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.gather_mask(out, a, "P0101")``
+        """
+
+    @staticmethod
+    def gatherb(dst: Tile, src0: Operand, offset: Tile, repeat_time: Number, dst_blk_stride: Number, dst_rep_stride:
+                Number) -> None:
+        """Write to ``dst`` blocks of 32 bytes of ``src0`` at the byte offsets ``offset`` (uint32), 8 for each repeat; strides
+        count blocks.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.gatherb(out, a, offsets, 4, 1, 8)``
+        """
+
+    @staticmethod
+    def gathermask_experiment(dst: Tile, src0: Operand, src1Pattern: Tile, reduceMode: _bool, mask: Number,
+                              GatherMaskParams: Sequence[Number], rsvdCnt: Number) -> None:
+        """Write the elements of ``src0`` whose bit in ``src1Pattern`` is set to ``dst``, packed. ``GatherMaskParams`` are
+        block stride, repeats, repeat stride and the pattern's stride; ``mask`` elements count with ``reduceMode``.
+        ``rsvdCnt`` is 0.
+
+        Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
+
+        Example: ``T.tile.gathermask_experiment(out, a, pattern, True, 64, [1, 1, 8, 8], 0)``
+        """
+
+    @staticmethod
+    def ilogb(dst: Tile, src0: Tile) -> None:
+        """Exponent of the element as a binary floating-point number.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.ilogb(out, a)``
+        """
+
+    @staticmethod
+    def init_sort_buf(buffer: Tile, num: Number, rsv: Number) -> None:
+        """Write ``num`` elements of pairs that sort behind all others to ``buffer``: -inf, and an index with all bits set.
+        ``num`` is a multiple of 64, ``rsv`` is 0.
+
+        Element types: int32, uint32, float32.
+
+        Example: ``T.tile.init_sort_buf(pairs, 128, 0)``
+        """
+
+    @staticmethod
+    def isinf(dst: Tile, src0: Tile) -> None:
+        """Whether the element is an infinity.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+
+        Element types: float16, float32; ``dst`` has bool or int8.
+
+        Example: ``T.tile.isinf(out, a)``
+        """
+
+    @staticmethod
+    def isnan(dst: Tile, src0: Tile) -> None:
+        """Whether the element is not a number.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+
+        Element types: float16, float32; ``dst`` has bool or int8.
+
+        Example: ``T.tile.isnan(out, a)``
+        """
+
+    @staticmethod
+    def ldexp(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """The first element times 2 to the power of the second.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.ldexp(out, a, b)``
+        """
+
+    @staticmethod
+    def leaky_relu(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
+        """x where it is positive, else x times the slope.
+
+        Writes ``dst``, reads ``src0`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.leaky_relu(out, a, 0.5)``
+        """
+
+    @staticmethod
+    def ln(dst: Tile, src0: Tile) -> None:
+        """Natural logarithm.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.ln(out, a)``
+        """
+
+    @staticmethod
+    def log(dst: Tile, src0: Tile) -> None:
+        """Natural logarithm.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.log(out, a)``
+        """
+
+    @staticmethod
+    def log10(dst: Tile, src0: Tile) -> None:
+        """Logarithm to base 10.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.log10(out, a)``
+        """
+
+    @staticmethod
+    def log1p(dst: Tile, src0: Tile) -> None:
+        """Natural logarithm of one plus the element.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.log1p(out, a)``
+        """
+
+    @staticmethod
+    def log2(dst: Tile, src0: Tile) -> None:
+        """Logarithm to base 2.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.log2(out, a)``
+        """
+
+    @staticmethod
+    def max(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """The larger of two elements.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.max(out, a, b)``
+        """
+
+    @staticmethod
+    def merge_sort(dst: Tile, src0: Operand, src1: Operand, src2: Operand | None = None, src3: Operand | None =
+                   None) -> None:
+        """Merge 2 to 4 sorted lists of pairs, as ``T.tile.sort`` makes them; writes ``dst``, as long as all of them.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.merge_sort(pairs, left, right)``
+        """
+
+    @staticmethod
+    def min(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """The smaller of two elements.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.min(out, a, b)``
+        """
+
+    @staticmethod
+    def mins_experiment(dst: Tile, src: Tile, scalarValue: Number, count: Number) -> None:
+        """Write the smaller of ``scalarValue`` and each of the first ``count`` elements of ``src`` to ``dst``.
+
+        Example: ``T.tile.mins_experiment(out, a, 1.0, 64)``
+        """
+
+    @staticmethod
+    def mod(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """Remainder of the division that truncates toward zero.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.mod(out, a, b)``
+        """
+
+    @staticmethod
+    def modui(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """Remainder, both elements read as unsigned.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: bool, int8, int16, int32, int64.
+
+        Example: ``T.tile.modui(out, a, b)``
+        """
+
+    @staticmethod
+    def mul(dst: Tile, src0: Tile, src1: Operand) -> None:
+        """Product.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.mul(out, a, b)``
+        """
+
+    @staticmethod
+    def mul_add_dst(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """Adds the product of two inputs to the destination.
+
+        Writes ``dst``, reads ``src0``, ``src1`` and ``dst``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+
+        Element types: float16, float32, int16, int32.
+
+        Example: ``T.tile.mul_add_dst(out, a, b)``
+        """
+
+    @staticmethod
+    def pow(dst: Tile, src0: Tile, src1: Tile) -> None:
+        """The first element to the power of the second.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, float16, float32.
+
+        Example: ``T.tile.pow(out, a, b)``
+        """
+
+    @staticmethod
+    def reciprocal(dst: Tile, src0: Tile) -> None:
+        """Reciprocal.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.reciprocal(out, a)``
+        """
+
+    @staticmethod
+    def reduce_sum_experiment(dst: Tile, src: Tile, count: Number) -> None:
+        """Write the sum of the first ``count`` elements of ``src`` to the first element of ``dst``.
+
+        Example: ``T.tile.reduce_sum_experiment(out, a, 64)``
+        """
+
+    @staticmethod
+    def reduce_sum_mask_experiment(dst: Tile, src: Tile, mask: Number, repeatTime: Number, srcRepStride: Number) -> None:
+        """Write the sum of the first ``mask`` elements of all repeats of ``src`` to the first element of ``dst``; the stride
+        counts blocks of 32 bytes.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.reduce_sum_mask_experiment(out, a, 64, 4, 8)``
+        """
+
+    @staticmethod
+    def relu(dst: Tile, src0: Tile) -> None:
+        """The larger of the element and zero.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32, int32.
+
+        Example: ``T.tile.relu(out, a)``
+        """
+
+    @staticmethod
+    def round(out: Tile, buffer: Tile, count: Number | None = None) -> None:
+        """The nearest integer, ties to even.
+
+        Writes ``out``, reads ``buffer``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``out`` may be the first input.
+
+        Element types: float32.
+
+        Example: ``T.tile.round(out, a)``
+        """
+
+    @staticmethod
+    def row_expand_div_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
+        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
+        needed.
+
+        Example: ``T.tile.row_expand_div_experiment(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_mul(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
+        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
+        needed.
+
+        Example: ``T.tile.row_expand_mul(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_mul_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
+        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
+        needed.
+
+        Example: ``T.tile.row_expand_mul_experiment(out, a, rows)``
+        """
+
+    @staticmethod
+    def row_expand_sub_experiment(dst: Tile, src0: Operand, src1: Operand, tmp: Tile | None = None) -> None:
+        """Compute ``src0`` with the one element of ``src1`` for each of its rows; writes ``dst``, of the shape ``(m, n)`` of
+        ``src0``. ``src1`` is ``(m, 1)`` or ``(m,)``, or 32 bytes a row under a name with ``_experiment``. ``tmp`` is not
+        needed.
+
+        Example: ``T.tile.row_expand_sub_experiment(out, a, rows)``
+        """
+
+    @staticmethod
+    def rsqrt(dst: Tile, src0: Tile) -> None:
+        """Reciprocal square root.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.rsqrt(out, a)``
+        """
+
+    @staticmethod
+    def select(dst: Tile, selMask: Tile, src0: Operand, src1: Operand, selMode: str) -> None:
+        """Write ``src0`` to ``dst`` where the bit of ``selMask`` is set, else ``src1``. ``selMode`` is ``VSEL_CMPMASK_SPR`` or
+        ``VSEL_TENSOR_TENSOR_MODE`` with two buffers, ``VSEL_TENSOR_SCALAR_MODE`` where ``src1`` is a scalar.
+
+        Element types: int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, float32, bfloat16.
+
+        Example: ``T.tile.select(out, mask, a, b, "VSEL_CMPMASK_SPR")``
+        """
+
+    @staticmethod
+    def sigmoid(dst: Tile, src0: Tile) -> None:
+        """1 / (1 + exp(-x)).
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sigmoid(out, a)``
+        """
+
+    @staticmethod
+    def silu(dst: Tile, src0: Tile) -> None:
+        """x / (1 + exp(-x)).
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.silu(out, a)``
+        """
+
+    @staticmethod
+    def sin(dst: Tile, src0: Tile) -> None:
+        """Sine.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sin(out, a)``
+        """
+
+    @staticmethod
+    def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
+        """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
+        long as ``src``. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sort(pairs, a, 64)``
+        """
+
+    @staticmethod
+    def sort32(dst: Tile, src0: Operand, src1: Operand) -> None:
+        """Sort each 32 elements of ``src0`` in descending order; writes pairs of 8 bytes with the indices ``src1`` (uint32) to
+        ``dst``.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sort32(pairs, a, indices)``
+        """
+
+    @staticmethod
+    def sqrt(dst: Tile, src0: Tile) -> None:
+        """Square root.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sqrt(out, a)``
+        """
+
+    @staticmethod
+    def sub(dst: Tile, src0: Operand, src1: Operand) -> None:
+        """Difference.
+
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+
+        Element types: int8, int16, int32, int64, float16, float32.
+
+        Example: ``T.tile.sub(out, a, b)``
+        """
+
+    @staticmethod
+    def sub_experiment(dst: Tile, src0: Operand, src1: Operand, count: Number) -> None:
+        """Compute the first ``count`` elements of ``src0`` with those of ``src1``; writes ``dst``.
+
+        Example: ``T.tile.sub_experiment(out, a, b, 64)``
+        """
+
+    @staticmethod
+    def sum_experiment(dst: Tile, src: Tile, sumParams: Sequence[Number]) -> None:
+        """Write the sum of each row of ``src`` to ``dst``; ``sumParams`` are the number of rows, their width and how many
+        elements of each count.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.sum_experiment(out, a, [4, 64, 64])``
+        """
+
+    @staticmethod
+    def tan(dst: Tile, src0: Tile) -> None:
+        """Tangent.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.tan(out, a)``
+        """
+
+    @staticmethod
+    def tanh(dst: Tile, src0: Tile) -> None:
+        """Hyperbolic tangent.
+
+        Writes ``dst``, reads ``src0``. Buffers have one shape. ``dst`` may be an input.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.tanh(out, a)``
+        """
+
+    @staticmethod
+    def topk(dst: Tile, src: Tile, K: _int, actual_num: Number) -> None:
+        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. ``src`` is written too:
+        -inf from ``actual_num`` on.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.topk(pairs, a, 8, 64)``
+        """
+
+    @staticmethod
+    def transpose(dst: Tile, src: Tile) -> None:
+        """Write the transposed matrix ``src`` to ``dst``; shapes ``(m, n)`` and ``(n, m)``.
+
+        Element types: bool, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float32.
+
+        Example: ``T.tile.transpose(out, a)``
+        """
+
+    @staticmethod
+    def wholereducemax(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
+                       Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
+        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
+        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.wholereducemax(out, a, 64, 8, 1, 1, 8)``
+        """
+
+    @staticmethod
+    def wholereducemin(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
+                       Number, srcrepstride: Number, ReduceOrder: str = 'ORDER_VALUE_INDEX') -> None:
+        """Write the extreme of the first ``mask`` elements of each repeat to ``dst``, beside it its place as bits (or as
+        ``ReduceOrder`` says); source strides count blocks of 32 bytes, ``dstrepstride`` results.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.wholereducemin(out, a, 64, 8, 1, 1, 8)``
+        """
+
+    @staticmethod
+    def wholereducesum(dst: Tile, src: Tile, mask: Number, repeattimes: Number, dstrepstride: Number, srcblkstride:
+                       Number, srcrepstride: Number) -> None:
+        """Write the sum of the first ``mask`` elements of each repeat to ``dst``; source strides count blocks of 32 bytes,
+        ``dstrepstride`` results.
+
+        Element types: float16, float32.
+
+        Example: ``T.tile.wholereducesum(out, a, 64, 8, 1, 1, 8)``
+        """
+
+tile: _Tile
+
+__all__ = [
+    "And", "Buffer", "Cast", "Else", "FragmentBuffer", "GemmWarpPolicy", "If", "Kernel", "LocalBuffer", "Macro", "Not",
+    "Or", "Parallel", "Persistent", "Pipelined", "PrimFunc", "Scope", "Select", "Serial", "SharedBuffer", "Sym",
+    "Tensor", "Then", "abs", "acos", "acosh", "add", "all_of", "alloc_L0A", "alloc_L0B", "alloc_L0C", "alloc_L1",
+    "alloc_fragment", "alloc_global", "alloc_local", "alloc_shared", "alloc_ub", "alloc_var", "annotate_address",
+    "annotate_layout", "any_of", "arange", "asin", "asinh", "assert_", "atan", "atan2", "atanh", "atomic_add",
+    "atomic_addx2", "atomic_addx4", "axpy", "barrier_all", "bfloat16", "bitwise_and", "bitwise_lshift", "bitwise_not",
+    "bitwise_or", "bitwise_rshift", "bitwise_xor", "block_barrier", "bool", "cast", "ceil", "ceildiv", "clamp",
+    "clamp_max", "clamp_min", "clear", "clear_flag", "clz", "compare", "concat", "const", "copy", "copysign", "cos",
+    "cosh", "cumsum", "deinterleave", "div", "dtype", "dump_tensor", "dynamic", "empty", "erf", "exp", "exp10", "exp2",
+    "expm1", "fabs", "fill", "flip", "float", "float16", "float32", "float64", "float8_e4m3", "float8_e4m3fn",
+    "float8_e5m2", "floor", "floordiv", "floormod", "func_attr", "gather", "gemm", "gemm_v0", "grid", "hypot",
+    "if_then_else", "ilogb", "infinity", "init_flag", "int", "int16", "int32", "int4", "int64", "int8", "interleave",
+    "isfinite", "isinf", "isnan", "ldexp", "leaky_relu", "ln", "load_nd2nz", "log", "log10", "log1p", "log2",
+    "loop_break", "macro", "max", "max_value", "min", "min_value", "mma", "mod", "modui", "mul", "mul_add_dst",
+    "nearbyint", "npu_gemm", "npuir_abs", "npuir_add", "npuir_and", "npuir_arange", "npuir_atan", "npuir_atomic_add",
+    "npuir_atomic_addx2", "npuir_atomic_addx4", "npuir_bitcast", "npuir_bitwise_and", "npuir_bitwise_lshift",
+    "npuir_bitwise_not", "npuir_bitwise_or", "npuir_bitwise_rshift", "npuir_bitwise_xor", "npuir_brc", "npuir_cast",
+    "npuir_clamp", "npuir_clear", "npuir_cmp", "npuir_concat", "npuir_copy", "npuir_cos", "npuir_cumsum",
+    "npuir_deinterleave", "npuir_div", "npuir_dot", "npuir_erf", "npuir_exp", "npuir_exp2", "npuir_expm1", "npuir_fill",
+    "npuir_flip", "npuir_gather", "npuir_ilogb", "npuir_interleave", "npuir_isinf", "npuir_isnan", "npuir_ldexp",
+    "npuir_ln", "npuir_load_nd2nz", "npuir_log10", "npuir_log1p", "npuir_log2", "npuir_max", "npuir_min", "npuir_mod",
+    "npuir_modui", "npuir_mul", "npuir_not", "npuir_or", "npuir_pad", "npuir_pow", "npuir_print", "npuir_rec",
+    "npuir_reciprocal", "npuir_reduce", "npuir_relu", "npuir_reshape", "npuir_rsqrt", "npuir_select", "npuir_shl",
+    "npuir_shr", "npuir_sigmoid", "npuir_sin", "npuir_sqrt", "npuir_store_fixpipe", "npuir_store_nz2nd", "npuir_sub",
+    "npuir_tan", "npuir_tanh", "npuir_transpose", "npuir_vcos", "npuir_verf", "npuir_vsin", "npuir_vtanh", "npuir_xor",
+    "pad", "parallel", "pipe_barrier", "popcount", "pow", "prim_func", "print", "printf", "reciprocal", "reduce",
+    "reduce_absmax", "reduce_abssum", "reduce_all", "reduce_any", "reduce_bitand", "reduce_bitor", "reduce_bitxor",
+    "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "reduce_with_index", "reinterpret", "reinterpretcast",
+    "relu", "reshape", "round", "rs", "rsqrt", "select", "serial", "set_cross_flag", "set_deq_scale", "set_flag",
+    "shift_left", "shift_right", "sigmoid", "silu", "sin", "sinh", "sqrt", "store_fixpipe", "store_nz2nd", "sub",
+    "subblock_barrier", "symbolic", "sync_all", "sync_block_set", "sync_block_wait", "tan", "tanh", "tile", "transpose",
+    "trunc", "truncdiv", "truncmod", "uint16", "uint32", "uint64", "uint8", "unroll", "use_swizzle", "vabs", "vadd",
+    "vand", "varange", "vatan", "vatomic_add", "vatomic_addx2", "vatomic_addx4", "vbitcast", "vbitwise_and",
+    "vbitwise_lshift", "vbitwise_not", "vbitwise_or", "vbitwise_rshift", "vbitwise_xor", "vbrc", "vcast", "vclamp",
+    "vcmp", "vconcat", "vcos", "vcumsum", "vdeinterleave", "vdiv", "vectorized", "verf", "vexp", "vexp2", "vexpm1",
+    "vflip", "vgather", "view", "vilogb", "vinterleave", "visinf", "visnan", "vldexp", "vln", "vlog10", "vlog1p",
+    "vlog2", "vmax", "vmin", "vmod", "vmodui", "vmul", "vnot", "vor", "vpad", "vpow", "vrec", "vreciprocal", "vrelu",
+    "vrsqrt", "vselect", "vshl", "vshr", "vsigmoid", "vsin", "vsqrt", "vsub", "vtan", "vtanh", "vtranspose", "vxor",
+    "wait_cross_flag", "wait_flag",
+]

@@ -1,0 +1,165 @@
+"""What type checkers and editors are told of ``T``: the text of ``language/__init__.pyi``, made from the functions themselves.
+
+Names of the op table are functions only when the package runs, so that each is written out: its signature, as the function has
+it, and its docstring. All others are imported from where they are defined. ``tilelang-npu ops --stubs`` prints the text, and a
+test holds that the file is it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from tilelang_npu import language
+from tilelang_npu.language import (
+    _HOMES,
+    _repeat_names,
+    _structured_names,
+    _vector_names,
+    eager,
+    elements,
+    functions,
+    launch,
+    scalar,
+)
+from tilelang_npu.language.elements import TOKENS
+from tilelang_npu.language.types import Tensor
+from tilelang_npu.traced import symbols
+
+__all__ = ["callables", "text"]
+
+_TYPES = {
+    "Any": "typing", "Callable": "collections.abc", "Sequence": "collections.abc",
+    "Addressable": "tilelang_npu.traced.buffers", "Buffer": "tilelang_npu.traced.buffers",
+    "Operand": "tilelang_npu.traced.buffers", "Sizes": "tilelang_npu.traced.buffers", "Tile": "tilelang_npu.traced.buffers",
+    "Number": "tilelang_npu.traced.symbols",
+    "ElementType": "tilelang_npu.language.elements", "Extents": "tilelang_npu.language.elements",
+}
+"""Where the types are defined that signatures name."""
+_BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
+_OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *_BUFFERS, *TOKENS}
+"""Names that are neither imported as they are nor of the op table."""
+
+_HEADER = '''\
+# Made by `tilelang-npu ops --stubs`; a test holds that this file is what it prints.
+"""The language: ``import tilelang_npu.language as T``."""
+'''
+_DECLARED = '''
+class Tensor(Buffer):
+{doc}
+    def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
+
+{buffers}
+
+# A kernel's annotations are calls, which no type checker takes for types: `no_type_check` keeps it from the whole function.
+# Where a checker is told how to read them (docs/typing.md), the constant is true, and bodies are checked.
+MYPY: _bool
+TILELANG_NPU_BODIES: _bool
+if MYPY and not TILELANG_NPU_BODIES:
+    from typing import no_type_check as prim_func
+elif TILELANG_NPU_BODIES:
+    from tilelang_npu.language.functions import prim_func as prim_func  # type: ignore[assignment]
+else:
+    from typing import no_type_check as prim_func
+
+dtype = ScalarType
+'''
+
+
+def callables() -> dict[str, Any]:
+    """All that can be called, by name: ``copy``, ``tile.add``."""
+    names = [name for name in dir(language) if name != "tile"] + [f"tile.{name}" for name in dir(language.tile)]
+    found = {name: _value(name) for name in names}
+    return {name: value for name, value in found.items() if callable(value)}
+
+
+def text() -> str:
+    """The stub file."""
+    written = _written()
+    table = [name for name in dir(language) if name in written]
+    functions = "\n".join(_function(name, _value(name)) for name in table)
+    tiles = "\n".join(_function(name, _value(f"tile.{name}"), indent="    ") for name in dir(language.tile))
+    buffers = "\n".join(f"{name} = Buffer" for name in _BUFFERS)
+    declared = _DECLARED.format(doc=_docstring(inspect.getdoc(Tensor) or "", "    "), buffers=buffers)
+    tokens = "\n".join(f"{name}: ScalarType" for name in sorted(TOKENS))
+    body = f"""{declared}{tokens}
+
+{functions}
+class _Tile:
+    \"\"\"``T.tile``: vector operations with the destination first.\"\"\"
+
+{tiles}
+tile: _Tile
+"""
+    public = ", ".join(f'"{name}"' for name in dir(language))
+    listed = textwrap.fill(public, 120, initial_indent="    ", subsequent_indent="    ")
+    return f"{_HEADER}\n{_imports(body)}\n{body}\n__all__ = [\n{listed},\n]\n"
+
+
+def _value(name: str) -> Any:
+    owner = language.tile if name.startswith("tile.") else language
+    return getattr(owner, name.removeprefix("tile."))
+
+
+def _written() -> frozenset[str]:
+    """Names that the stub writes out: those of the op table that no module of the language has as its own."""
+    return (_vector_names() | _structured_names() | _repeat_names()) - _HOMES.keys() - set(language.__all__)
+
+
+def _imports(body: str) -> str:
+    used = {name: module for name, module in _TYPES.items() if re.search(rf"\b{name}\b", body)}
+    lines = [f"from {module} import {name}" for name, module in used.items() if name != "Buffer"]
+    lines.append("from tilelang_npu.traced.buffers import Buffer as Buffer")
+    lines.append("from tilelang_npu.language.elements import ScalarType")
+    lines += [f"from builtins import {name} as _{name}" for name in ("bool", "float", "int") if f"_{name}" in body]
+    written = _written()
+    for name in dir(language):
+        if name not in written and name not in _OWN:
+            module, attribute = _home(name)
+            lines.append(f"from {module} import {attribute} as {name}")
+    return "\n".join(sorted(set(lines)))
+
+
+def _home(name: str) -> tuple[str, str]:
+    """The module that defines a name of the language, and what it calls it."""
+    if name in _HOMES:
+        home, attribute = _HOMES[name]
+        return f"{language.__name__}.{home}", attribute
+    value = getattr(language, name)  # a door of its module, or what is behind one
+    for module in (eager, elements, functions, launch, scalar, symbols):
+        for attribute in (name, name.lower()):
+            found = vars(module).get(attribute)
+            if callable(found) and inspect.unwrap(found) is inspect.unwrap(value):
+                return module.__name__, attribute
+    raise LookupError(name)
+
+
+def _function(name: str, value: Callable[..., object], indent: str = "") -> str:
+    made = inspect.unwrap(value)
+    decorator = f"{indent}@staticmethod\n" if indent else ""
+    header = textwrap.fill(f"def {name}({_parameters(inspect.signature(made))})", 116, initial_indent=indent,
+                           subsequent_indent=indent + " " * len(f"def {name}("))
+    return f"{decorator}{header} -> None:\n{_docstring(inspect.getdoc(made) or '', indent + '    ')}\n"
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    """As source: annotations are text already. ``int`` is an element type in ``T``."""
+    parts: list[str] = []
+    keyword_only = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+        keyword_only |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        kind = re.sub(r"\b(bool|float|int)\b", r"_\1", str(parameter.annotation))
+        parts.append(f"{star}{parameter.name}: {kind}{default}")
+    return ", ".join(parts)
+
+
+def _docstring(doc: str, indent: str) -> str:
+    quoted = f'r"""{doc}' if "\\" in doc else f'"""{doc}'
+    return textwrap.indent(quoted + ('\n"""' if "\n" in doc else '"""'), indent)

@@ -1,0 +1,236 @@
+"""What mypy has to be told to check the bodies of kernels: ``plugins = ["tilelang_npu.mypy_plugin"]`` in its configuration.
+
+A kernel is Python by its grammar and not by its annotations: ``A: T.Tensor((M, N), "float16")`` is a call, which no type
+checker takes for a type, and a kernel's return type, or the type of a factory's ``tile_M=128``, nobody writes. Without the
+plugin mypy leaves a kernel's body alone (``prim_func`` is ``typing.no_type_check`` in the stubs). With it, in each file that
+imports the language, before mypy analyses it:
+
+* an annotation ``T.Tensor(...)`` or ``T.Tensor[...]`` is the type ``T.Tensor``, and ``T.int32`` is ``int``;
+* what ``prim_func``, ``macro`` and ``jit`` decorate has no missing annotations: those that are left out are ``Any``, a kernel
+  returns ``None``, and a function under ``jit`` that defines a kernel returns one.
+
+mypy's own processes have to be one (no ``--num-workers``): its workers read files where no plugin sees them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mypy.nodes import (
+    MISSING_FALLBACK,
+    AssignmentStmt,
+    Block,
+    CallExpr,
+    ClassDef,
+    Decorator,
+    Expression,
+    ForStmt,
+    FuncDef,
+    IfStmt,
+    MemberExpr,
+    MypyFile,
+    NameExpr,
+    Statement,
+    TryStmt,
+    WhileStmt,
+    WithStmt,
+)
+from mypy.options import Options
+from mypy.plugin import Plugin, ReportConfigContext
+from mypy.types import AnyType, CallableType, Instance, NoneType, RawExpressionType, Type, TypeOfAny, UnboundType
+
+CONSTANT = "TILELANG_NPU_BODIES"
+"""The name by which the stubs are told that bodies are checked; pyright's configuration defines it."""
+_PACKAGES = ("tilelang_npu", "tilelang")
+_NUMBERS = {"bool": "bool", "int": "int", "float": "float",
+            **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "float"),
+            **{f"{sign}int{bits}": "int" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
+
+
+class KernelPlugin(Plugin):
+    """The plugin; see the module's text."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        if CONSTANT not in options.always_true:
+            options.always_true.append(CONSTANT)
+
+    def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
+        """Complete a file's annotations: mypy asks for further imports once it has parsed the file, and before it reads on."""
+        names = _Names.of(file)
+        if names:
+            for function, decorators in _functions(file.defs):
+                _complete(function, decorators, names)
+            for statement in _statements(file.defs):
+                if isinstance(statement, AssignmentStmt) and statement.unanalyzed_type is not None:
+                    written = _as_type(statement.unanalyzed_type, names)
+                    statement.type = statement.unanalyzed_type = written
+        return []
+
+
+    def report_config_data(self, ctx: ReportConfigContext) -> str | None:
+        """Keep files with kernels out of mypy's cache: what is in it is analysed again without :meth:`get_additional_deps`."""
+        if not _source(ctx.id, ctx.path):
+            return None
+        return "looked for" if ctx.is_check else "kept"  # never the same
+
+
+def plugin(version: str) -> type[Plugin]:
+    """mypy's entry."""
+    del version
+    return KernelPlugin
+
+
+@dataclass
+class _Names:
+    """How a file names the language, and what it decorates with.
+
+    Attributes:
+        modules: what stands in front of a name of the language: ``T``, or ``tilelang_npu.language``.
+        own: names that are imported from the language by themselves.
+        calls: by the place of an annotation that is a call, the name that is called.
+    """
+
+    modules: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+    calls: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: MypyFile) -> _Names | None:
+        """The names of a file; None where it does not import the language."""
+        found = cls()
+        try:
+            tree = ast.parse(_source(file.fullname, file.path))
+        except (SyntaxError, ValueError):
+            return None  # mypy says what is wrong with the file
+        for node in ast.walk(tree):
+            found._read(node)
+        return found if found.modules or found.own else None
+
+    def _read(self, node: ast.AST) -> None:
+        languages = [f"{package}.language" for package in _PACKAGES]
+        if isinstance(node, ast.Import):
+            self.modules |= {alias.asname or alias.name for alias in node.names if alias.name in languages}
+        elif isinstance(node, ast.ImportFrom) and node.module in languages:
+            self.own |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module in _PACKAGES:
+            self.modules |= {alias.asname or alias.name for alias in node.names if alias.name == "language"}
+        for child in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(child, ast.Call):
+                self.calls[child.lineno, child.col_offset] = ast.unparse(child.func)
+
+    def of_language(self, dotted: str) -> str:
+        """The name in the language that a dotted name means; empty for others."""
+        head, _, last = dotted.rpartition(".")
+        return last if head in self.modules or (not head and last in self.own) else ""
+
+
+def _source(module: str, path: str) -> bytes:
+    """What stands in a file that may have kernels; nothing for others, and for those of packages."""
+    if module.partition(".")[0] in _PACKAGES or "site-packages" in path or not path.endswith(".py"):
+        return b""
+    try:
+        text = Path(path).read_bytes()
+    except OSError:
+        return b""  # mypy says what is wrong with the file
+    return text if b"tilelang" in text else b""
+
+
+def _statements(body: Sequence[Statement]) -> Iterator[Statement]:
+    """These statements and all below them."""
+    for statement in body:
+        yield statement
+        for block in _blocks(statement):
+            yield from _statements(block.body)
+
+
+def _blocks(statement: Statement) -> Iterator[Block]:
+    if isinstance(statement, Decorator):
+        yield statement.func.body
+    elif isinstance(statement, FuncDef):
+        yield statement.body
+    elif isinstance(statement, ClassDef):
+        yield statement.defs
+    elif isinstance(statement, IfStmt):
+        yield from statement.body
+        yield from [statement.else_body] if statement.else_body else []
+    elif isinstance(statement, (ForStmt, WhileStmt)):
+        yield statement.body
+        yield from [statement.else_body] if statement.else_body else []
+    elif isinstance(statement, WithStmt):
+        yield statement.body
+    elif isinstance(statement, TryStmt):
+        yield statement.body
+        yield from statement.handlers
+        yield from [block for block in (statement.else_body, statement.finally_body) if block]
+
+
+def _functions(body: Sequence[Statement]) -> Iterator[tuple[FuncDef, list[str]]]:
+    """Each function, with the names of its decorators."""
+    for statement in _statements(body):
+        if isinstance(statement, Decorator):
+            yield statement.func, [_dotted(decorator) for decorator in statement.original_decorators]
+        elif isinstance(statement, FuncDef):
+            yield statement, []
+
+
+def _dotted(expression: Expression) -> str:
+    if isinstance(expression, CallExpr):
+        return _dotted(expression.callee)
+    if isinstance(expression, MemberExpr):
+        return f"{_dotted(expression.expr)}.{expression.name}"
+    return expression.name if isinstance(expression, NameExpr) else ""
+
+
+def _as_type(annotation: Type, names: _Names) -> Type:
+    """An annotation as a type: the language's are buffers and numbers, others stay."""
+    if isinstance(annotation, RawExpressionType):
+        dotted = names.calls.get((annotation.line, annotation.column), "")
+    elif isinstance(annotation, UnboundType):
+        dotted = annotation.name
+    else:
+        return annotation
+    last = names.of_language(dotted)
+    if not last:
+        return annotation
+    return UnboundType(_NUMBERS.get(last, dotted), line=annotation.line, column=annotation.column)
+
+
+def _complete(function: FuncDef, decorators: Sequence[str], names: _Names) -> None:
+    kernel = any(names.of_language(dotted) == "prim_func" for dotted in decorators)
+    macro = any(names.of_language(dotted) == "macro" for dotted in decorators)
+    factory = any(dotted.rpartition(".")[2] == "jit" for dotted in decorators)
+    left_out = AnyType(TypeOfAny.explicit)
+    written = function.type if isinstance(function.type, CallableType) else None
+    if written is None and not (kernel or macro or factory):
+        return
+    marked = kernel or macro or factory
+    given = list(written.arg_types) if written is not None else [left_out] * len(function.arguments)
+    kinds = [left_out if marked and _is_left_out(kind) else _as_type(kind, names) for kind in given]
+    result: Type = written.ret_type if written is not None else AnyType(TypeOfAny.unannotated)
+    if marked and _is_left_out(result):
+        result = NoneType() if kernel else _made(function, names) if factory else left_out
+    fallback = written.fallback if written is not None else Instance(MISSING_FALLBACK, [], -1)
+    made = CallableType(kinds, function.arg_kinds, function.arg_names, _as_type(result, names), fallback,
+                        name=function.name, definition=function)
+    made.set_line(function)
+    function.type = function.unanalyzed_type = made
+    for argument, kind in zip(function.arguments, kinds, strict=True):
+        argument.type_annotation = kind
+
+
+def _is_left_out(kind: Type) -> bool:
+    return isinstance(kind, AnyType) and kind.type_of_any == TypeOfAny.unannotated
+
+
+def _made(factory: FuncDef, names: _Names) -> Type:
+    """What a function under ``jit`` returns: a kernel where it defines one, else what its own ``with T.Kernel`` computes."""
+    for module in sorted(names.modules):
+        if any(isinstance(part, Decorator) and any(names.of_language(_dotted(each)) == "prim_func"
+                                                   for each in part.original_decorators)
+               for part in _statements(factory.body.body)):
+            return UnboundType(f"{module}.PrimFunc")
+    return AnyType(TypeOfAny.explicit)
