@@ -3,7 +3,10 @@
 Nothing here says which core does what, what passes between them, or when one waits for the other.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -65,12 +68,12 @@ def attention(length, keys, dim, tile=64, stages=2):
 SHAPES = [(384, 512, 128), (250, 256, 64)]
 
 
-def inputs(length, keys, dim):
+def inputs(length: int, keys: int, dim: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     return tuple(rng.standard_normal((rows, dim)).astype(np.float16) for rows in (length, keys, keys))
 
 
-def expected(q, k, v):
+def expected(q: NDArray[Any], k: NDArray[Any], v: NDArray[Any]) -> Any:
     s = q.astype(np.float32) @ k.astype(np.float32).T * q.shape[1] ** -0.5
     s = np.exp(s - s.max(axis=1, keepdims=True))
     return s / s.sum(axis=1, keepdims=True) @ v.astype(np.float32)

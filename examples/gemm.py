@@ -1,6 +1,9 @@
 """C = A @ B. Each block computes one tile of C; the loop over K loads the next tiles while the Cube core multiplies these."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -37,12 +40,12 @@ def gemm(M, N, K, tile_M=128, tile_N=128, tile_K=64, stages=2):
 SHAPES = [(1024, 1024, 512), (250, 300, 200)]
 
 
-def inputs(M, N, K):
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     return rng.standard_normal((M, K)).astype(np.float16), rng.standard_normal((K, N)).astype(np.float16)
 
 
-def expected(a, b):
+def expected(a: NDArray[Any], b: NDArray[Any]) -> Any:
     return a.astype(np.float32) @ b.astype(np.float32)
 
 

@@ -3,7 +3,10 @@
 Nothing here says which core does what, what passes between them, or when one waits for the other.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -47,13 +50,13 @@ def linear_relu(M, N, K, tile_M=128, tile_N=128, tile_K=128, blocks=24, stages=2
 SHAPES = [(512, 512, 512), (250, 200, 300)]
 
 
-def inputs(M, N, K):
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((M, K), (K, N)))
     return a, b, rng.standard_normal((1, N)).astype(np.float32)
 
 
-def expected(a, b, bias):
+def expected(a: NDArray[Any], b: NDArray[Any], bias: NDArray[Any]) -> Any:
     return np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0)
 
 

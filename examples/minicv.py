@@ -2,7 +2,10 @@
 a ring of slots in global memory with a flag for each direction.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -40,12 +43,12 @@ def exp_of_product(M, N, K, tile_M=128, tile_N=128, blocks=24, stages=2):
 SHAPES = [(512, 512, 128), (250, 200, 100)]
 
 
-def inputs(M, N, K):
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     return tuple((rng.standard_normal(shape) * 0.2).astype(np.float16) for shape in ((M, K), (K, N)))
 
 
-def expected(a, b):
+def expected(a: NDArray[Any], b: NDArray[Any]) -> Any:
     return np.exp(a.astype(np.float32) @ b.astype(np.float32))
 
 

@@ -4,7 +4,10 @@ Each Vector core takes every ``blocks``-th tile of rows; the loop loads the next
 before it is stored.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -50,12 +53,12 @@ def rms_norm(rows, columns, tile=8, blocks=48, stages=2):
 SHAPES = [(4096, 1024), (1000, 512)]
 
 
-def inputs(rows, columns):
+def inputs(rows: int, columns: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     return rng.standard_normal((rows, columns)).astype(np.float16), rng.standard_normal((1, columns)).astype(np.float16)
 
 
-def expected(x, weight):
+def expected(x: NDArray[Any], weight: NDArray[Any]) -> Any:
     x, weight = x.astype(np.float32), weight.astype(np.float32)
     return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + EPS) * weight
 

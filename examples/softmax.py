@@ -2,7 +2,10 @@
 computed and the one before it is stored.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -36,11 +39,11 @@ def softmax(rows, columns, tile=8, blocks=48, stages=2):
 SHAPES = [(4096, 640), (1000, 640)]
 
 
-def inputs(rows, columns):
+def inputs(rows: int, columns: int) -> tuple[NDArray[Any], ...]:
     return (np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32),)
 
 
-def expected(x):
+def expected(x: NDArray[Any]) -> Any:
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 

@@ -4,7 +4,10 @@ B is offset binary, two numbers a byte: of each ``tile_K`` numbers of a row, byt
 ``tile_K / 2 + j`` in its high half.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
@@ -46,12 +49,12 @@ def w4a8_gemm(M, N, K, tile_M=128, tile_N=128, tile_K=TILE_K, stages=2):
 SHAPES = [(256, 256, 1024), (200, 150, 512)]
 
 
-def inputs(M, N, K):
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
     return rng.integers(-128, 128, (M, K), dtype=np.int8), rng.integers(0, 256, (N, K // 2), dtype=np.uint8)
 
 
-def expected(a, packed):
+def expected(a: NDArray[Any], packed: NDArray[Any]) -> Any:
     tiles = packed.reshape(len(packed), -1, TILE_K // 2).astype(np.int32)
     b = np.concatenate([(tiles & 15) - 8, (tiles >> 4) - 8], axis=2).reshape(len(packed), -1)
     return a.astype(np.int32) @ b.T

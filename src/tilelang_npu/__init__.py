@@ -20,18 +20,28 @@ from tilelang_npu.errors import InternalError, SanitizerError, TileError
 from tilelang_npu.errors import door as _door
 from tilelang_npu.places import Places as _Places
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of one that is misspelt
+    from tilelang_npu import autotuner as autotuner
+    from tilelang_npu import carver as carver
+    from tilelang_npu import intrinsics as intrinsics
     from tilelang_npu import language, math
+    from tilelang_npu import testing as testing
+    from tilelang_npu import tvm as tvm
     from tilelang_npu.math import cdiv, next_power_of_2
     from tilelang_npu.ops.dtypes import DType as DataType
     from tilelang_npu.runtime import cache, profiler
     from tilelang_npu.runtime.autotune import AutoTuner, autotune, set_autotune_inputs
     from tilelang_npu.runtime.cache import disable_cache, enable_cache, is_cache_enabled
+    from tilelang_npu.runtime.cache import get_cache_dir as get_cache_dir
+    from tilelang_npu.runtime.cache import set_cache_dir as set_cache_dir
     from tilelang_npu.runtime.factory import compile, jit  # noqa: A004  (the name TileLang gives it)
+    from tilelang_npu.runtime.factory import lower as lower
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.log import TileWarning, set_log_level
     from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType, do_bench
     from tilelang_npu.runtime.switches import PassConfigKey
+
+    cached = compile
 
 __version__ = "0.1.0"
 
@@ -103,8 +113,7 @@ __all__ = [
 ]
 
 
-@_door
-def __getattr__(name: str) -> object:
+def _load(name: str) -> object:
     if name in _MODULES:
         found: object = import_module(f"{__name__}.{_MODULES[name]}")
     elif name in _NAMES:
@@ -118,6 +127,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg, name=name, obj=import_module(__name__))
     globals()[name] = found
     return found
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _door(_load)
 
 
 def __dir__() -> list[str]:

@@ -29,13 +29,21 @@ def test_every_name_of_the_table_is_a_function(entry: ops.Elementwise) -> None:
 def test_functions_say_how_they_are_called() -> None:
     import inspect
 
-    assert str(inspect.signature(T.tile.add)) == "(dst, src0, src1)"
-    assert str(inspect.signature(T.vadd)) == "(A, B, C)"
-    assert str(inspect.signature(T.npuir_exp)) == "(A, B)"
-    assert str(inspect.signature(T.vselect)) == "(Cond, A, B, Out)"
-    assert str(inspect.signature(T.vexp2)) == "(A, B, Tmp=None)"
-    assert str(inspect.signature(T.tile.clamp)) == "(out, buffer, min_scalar, max_scalar, count=None)"
-    assert T.tile.add.__doc__ == "Sum. Element types: int8, int16, int32, int64, float16, float32."
+    assert str(inspect.signature(T.tile.add)) == "(dst: 'Tile', src0: 'Tile', src1: 'Operand') -> 'None'"
+    assert str(inspect.signature(T.vadd)) == "(A: 'Tile', B: 'Operand', C: 'Tile') -> 'None'"
+    assert str(inspect.signature(T.npuir_exp)) == "(A: 'Tile', B: 'Tile') -> 'None'"
+    assert str(inspect.signature(T.vselect)) == "(Cond: 'Tile', A: 'Operand', B: 'Operand', Out: 'Tile') -> 'None'"
+    assert str(inspect.signature(T.vexp2)) == "(A: 'Tile', B: 'Tile', Tmp: 'Tile | None' = None) -> 'None'"
+    assert str(inspect.signature(T.tile.clamp)) == (
+        "(out: 'Tile', buffer: 'Tile', min_scalar: 'Operand', max_scalar: 'Operand', count: 'Number | None' = None) -> 'None'")
+    assert T.tile.add.__doc__ == """Sum.
+
+Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+
+Element types: int8, int16, int32, int64, float16, float32.
+
+Example: ``T.tile.add(out, a, b)``"""
     assert T.tile.add.__qualname__ == "T.tile.add"
     assert T.npuir_brc is T.vbrc
     assert T.tile.log is not None

@@ -228,7 +228,8 @@ uint8: ScalarType
 def add(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -267,7 +268,8 @@ def atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_orde
 def axpy(A: Tile, B: Operand, C: Tile) -> None:
     """Adds the input times a scalar to the destination.
 
-    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where
+    ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
 
     Element types: float16, float32.
 
@@ -277,7 +279,8 @@ def axpy(A: Tile, B: Operand, C: Tile) -> None:
 def bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int16, int32, int64.
 
@@ -287,7 +290,8 @@ def bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64.
 
@@ -297,7 +301,8 @@ def bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def clamp_max(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of each element and a bound.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be the first input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -307,7 +312,8 @@ def clamp_max(A: Tile, B: Operand, C: Tile) -> None:
 def clamp_min(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of each element and a bound.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be the first input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -355,7 +361,8 @@ def deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes 
 def div(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -421,7 +428,8 @@ def ldexp(A: Tile, B: Tile, C: Tile) -> None:
 def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
     """x where it is positive, else x times the slope.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be the first input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be the first input.
 
     Element types: float16, float32.
 
@@ -431,7 +439,8 @@ def leaky_relu(A: Tile, B: Operand, C: Tile) -> None:
 def ln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -441,7 +450,8 @@ def ln(A: Tile, B: Tile) -> None:
 def mod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -451,7 +461,8 @@ def mod(A: Tile, B: Operand, C: Tile) -> None:
 def modui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -461,7 +472,8 @@ def modui(A: Tile, B: Operand, C: Tile) -> None:
 def mul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -471,7 +483,8 @@ def mul(A: Tile, B: Operand, C: Tile) -> None:
 def mul_add_dst(A: Tile, B: Tile, C: Tile) -> None:
     """Adds the product of two inputs to the destination.
 
-    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be the first input.
+    Writes ``C``, reads ``A``, ``B`` and ``C``. Buffers have one shape; an input may have size 1 where
+    ``C`` has not. ``C`` may be the first input.
 
     Element types: float16, float32, int16, int32.
 
@@ -481,7 +494,8 @@ def mul_add_dst(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_abs(A: Tile, B: Tile) -> None:
     """Absolute value.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -491,7 +505,8 @@ def npuir_abs(A: Tile, B: Tile) -> None:
 def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -501,7 +516,8 @@ def npuir_add(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -550,7 +566,8 @@ def npuir_atomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memor
 def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -560,7 +577,8 @@ def npuir_bitwise_and(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int16, int32, int64.
 
@@ -570,7 +588,8 @@ def npuir_bitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_bitwise_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -580,7 +599,8 @@ def npuir_bitwise_not(A: Tile, B: Tile) -> None:
 def npuir_bitwise_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -590,7 +610,8 @@ def npuir_bitwise_or(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_bitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64.
 
@@ -610,7 +631,8 @@ def npuir_bitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
     """Conversion to the element type of the destination under a rounding mode.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has
+    not.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
 
@@ -620,7 +642,9 @@ def npuir_cast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str 
 def npuir_clamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
     """Limits each element to a lower and an upper bound.
 
-    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the first input.
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may
+    have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the
+    first input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -678,7 +702,8 @@ def npuir_deinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: 
 def npuir_div(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -698,7 +723,8 @@ def npuir_erf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_exp(A: Tile, B: Tile) -> None:
     """e to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -794,7 +820,8 @@ def npuir_ldexp(A: Tile, B: Tile, C: Tile) -> None:
 def npuir_ln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -834,7 +861,8 @@ def npuir_log2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def npuir_max(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -844,7 +872,8 @@ def npuir_max(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_min(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -854,7 +883,8 @@ def npuir_min(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -864,7 +894,8 @@ def npuir_mod(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -874,7 +905,8 @@ def npuir_modui(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -884,7 +916,8 @@ def npuir_mul(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -894,7 +927,8 @@ def npuir_not(A: Tile, B: Tile) -> None:
 def npuir_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -930,7 +964,8 @@ def npuir_print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
 def npuir_rec(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -940,7 +975,8 @@ def npuir_rec(A: Tile, B: Tile) -> None:
 def npuir_reciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -950,7 +986,8 @@ def npuir_reciprocal(A: Tile, B: Tile) -> None:
 def npuir_relu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32, int32.
 
@@ -960,7 +997,8 @@ def npuir_relu(A: Tile, B: Tile) -> None:
 def npuir_rsqrt(A: Tile, B: Tile) -> None:
     """Reciprocal square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -970,7 +1008,8 @@ def npuir_rsqrt(A: Tile, B: Tile) -> None:
 def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
+    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
 
@@ -980,7 +1019,8 @@ def npuir_select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def npuir_shl(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int16, int32, int64.
 
@@ -990,7 +1030,8 @@ def npuir_shl(A: Tile, B: Operand, C: Tile) -> None:
 def npuir_shr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64.
 
@@ -1000,7 +1041,8 @@ def npuir_shr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def npuir_sigmoid(A: Tile, B: Tile) -> None:
     """1 / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be the first input.
 
     Element types: float16, float32.
 
@@ -1020,7 +1062,8 @@ def npuir_sin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def npuir_sqrt(A: Tile, B: Tile) -> None:
     """Square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1030,7 +1073,8 @@ def npuir_sqrt(A: Tile, B: Tile) -> None:
 def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1135,7 +1179,8 @@ def print(obj: Operand, msg: str = '', hex: _bool = False) -> None:
 def reciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1145,7 +1190,8 @@ def reciprocal(A: Tile, B: Tile) -> None:
 def relu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32, int32.
 
@@ -1155,7 +1201,8 @@ def relu(A: Tile, B: Tile) -> None:
 def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
+    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
 
@@ -1165,7 +1212,8 @@ def select(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def silu(A: Tile, B: Tile) -> None:
     """x / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be the first input.
 
     Element types: float16, float32.
 
@@ -1175,7 +1223,8 @@ def silu(A: Tile, B: Tile) -> None:
 def sub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1194,7 +1243,8 @@ def transpose(src: Tile, dst: Tile, permutation: Sequence[_int], size: Sizes | N
 def vabs(A: Tile, B: Tile) -> None:
     """Absolute value.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1204,7 +1254,8 @@ def vabs(A: Tile, B: Tile) -> None:
 def vadd(A: Tile, B: Operand, C: Tile) -> None:
     """Sum.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1214,7 +1265,8 @@ def vadd(A: Tile, B: Operand, C: Tile) -> None:
 def vand(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1263,7 +1315,8 @@ def vatomic_addx4(dst: Tile, src: Tile, size: Sizes | None = None, *, memory_ord
 def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise and.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1273,7 +1326,8 @@ def vbitwise_and(A: Tile, B: Tile, C: Tile) -> None:
 def vbitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int16, int32, int64.
 
@@ -1283,7 +1337,8 @@ def vbitwise_lshift(A: Tile, B: Operand, C: Tile) -> None:
 def vbitwise_not(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1293,7 +1348,8 @@ def vbitwise_not(A: Tile, B: Tile) -> None:
 def vbitwise_or(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1303,7 +1359,8 @@ def vbitwise_or(A: Tile, B: Tile, C: Tile) -> None:
 def vbitwise_rshift(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64.
 
@@ -1323,7 +1380,8 @@ def vbitwise_xor(A: Tile, B: Tile, C: Tile) -> None:
 def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'rint') -> None:
     """Conversion to the element type of the destination under a rounding mode.
 
-    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+    Writes ``dst``, reads ``src``. Buffers have one shape; an input may have size 1 where ``dst`` has
+    not.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``dst`` has another one.
 
@@ -1333,7 +1391,9 @@ def vcast(src: Tile, dst: Tile, size: Sizes | None = None, round_mode: str = 'ri
 def vclamp(src: Tile, dst: Tile, min_val: Operand, max_val: Operand) -> None:
     """Limits each element to a lower and an upper bound.
 
-    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the first input.
+    Writes ``dst``, reads ``src``, ``min_val`` and ``max_val``. Buffers have one shape; an input may
+    have size 1 where ``dst`` has not. ``min_val`` and ``max_val`` may be scalars. ``dst`` may be the
+    first input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1391,7 +1451,8 @@ def vdeinterleave(src: Tile, *targets: Tile, channel_nums: _int = 2, size: Sizes
 def vdiv(A: Operand, B: Operand, C: Tile) -> None:
     """Quotient; integers truncate toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1411,7 +1472,8 @@ def verf(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def vexp(A: Tile, B: Tile) -> None:
     """e to the power of each element.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1507,7 +1569,8 @@ def vldexp(A: Tile, B: Tile, C: Tile) -> None:
 def vln(A: Tile, B: Tile) -> None:
     """Natural logarithm.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1547,7 +1610,8 @@ def vlog2(A: Tile, B: Tile, Tmp: Tile | None = None) -> None:
 def vmax(A: Tile, B: Operand, C: Tile) -> None:
     """The larger of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1557,7 +1621,8 @@ def vmax(A: Tile, B: Operand, C: Tile) -> None:
 def vmin(A: Tile, B: Operand, C: Tile) -> None:
     """The smaller of two elements.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1567,7 +1632,8 @@ def vmin(A: Tile, B: Operand, C: Tile) -> None:
 def vmod(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder of the division that truncates toward zero.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -1577,7 +1643,8 @@ def vmod(A: Tile, B: Operand, C: Tile) -> None:
 def vmodui(A: Tile, B: Operand, C: Tile) -> None:
     """Remainder, both elements read as unsigned.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape. ``B`` may be a scalar. ``C`` may be an
+    input.
 
     Element types: bool, int8, int16, int32, int64.
 
@@ -1587,7 +1654,8 @@ def vmodui(A: Tile, B: Operand, C: Tile) -> None:
 def vmul(A: Tile, B: Operand, C: Tile) -> None:
     """Product.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1597,7 +1665,8 @@ def vmul(A: Tile, B: Operand, C: Tile) -> None:
 def vnot(A: Tile, B: Tile) -> None:
     """Bitwise complement.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1607,7 +1676,8 @@ def vnot(A: Tile, B: Tile) -> None:
 def vor(A: Tile, B: Tile, C: Tile) -> None:
     """Bitwise or.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``C`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1636,7 +1706,8 @@ def vpow(A: Tile, B: Tile, C: Tile) -> None:
 def vrec(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1646,7 +1717,8 @@ def vrec(A: Tile, B: Tile) -> None:
 def vreciprocal(A: Tile, B: Tile) -> None:
     """Reciprocal.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1656,7 +1728,8 @@ def vreciprocal(A: Tile, B: Tile) -> None:
 def vrelu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32, int32.
 
@@ -1666,7 +1739,8 @@ def vrelu(A: Tile, B: Tile) -> None:
 def vrsqrt(A: Tile, B: Tile) -> None:
     """Reciprocal square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1676,7 +1750,8 @@ def vrsqrt(A: Tile, B: Tile) -> None:
 def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
     """The second input where the mask is set, else the third.
 
-    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
+    Writes ``Out``, reads ``Cond``, ``A`` and ``B``. Buffers have one shape; an input may have size 1
+    where ``Out`` has not. ``A`` and ``B`` may be scalars. ``Out`` may be an input.
 
     Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32; ``Cond`` has bool or int8.
 
@@ -1686,7 +1761,8 @@ def vselect(Cond: Tile, A: Operand, B: Operand, Out: Tile) -> None:
 def vshl(A: Tile, B: Operand, C: Tile) -> None:
     """Shift left by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int16, int32, int64.
 
@@ -1696,7 +1772,8 @@ def vshl(A: Tile, B: Operand, C: Tile) -> None:
 def vshr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
     """Shift right by a scalar.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``B`` may be a scalar. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``B`` may be a scalar. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64.
 
@@ -1706,7 +1783,8 @@ def vshr(A: Tile, B: Operand, C: Tile, round: _bool = True) -> None:
 def vsigmoid(A: Tile, B: Tile) -> None:
     """1 / (1 + exp(-x)).
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be the first input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be the first input.
 
     Element types: float16, float32.
 
@@ -1726,7 +1804,8 @@ def vsin(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
 def vsqrt(A: Tile, B: Tile) -> None:
     """Square root.
 
-    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not. ``B`` may be an input.
+    Writes ``B``, reads ``A``. Buffers have one shape; an input may have size 1 where ``B`` has not.
+    ``B`` may be an input.
 
     Element types: float16, float32.
 
@@ -1736,7 +1815,8 @@ def vsqrt(A: Tile, B: Tile) -> None:
 def vsub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
-    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C`` has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
+    Writes ``C``, reads ``A`` and ``B``. Buffers have one shape; an input may have size 1 where ``C``
+    has not. ``A`` and ``B`` may be scalars. ``C`` may be an input.
 
     Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1789,7 +1869,8 @@ class _Tile:
     def abs(dst: Tile, src0: Tile) -> None:
         """Absolute value.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1807,7 +1888,8 @@ class _Tile:
     def add(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Sum.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -1847,7 +1929,8 @@ class _Tile:
     def axpy(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
         """Adds the input times a scalar to the destination.
 
-        Writes ``dst``, reads ``src0``, ``scalar_value`` and ``dst``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``, ``scalar_value`` and ``dst``. Buffers have one shape; an input may
+        have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
 
         Element types: float16, float32.
 
@@ -1870,7 +1953,8 @@ class _Tile:
     def bitwise_and(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Bitwise and.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1881,7 +1965,8 @@ class _Tile:
     def bitwise_lshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
         """Shift left by a scalar.
 
-        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1
+        where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
 
         Element types: int16, int32, int64.
 
@@ -1892,7 +1977,8 @@ class _Tile:
     def bitwise_not(dst: Tile, src0: Tile) -> None:
         """Bitwise complement.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1903,7 +1989,8 @@ class _Tile:
     def bitwise_or(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Bitwise or.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -1914,7 +2001,8 @@ class _Tile:
     def bitwise_rshift(dst: Tile, src0: Tile, scalarValue: Operand) -> None:
         """Shift right by a scalar.
 
-        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``scalarValue``. Buffers have one shape; an input may have size 1
+        where ``dst`` has not. ``scalarValue`` may be a scalar. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64.
 
@@ -2014,7 +2102,9 @@ class _Tile:
     def clamp(out: Tile, buffer: Tile, min_scalar: Operand, max_scalar: Operand, count: Number | None = None) -> None:
         """Limits each element to a lower and an upper bound.
 
-        Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``min_scalar`` and ``max_scalar`` may be scalars. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer``, ``min_scalar`` and ``max_scalar``. Buffers have one shape; an
+        input may have size 1 where ``out`` has not. ``min_scalar`` and ``max_scalar`` may be scalars.
+        ``out`` may be the first input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2025,7 +2115,8 @@ class _Tile:
     def clamp_max(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
         """The smaller of each element and a bound.
 
-        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have
+        size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2036,7 +2127,8 @@ class _Tile:
     def clamp_min(out: Tile, buffer: Tile, scalar_value: Operand, count: Number | None = None) -> None:
         """The larger of each element and a bound.
 
-        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer`` and ``scalar_value``. Buffers have one shape; an input may have
+        size 1 where ``out`` has not. ``scalar_value`` may be a scalar. ``out`` may be the first input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2097,7 +2189,8 @@ class _Tile:
     def div(dst: Tile, src0: Operand, src1: Operand) -> None:
         """Quotient; integers truncate toward zero.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2119,7 +2212,8 @@ class _Tile:
     def exp(dst: Tile, src0: Tile) -> None:
         """e to the power of each element.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2236,7 +2330,8 @@ class _Tile:
     def isinf(dst: Tile, src0: Tile) -> None:
         """Whether the element is an infinity.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not.
 
         Element types: float16, float32; ``dst`` has bool or int8.
 
@@ -2247,7 +2342,8 @@ class _Tile:
     def isnan(dst: Tile, src0: Tile) -> None:
         """Whether the element is not a number.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not.
 
         Element types: float16, float32; ``dst`` has bool or int8.
 
@@ -2269,7 +2365,8 @@ class _Tile:
     def leaky_relu(dst: Tile, src0: Tile, scalar_value: Operand) -> None:
         """x where it is positive, else x times the slope.
 
-        Writes ``dst``, reads ``src0`` and ``scalar_value``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0`` and ``scalar_value``. Buffers have one shape; an input may have size
+        1 where ``dst`` has not. ``scalar_value`` may be a scalar. ``dst`` may be the first input.
 
         Element types: float16, float32.
 
@@ -2280,7 +2377,8 @@ class _Tile:
     def ln(dst: Tile, src0: Tile) -> None:
         """Natural logarithm.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2291,7 +2389,8 @@ class _Tile:
     def log(dst: Tile, src0: Tile) -> None:
         """Natural logarithm.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2335,7 +2434,8 @@ class _Tile:
     def max(dst: Tile, src0: Tile, src1: Operand) -> None:
         """The larger of two elements.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2356,7 +2456,8 @@ class _Tile:
     def min(dst: Tile, src0: Tile, src1: Operand) -> None:
         """The smaller of two elements.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32.
 
@@ -2374,7 +2475,8 @@ class _Tile:
     def mod(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Remainder of the division that truncates toward zero.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar.
+        ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64, float16, float32.
 
@@ -2385,7 +2487,8 @@ class _Tile:
     def modui(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Remainder, both elements read as unsigned.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape. ``src1`` may be a scalar.
+        ``dst`` may be an input.
 
         Element types: bool, int8, int16, int32, int64.
 
@@ -2396,7 +2499,8 @@ class _Tile:
     def mul(dst: Tile, src0: Tile, src1: Operand) -> None:
         """Product.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src1`` may be a scalar. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 
@@ -2407,7 +2511,8 @@ class _Tile:
     def mul_add_dst(dst: Tile, src0: Tile, src1: Tile) -> None:
         """Adds the product of two inputs to the destination.
 
-        Writes ``dst``, reads ``src0``, ``src1`` and ``dst``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``, ``src1`` and ``dst``. Buffers have one shape; an input may have size
+        1 where ``dst`` has not. ``dst`` may be the first input.
 
         Element types: float16, float32, int16, int32.
 
@@ -2429,7 +2534,8 @@ class _Tile:
     def reciprocal(dst: Tile, src0: Tile) -> None:
         """Reciprocal.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2457,7 +2563,8 @@ class _Tile:
     def relu(dst: Tile, src0: Tile) -> None:
         """The larger of the element and zero.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32, int32.
 
@@ -2468,7 +2575,8 @@ class _Tile:
     def round(out: Tile, buffer: Tile, count: Number | None = None) -> None:
         """The nearest integer, ties to even.
 
-        Writes ``out``, reads ``buffer``. Buffers have one shape; an input may have size 1 where ``out`` has not. ``out`` may be the first input.
+        Writes ``out``, reads ``buffer``. Buffers have one shape; an input may have size 1 where ``out`` has
+        not. ``out`` may be the first input.
 
         Element types: float32.
 
@@ -2515,7 +2623,8 @@ class _Tile:
     def rsqrt(dst: Tile, src0: Tile) -> None:
         """Reciprocal square root.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2536,7 +2645,8 @@ class _Tile:
     def sigmoid(dst: Tile, src0: Tile) -> None:
         """1 / (1 + exp(-x)).
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be the first input.
 
         Element types: float16, float32.
 
@@ -2547,7 +2657,8 @@ class _Tile:
     def silu(dst: Tile, src0: Tile) -> None:
         """x / (1 + exp(-x)).
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be the first input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be the first input.
 
         Element types: float16, float32.
 
@@ -2589,7 +2700,8 @@ class _Tile:
     def sqrt(dst: Tile, src0: Tile) -> None:
         """Square root.
 
-        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0``. Buffers have one shape; an input may have size 1 where ``dst`` has
+        not. ``dst`` may be an input.
 
         Element types: float16, float32.
 
@@ -2600,7 +2712,8 @@ class _Tile:
     def sub(dst: Tile, src0: Operand, src1: Operand) -> None:
         """Difference.
 
-        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
+        Writes ``dst``, reads ``src0`` and ``src1``. Buffers have one shape; an input may have size 1 where
+        ``dst`` has not. ``src0`` and ``src1`` may be scalars. ``dst`` may be an input.
 
         Element types: int8, int16, int32, int64, float16, float32.
 

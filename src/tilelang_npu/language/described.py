@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from tilelang_npu import ops
@@ -35,7 +36,7 @@ def elementwise(name: str, entry: Elementwise, signature: inspect.Signature) -> 
     others = {"same": "", "bool": f"; ``{target}`` has bool or int8", "any": f"; ``{target}`` has another one"}[entry.result]
     others += f"; ``{inputs[0]}`` has bool or int8" if entry.condition else ""
     example = f"Example: ``T.{name}({_sample(signature, target)})``"
-    return "\n\n".join((entry.doc, " ".join(lines), _types(entry, others), example))
+    return "\n\n".join((entry.doc, textwrap.fill(" ".join(lines), 100), _types(entry, others), example))
 
 
 def _accumulates(entry: Elementwise) -> bool:

@@ -435,7 +435,8 @@ def _is_list(value: object) -> bool:
 class Tuned:
     """A factory under ``autotune``. A call that leaves out what can be tuned tunes it; the same call tunes once."""
 
-    def __init__(self, factory: Factory[Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    def __init__(self, factory: Factory[..., Any], configs: Configs, profile: Mapping[str, Any], run: Mapping[str, Any]
+                 ) -> None:
         functools.update_wrapper(self, factory.function)
         self.factory = factory
         self.configs = configs

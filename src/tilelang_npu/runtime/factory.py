@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from typing_extensions import ParamSpec
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Factory", "Settings", "compile", "jit", "lower"]
 
 P = ParamSpec("P")
+R = TypeVar("R")
 Indices = int | Sequence[int] | None
 PassConfigs = Mapping[PassConfigKey | str, object] | None
 
@@ -97,7 +98,7 @@ class Given:
     dtype: object
 
 
-class Factory(Generic[P]):
+class Factory(Generic[P, R]):
     """A function under ``@jit``. The same arguments give the same kernel, as long as the globals that it reads hold the same;
     several threads that ask for it at once get one.
 
@@ -120,10 +121,10 @@ class Factory(Generic[P]):
     def __reduce__(self) -> tuple[Any, ...]:
         return by_name(self, self.function) or (Factory, (self.function, self.settings, self.kind))
 
-    def __deepcopy__(self, _copied: object) -> Factory[P]:
+    def __deepcopy__(self, _copied: object) -> Factory[P, R]:
         return self
 
-    def __copy__(self) -> Factory[P]:
+    def __copy__(self) -> Factory[P, R]:
         return self
 
     @once
@@ -133,14 +134,14 @@ class Factory(Generic[P]):
 
         return read(self.function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         tuned = kwargs.pop("__tune_params", None)
         if isinstance(tuned, Mapping):
             kwargs.update(tuned)
-        if self.eager is None:
-            return self.compile(*args, **kwargs)
-        arrays = self.arrays(args, kwargs)
-        return self.compile(*args, **kwargs)(*arrays)
+        arrays = None if self.eager is None else self.arrays(args, kwargs)
+        kernel: Any = self.compile(*args, **kwargs)  # what R says: the kernel, or what its run returns
+        made: R = kernel if arrays is None else kernel(*arrays)
+        return made
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
         """The kernel for these arguments, which is not run.
@@ -259,22 +260,33 @@ def _described(value: object) -> str:
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 
+class Jit(Protocol):
+    """What ``jit`` with settings is: it decorates a function that returns a kernel, or one that holds its kernel itself."""
+
+    @overload
+    def __call__(self, func: Callable[P, Callable[..., object]], /) -> Factory[P, JITKernel]: ...
+    @overload
+    def __call__(self, func: Callable[P, object], /) -> Factory[P, Any]: ...
+
+
 @overload
-def jit(func: Callable[P, object]) -> Factory[P]: ...
+def jit(func: Callable[P, Callable[..., object]]) -> Factory[P, JITKernel]: ...
+@overload
+def jit(func: Callable[P, object]) -> Factory[P, Any]: ...
 @overload
 def jit(
     func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
     sanitize: bool | None = ..., compile_flags: object = ...,
-) -> Callable[[Callable[P, object]], Factory[P]]: ...
+) -> Jit: ...
 @overload
 def jit(
     func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
     pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
     sanitize: bool | None = ..., compile_flags: object = ...,
-) -> Factory[P]: ...
+) -> Factory[P, Any]: ...
 def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     """Make a factory of kernels: ``@jit``, ``@jit(out_idx=[-1])`` or ``jit(factory, out_idx=[-1])``.
 
@@ -297,7 +309,7 @@ def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:
     return _factory(func, read)
 
 
-def _factory(function: Callable[..., object], settings: Settings) -> Factory[Any]:
+def _factory(function: Callable[..., object], settings: Settings) -> Factory[..., Any]:
     if isinstance(function, (staticmethod, classmethod)):
         return Factory(function.__func__, settings, type(function))
     if isinstance(function, PrimFunc):

@@ -26,7 +26,7 @@ class Method:
         first: the object.
     """
 
-    def __init__(self, of: Factory[Any] | Tuned, first: object) -> None:
+    def __init__(self, of: Factory[..., Any] | Tuned, first: object) -> None:
         self.of, self.first = of, first
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +50,8 @@ class Method:
         return f"<{self.of!r} of {self.first!r}>"
 
 
-def bound(factory: Factory[Any] | Tuned, kind: type, instance: object, owner: type | None) -> Factory[Any] | Tuned | Method:
+def bound(factory: Factory[..., Any] | Tuned, kind: type, instance: object, owner: type | None
+          ) -> Factory[..., Any] | Tuned | Method:
     """What reading a member of a class gives.
 
     Args:
@@ -64,7 +65,7 @@ def bound(factory: Factory[Any] | Tuned, kind: type, instance: object, owner: ty
     return factory if kind is staticmethod or instance is None else Method(factory, instance)
 
 
-def by_name(factory: Factory[Any] | Tuned, function: Callable[..., object]) -> tuple[Any, ...] | None:
+def by_name(factory: Factory[..., Any] | Tuned, function: Callable[..., object]) -> tuple[Any, ...] | None:
     """How a pickle names a factory; None where its name is that of the function that it was made from.
 
     Raises:
