@@ -15,7 +15,7 @@ mypy's own processes have to be one (no ``--num-workers``): its workers read fil
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,14 +33,28 @@ from mypy.nodes import (
     MemberExpr,
     MypyFile,
     NameExpr,
+    PassStmt,
     Statement,
+    TempNode,
     TryStmt,
+    TypeInfo,
     WhileStmt,
     WithStmt,
 )
 from mypy.options import Options
-from mypy.plugin import Plugin, ReportConfigContext
-from mypy.types import AnyType, CallableType, Instance, NoneType, RawExpressionType, Type, TypeOfAny, UnboundType
+from mypy.plugin import FunctionContext, MethodContext, Plugin, ReportConfigContext
+from mypy.types import (
+    AnyType,
+    CallableType,
+    Instance,
+    NoneType,
+    Parameters,
+    RawExpressionType,
+    Type,
+    TypeOfAny,
+    UnboundType,
+    get_proper_type,
+)
 
 CONSTANT = "TILELANG_NPU_BODIES"
 """The name by which the stubs are told that bodies are checked; pyright's configuration defines it."""
@@ -63,6 +77,7 @@ class KernelPlugin(Plugin):
         names = _Names.of(file)
         if names:
             for function, decorators in _functions(file.defs):
+                _declare(function, names)
                 _complete(function, decorators, names)
             for statement in _statements(file.defs):
                 if isinstance(statement, AssignmentStmt) and statement.unanalyzed_type is not None:
@@ -70,6 +85,26 @@ class KernelPlugin(Plugin):
                     statement.type = statement.unanalyzed_type = written
         return []
 
+
+    def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
+        """What ``jit`` makes of a function, as :meth:`get_method_hook`."""
+        return self._factory if fullname == "tilelang_npu.runtime.factory.jit" else None
+
+    def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        """What ``jit(...)`` makes of a function; mypy decides between its overloads for functions without ``Any`` only."""
+        return self._factory if fullname == "tilelang_npu.runtime.factory.Jit.__call__" else None
+
+    def _factory(self, ctx: FunctionContext | MethodContext) -> Type:
+        """Of a function that returns a kernel, the factory whose call gives the compiled one."""
+        function = get_proper_type(ctx.arg_types[0][0]) if ctx.arg_types and ctx.arg_types[0] else None
+        result = get_proper_type(function.ret_type) if isinstance(function, CallableType) else None
+        factory, kernel = (self.lookup_fully_qualified(f"tilelang_npu.runtime.{name}") for name in (
+            "factory.Factory", "kernel.JITKernel"))
+        if not (isinstance(function, CallableType) and isinstance(result, Instance) and result.type.name == "PrimFunc"
+                and factory and kernel and isinstance(factory.node, TypeInfo) and isinstance(kernel.node, TypeInfo)):
+            return ctx.default_return_type
+        parameters = Parameters(function.arg_types, function.arg_kinds, function.arg_names)
+        return Instance(factory.node, [parameters, Instance(kernel.node, [])])
 
     def report_config_data(self, ctx: ReportConfigContext) -> str | None:
         """Keep files with kernels out of mypy's cache: what is in it is analysed again without :meth:`get_additional_deps`."""
@@ -203,23 +238,40 @@ def _complete(function: FuncDef, decorators: Sequence[str], names: _Names) -> No
     kernel = any(names.of_language(dotted) == "prim_func" for dotted in decorators)
     macro = any(names.of_language(dotted) == "macro" for dotted in decorators)
     factory = any(dotted.rpartition(".")[2] == "jit" for dotted in decorators)
-    left_out = AnyType(TypeOfAny.explicit)
-    written = function.type if isinstance(function.type, CallableType) else None
-    if written is None and not (kernel or macro or factory):
-        return
     marked = kernel or macro or factory
-    given = list(written.arg_types) if written is not None else [left_out] * len(function.arguments)
-    kinds = [left_out if marked and _is_left_out(kind) else _as_type(kind, names) for kind in given]
-    result: Type = written.ret_type if written is not None else AnyType(TypeOfAny.unannotated)
+    if not (marked or isinstance(function.type, CallableType)):
+        return
+    left_out = AnyType(TypeOfAny.explicit)
+    written = function.type if isinstance(function.type, CallableType) else _untyped(function)
+    kinds = [left_out if marked and _is_left_out(kind) else _as_type(kind, names) for kind in written.arg_types]
+    result = _as_type(written.ret_type, names)
     if marked and _is_left_out(result):
         result = NoneType() if kernel else _made(function, names) if factory else left_out
-    fallback = written.fallback if written is not None else Instance(MISSING_FALLBACK, [], -1)
-    made = CallableType(kinds, function.arg_kinds, function.arg_names, _as_type(result, names), fallback,
-                        name=function.name, definition=function)
+    made = written.copy_modified(arg_types=kinds, ret_type=result)
     made.set_line(function)
     function.type = function.unanalyzed_type = made
     for argument, kind in zip(function.arguments, kinds, strict=True):
         argument.type_annotation = kind
+
+
+def _declare(function: FuncDef, names: _Names) -> None:
+    """``A: T.Tensor((M, N), dtype)`` in a function that holds its kernel is the annotation of its parameter ``A``."""
+    for place, statement in enumerate(function.body.body):
+        if not (isinstance(statement, AssignmentStmt) and isinstance(statement.rvalue, TempNode) and statement.unanalyzed_type):
+            continue
+        target = statement.lvalues[0]
+        if isinstance(target, NameExpr) and target.name in function.arg_names:
+            written = function.type if isinstance(function.type, CallableType) else _untyped(function)
+            kinds = list(written.arg_types)
+            kinds[function.arg_names.index(target.name)] = _as_type(statement.unanalyzed_type, names)
+            function.type = written.copy_modified(arg_types=kinds)
+            function.body.body[place] = PassStmt()
+
+
+def _untyped(function: FuncDef) -> CallableType:
+    left_out = AnyType(TypeOfAny.unannotated)
+    return CallableType([left_out] * len(function.arguments), function.arg_kinds, function.arg_names, left_out,
+                        Instance(MISSING_FALLBACK, [], -1), name=function.name, definition=function)
 
 
 def _is_left_out(kind: Type) -> bool:

@@ -9,7 +9,6 @@ from tilelang_npu.language.allocate import alloc_L0B as alloc_L0B
 from tilelang_npu.language.allocate import alloc_L0C as alloc_L0C
 from tilelang_npu.language.allocate import alloc_L1 as alloc_L1
 from tilelang_npu.language.allocate import alloc_fragment as alloc_fragment
-from tilelang_npu.language.allocate import alloc_global as alloc_global
 from tilelang_npu.language.allocate import alloc_local as alloc_local
 from tilelang_npu.language.allocate import alloc_shared as alloc_shared
 from tilelang_npu.language.allocate import alloc_ub as alloc_ub
@@ -18,17 +17,12 @@ from tilelang_npu.language.allocate import annotate_address as annotate_address
 from tilelang_npu.language.allocate import annotate_layout as annotate_layout
 from tilelang_npu.language.allocate import reinterpretcast as reinterpretcast
 from tilelang_npu.language.blocks import use_swizzle as use_swizzle
-from tilelang_npu.language.cube_moves import load_nd2nz as load_nd2nz
-from tilelang_npu.language.cube_moves import npuir_load_nd2nz as npuir_load_nd2nz
-from tilelang_npu.language.cube_moves import npuir_store_fixpipe as npuir_store_fixpipe
-from tilelang_npu.language.cube_moves import npuir_store_nz2nd as npuir_store_nz2nd
-from tilelang_npu.language.cube_moves import store_fixpipe as store_fixpipe
-from tilelang_npu.language.cube_moves import store_nz2nd as store_nz2nd
 from tilelang_npu.language.debug import dump_tensor as dump_tensor
 from tilelang_npu.language.debug import printf as printf
+from tilelang_npu.language.declared import Call
+from tilelang_npu.language.declared import Declared
 from tilelang_npu.language.dequantise import set_deq_scale as set_deq_scale
 from tilelang_npu.language.eager import const as const
-from tilelang_npu.language.eager import empty as empty
 from tilelang_npu.language.elements import ElementType
 from tilelang_npu.language.elements import Extents
 from tilelang_npu.language.elements import ScalarType
@@ -73,15 +67,6 @@ from tilelang_npu.language.reduction import reduce as npuir_reduce
 from tilelang_npu.language.reduction import reduce as reduce
 from tilelang_npu.language.reduction import reduce_absmax as reduce_absmax
 from tilelang_npu.language.reduction import reduce_abssum as reduce_abssum
-from tilelang_npu.language.reduction import reduce_all as reduce_all
-from tilelang_npu.language.reduction import reduce_any as reduce_any
-from tilelang_npu.language.reduction import reduce_bitand as reduce_bitand
-from tilelang_npu.language.reduction import reduce_bitor as reduce_bitor
-from tilelang_npu.language.reduction import reduce_bitxor as reduce_bitxor
-from tilelang_npu.language.reduction import reduce_max as reduce_max
-from tilelang_npu.language.reduction import reduce_min as reduce_min
-from tilelang_npu.language.reduction import reduce_prod as reduce_prod
-from tilelang_npu.language.reduction import reduce_sum as reduce_sum
 from tilelang_npu.language.reduction import reduce_with_index as reduce_with_index
 from tilelang_npu.language.scalar import And as And
 from tilelang_npu.language.scalar import Cast as Cast
@@ -188,6 +173,7 @@ class Tensor(Buffer):
         dtype: element type; ``float32`` without it.
     """
     def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
+    def __class_getitem__(cls, item: object) -> type[Tensor]: ...
 
 FragmentBuffer = Buffer
 LocalBuffer = Buffer
@@ -234,6 +220,21 @@ def add(A: Tile, B: Operand, C: Tile) -> None:
     Element types: int8, int16, int32, int64, float16, float32.
 
     Example: ``T.add(a, b, out)``
+    """
+
+def alloc_global(shape: Extents, dtype: ElementType, scope: str = 'global') -> Buffer:
+    """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
+
+    Example: ``T.alloc_global((M, N), "float32")``
+
+    Args:
+        shape: its sizes: numbers, or expressions of symbolic dimensions that a parameter has.
+        dtype: its element type.
+        scope: ``"global"``, as there is no other.
+
+    Raises:
+        TileError: T160, it stands inside ``T.Kernel``, or behind a condition that only the device knows; T111, a size that only
+            the device computes; T140, T150, T151, as for the shape of a parameter.
     """
 
 def arange(dst: Tile, strides: Number | Sequence[Number], offset: Number = 0) -> None:
@@ -369,6 +370,15 @@ def div(A: Operand, B: Operand, C: Tile) -> None:
     Example: ``T.div(a, b, out)``
     """
 
+def empty(*shape: Extents | ElementType, dtype: ElementType = 'float32') -> Buffer:
+    """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
+
+    Example: ``T.empty((M, N), "float16")``
+
+    Raises:
+        TileError: T160, as for :func:`const`.
+    """
+
 def expm1(A: Tile, B: Tile) -> None:
     """e to the power of each element, minus one.
 
@@ -445,6 +455,17 @@ def ln(A: Tile, B: Tile) -> None:
     Element types: float16, float32.
 
     Example: ``T.ln(a, out)``
+    """
+
+def load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
+
+    ``dst`` is written.
+
+    Example: ``T.load_nd2nz(A[row, 0], a)``
+
+    Raises:
+        TileError: T122 memories, T131 shapes.
     """
 
 def mod(A: Tile, B: Operand, C: Tile) -> None:
@@ -828,6 +849,17 @@ def npuir_ln(A: Tile, B: Tile) -> None:
     Example: ``T.npuir_ln(a, out)``
     """
 
+def npuir_load_nd2nz(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Load a matrix from a global tensor into fractals in L1; extents as of ``T.copy``, ``size`` may hold run-time values.
+
+    ``dst`` is written.
+
+    Example: ``T.npuir_load_nd2nz(A[row, 0], a)``
+
+    Raises:
+        TileError: T122 memories, T131 shapes.
+    """
+
 def npuir_log10(A: Tile, B: Tile) -> None:
     """Logarithm to base 10.
 
@@ -1070,6 +1102,30 @@ def npuir_sqrt(A: Tile, B: Tile) -> None:
     Example: ``T.npuir_sqrt(a, out)``
     """
 
+def npuir_store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split:
+                        _bool = False, pre_relu_mode: str = '') -> None:
+    """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
+    int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+
+    ``dst`` is written.
+
+    Example: ``T.npuir_store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
+
+    Raises:
+        TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
+    """
+
+def npuir_store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
+
+    ``dst`` is written.
+
+    Example: ``T.npuir_store_nz2nd(c, C[row, 0])``
+
+    Raises:
+        TileError: T122 memories, T131 shapes.
+    """
+
 def npuir_sub(A: Operand, B: Operand, C: Tile) -> None:
     """Difference.
 
@@ -1187,6 +1243,132 @@ def reciprocal(A: Tile, B: Tile) -> None:
     Example: ``T.reciprocal(a, out)``
     """
 
+def reduce_all(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """1 where no element is zero, else 0, along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_all(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_any(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """1 where any element is not zero, else 0, along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_any(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_bitand(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Bitwise and along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_bitand(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_bitor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
+                 True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Bitwise or along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_bitor(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_bitxor(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
+                  True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Bitwise exclusive or along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_bitxor(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_max(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Largest element along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_max(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_min(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Smallest element along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_min(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_prod(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool =
+                True, real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Product along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_prod(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
+def reduce_sum(buffer: Tile | Declared, out: Tile | Declared, dim: _int = -1, *options: object, clear: _bool = True,
+               real_shape: Sizes | None = None, size: Sizes | None = None) -> Call | None:
+    """Sum along ``dim``; writes ``out``. A further positional argument is ``clear`` (True or False) or a list of real sizes.
+
+    ``out`` has the source's axes with size 1 at ``dim``, or no axis there. Real sizes (``size``, ``real_shape``) are the
+    part of the source that counts, 0 for a whole axis. Without ``clear`` the result is combined with what ``out`` holds. In
+    the ascendc dialect the axes of a buffer with three axes, of which the first has size 1, are those of the matrix it holds.
+
+    Example: ``T.reduce_sum(a, out, dim=1)``
+
+    Raises:
+        TileError: T110 element types, T111 shapes, T112 shared elements.
+    """
+
 def relu(A: Tile, B: Tile) -> None:
     """The larger of the element and zero.
 
@@ -1218,6 +1400,30 @@ def silu(A: Tile, B: Tile) -> None:
     Element types: float16, float32.
 
     Example: ``T.silu(a, out)``
+    """
+
+def store_fixpipe(src: Tile, dst: Tile, size: Sizes | None = None, enable_nz2nd: _bool = False, channel_split: _bool
+                  = False, pre_relu_mode: str = '') -> None:
+    """Store a matrix from L0C to a global tensor, converted to its element type (float32 to float16 or bfloat16, int32 to
+    int8), negative elements as zero where ``pre_relu_mode`` is ``relu``.
+
+    ``dst`` is written.
+
+    Example: ``T.store_fixpipe(c, C[row, 0], enable_nz2nd=True)``
+
+    Raises:
+        TileError: T122 memories, T131 shapes, T145 no such mode, T190 what the hardware or this package cannot do.
+    """
+
+def store_nz2nd(src: Tile, dst: Tile, size: Sizes | None = None) -> None:
+    """Store a matrix from fractals in L1 or L0C to the rows of a global tensor; extents as of ``T.copy``.
+
+    ``dst`` is written.
+
+    Example: ``T.store_nz2nd(c, C[row, 0])``
+
+    Raises:
+        TileError: T122 memories, T131 shapes.
     """
 
 def sub(A: Operand, B: Operand, C: Tile) -> None:

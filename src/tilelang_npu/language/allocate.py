@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
-from tilelang_npu.language.eager import Empty, empty, is_declaring
+from tilelang_npu.language.eager import empty, is_declaring
 from tilelang_npu.language.elements import TOKENS, ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.layouts import Layout
 from tilelang_npu.language.operands import element_count
@@ -129,7 +129,7 @@ def alloc_var(dtype: ElementType, *arguments: Number | str, scope: str = "local.
     return made
 
 
-def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> Buffer | Empty:
+def alloc_global(shape: Extents, dtype: ElementType, scope: str = "global") -> Any:  # in a kernel a buffer
     """A tensor in GM that each call makes for itself, above ``with T.Kernel``: what one launch leaves there, the next finds.
 
     Example: ``T.alloc_global((M, N), "float32")``

@@ -103,7 +103,7 @@ def const(name: str, dtype: str = "int32") -> Any:  # one or several, as the tex
     return made[0] if len(made) == 1 else made
 
 
-def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Empty:
+def empty(*shape: Extents | ElementType, dtype: ElementType = "float32") -> Any:  # to its kernel, a buffer
     """A tensor that a call makes: ``C = T.empty((M, N), dtype)`` above ``with T.Kernel``, and ``return C`` below it.
 
     Example: ``T.empty((M, N), "float16")``

@@ -36,9 +36,12 @@ _TYPES = {
     "Addressable": "tilelang_npu.traced.buffers", "Buffer": "tilelang_npu.traced.buffers",
     "Operand": "tilelang_npu.traced.buffers", "Sizes": "tilelang_npu.traced.buffers", "Tile": "tilelang_npu.traced.buffers",
     "Number": "tilelang_npu.traced.symbols",
+    "Call": "tilelang_npu.language.declared", "Declared": "tilelang_npu.language.declared",
     "ElementType": "tilelang_npu.language.elements", "Extents": "tilelang_npu.language.elements",
 }
 """Where the types are defined that signatures name."""
+_RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
+"""What the kernel below it sees of a tensor that a call makes."""
 _BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
 _OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *_BUFFERS, *TOKENS}
 """Names that are neither imported as they are nor of the op table."""
@@ -51,6 +54,7 @@ _DECLARED = '''
 class Tensor(Buffer):
 {doc}
     def __init__(self, shape: Extents, dtype: ElementType = "float32", data: Addressable | None = None) -> None: ...
+    def __class_getitem__(cls, item: object) -> type[Tensor]: ...
 
 {buffers}
 
@@ -105,8 +109,11 @@ def _value(name: str) -> Any:
 
 
 def _written() -> frozenset[str]:
-    """Names that the stub writes out: those of the op table that no module of the language has as its own."""
-    return (_vector_names() | _structured_names() | _repeat_names()) - _HOMES.keys() - set(language.__all__)
+    """Names that the stub writes out: those of the op table that no module of the language has as its own, and those of
+    functions that a module makes."""
+    table = _vector_names() | _structured_names() | _repeat_names()
+    made = {name for name in _HOMES if getattr(inspect.unwrap(_value(name)), "__closure__", None)}
+    return (table - _HOMES.keys() - set(language.__all__)) | made | _RESULTS.keys()
 
 
 def _imports(body: str) -> str:
@@ -142,7 +149,8 @@ def _function(name: str, value: Callable[..., object], indent: str = "") -> str:
     decorator = f"{indent}@staticmethod\n" if indent else ""
     header = textwrap.fill(f"def {name}({_parameters(inspect.signature(made))})", 116, initial_indent=indent,
                            subsequent_indent=indent + " " * len(f"def {name}("))
-    return f"{decorator}{header} -> None:\n{_docstring(inspect.getdoc(made) or '', indent + '    ')}\n"
+    result = _RESULTS.get(name, inspect.signature(made).return_annotation)
+    return f"{decorator}{header} -> {result}:\n{_docstring(inspect.getdoc(made) or '', indent + '    ')}\n"
 
 
 def _parameters(signature: inspect.Signature) -> str:

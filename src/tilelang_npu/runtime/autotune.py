@@ -21,7 +21,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, overload
 
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.language.functions import PrimFunc
@@ -500,6 +500,16 @@ class Tuned:
             return set(kwargs)
 
 
+@overload
+def autotune(
+    func: None = None, *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
+    executor: Executor | None = ..., **profile: Any,
+) -> Callable[[Any], Tuned]: ...
+@overload
+def autotune(
+    func: Callable[..., Any], *, configs: Configs, warmup: float = ..., rep: float = ..., timeout: float = ...,
+    executor: Executor | None = ..., **profile: Any,
+) -> Tuned: ...
 def autotune(
     func: Callable[..., Any] | None = None, *, configs: Configs, warmup: float = 25, rep: float = 100,
     timeout: float = 100, executor: Executor | None = None, **profile: Any,

@@ -129,7 +129,7 @@ class JITKernel:
         vars(self).update(state, _here=Here())
 
     @property
-    def last_launch(self) -> AnyLaunch | None:
+    def last_launch(self) -> AnyLaunch | Any:  # None before the first call, which scripts do not ask about
         """Times, hazards and trace of the last run that the calling thread asked for; None before its first. Of a kernel with
         several ``T.Kernel`` it is ``Launches``, whose ``parts`` are the launches in order."""
         return getattr(self._here.threads, "last", None)
