@@ -35,7 +35,7 @@ def walk(title: str) -> Walk:
     (section,) = re.findall(rf"^### {title}\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
     (diff,) = re.findall(r"^```diff\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     (commands,) = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    files = {*re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE), *re.findall(r"(?:> |# writes )(docs/\S+)", commands)}
+    files = {*re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE), *re.findall(r"(?:> |# writes )((?:docs|src)/\S+)", commands)}
     return Walk(diff, commands, frozenset(files))
 
 

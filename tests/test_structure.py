@@ -22,6 +22,7 @@ ALLOWED = {
     "errors": set(),
     "linear": set(),
     "math": set(),
+    "mypy_plugin": set(),
     "places": set(),
     "sharing": set(),
     "target": set(),

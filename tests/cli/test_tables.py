@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import tilelang_npu
 from tilelang_npu import target
 from tilelang_npu.cli import operations_page
+from tilelang_npu.language import stubs
+from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.ops import operations
 from tilelang_npu.transforms import pipeline
 
@@ -41,6 +44,21 @@ def test_the_page_of_operations_is_what_the_table_gives(tool, root: Path) -> Non
         for name in operations_page.names(entry):
             assert f"`{name}`" in made
     assert tool("ops", "exp", "--markdown").code == 1
+
+
+def test_the_page_of_the_language_is_what_the_functions_say(tool, root: Path) -> None:
+    made = tool("ops", "--language").out
+    assert (root / "docs" / "language.md").read_text(encoding="utf-8") == made, (
+        "run `tilelang-npu ops --language > docs/language.md`")
+    headings = [line for line in made.splitlines() if line.startswith("### ")]
+    named = {name for line in headings for name in re.findall(r"`T\.([\w.]+)`", line)}
+    assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} == named
+    assert tool("ops", "exp", "--language").code == 1
+
+
+def test_the_stubs_are_printed(tool, root: Path) -> None:
+    assert tool("ops", "--stubs").out == stubs.text()
+    assert tool("ops", "exp", "--stubs").code == 1
 
 
 def test_stages(tool) -> None:

@@ -20,6 +20,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md")
+    parser.add_argument("--language", action="store_true", help="print the page docs/language.md")
+    parser.add_argument("--stubs", action="store_true", help="print what type checkers are told of T")
     parser.set_defaults(command=ops)
     parser = commands.add_parser(
         "stages", help="list the stages of a compilation, or show what each pass did",
@@ -48,14 +50,17 @@ def chips(_: argparse.Namespace) -> int:
 
 def ops(args: argparse.Namespace) -> int:
     """Print the operations."""
-    from tilelang_npu.cli import operations_page
+    from tilelang_npu.cli import language_page, operations_page
+    from tilelang_npu.language import stubs
     from tilelang_npu.ops import operations
 
-    if args.markdown:
-        if args.name:
-            raise TileError("ops --markdown prints the whole page", code="T809", help="leave the name out")
-        print(operations_page.page(), end="")
-        return 0
+    pages = {"markdown": operations_page.page, "language": language_page.page, "stubs": stubs.text}
+    for option, page in pages.items():
+        if getattr(args, option):
+            if args.name:
+                raise TileError(f"ops --{option} prints the whole page", code="T809", help="leave the name out")
+            print(page(), end="")
+            return 0
     found = [op for op in operations().values() if any(args.name in name for name in (op.name, *op.aliases))]
     if not found:
         raise TileError(f"no operation has a name with {args.name!r}", code="T809", help="`ops` without a name lists all")

@@ -262,7 +262,7 @@ def reshape(src: Tile, shape: Extents | Tile | None = None, dst: Tile | None = N
             ) -> Any:  # a buffer, or with a destination none
     """``T.reshape(buffer, shape)`` is the buffer under another shape; ``T.reshape(src, dst)`` copies into a buffer of one.
 
-    It has as many elements as ``src``.
+    It has as many elements as ``src``; ``dst`` is written.
 
     Example: ``T.reshape(a, (64, 32))``
 

@@ -29,7 +29,7 @@ from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.language.types import Tensor
 from tilelang_npu.traced import symbols
 
-__all__ = ["callables", "text"]
+__all__ = ["BUFFERS", "callables", "parameters", "text"]
 
 _TYPES = {
     "Any": "typing", "Callable": "collections.abc", "Sequence": "collections.abc",
@@ -40,10 +40,12 @@ _TYPES = {
     "ElementType": "tilelang_npu.language.elements", "Extents": "tilelang_npu.language.elements",
 }
 """Where the types are defined that signatures name."""
+_NUMBERS = re.compile(r"(?:(?<=[:|,] )|(?<=\[))(bool|float|int)\b")
+"""Python's numbers in a signature: in ``T`` their names are element types."""
 _RESULTS = {"empty": "Buffer", "alloc_global": "Buffer"}
 """What the kernel below it sees of a tensor that a call makes."""
-_BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
-_OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *_BUFFERS, *TOKENS}
+BUFFERS = ("FragmentBuffer", "LocalBuffer", "SharedBuffer")
+_OWN = {"Buffer", "Tensor", "dtype", "prim_func", "tile", *BUFFERS, *TOKENS}
 """Names that are neither imported as they are nor of the op table."""
 
 _HEADER = '''\
@@ -86,7 +88,7 @@ def text() -> str:
     table = [name for name in dir(language) if name in written]
     functions = "\n".join(_function(name, _value(name)) for name in table)
     tiles = "\n".join(_function(name, _value(f"tile.{name}"), indent="    ") for name in dir(language.tile))
-    buffers = "\n".join(f"{name} = Buffer" for name in _BUFFERS)
+    buffers = "\n".join(f"{name} = Buffer" for name in BUFFERS)
     declared = _DECLARED.format(doc=_docstring(inspect.getdoc(Tensor) or "", "    "), buffers=buffers)
     tokens = "\n".join(f"{name}: ScalarType" for name in sorted(TOKENS))
     body = f"""{declared}{tokens}
@@ -147,14 +149,15 @@ def _home(name: str) -> tuple[str, str]:
 def _function(name: str, value: Callable[..., object], indent: str = "") -> str:
     made = inspect.unwrap(value)
     decorator = f"{indent}@staticmethod\n" if indent else ""
-    header = textwrap.fill(f"def {name}({_parameters(inspect.signature(made))})", 116, initial_indent=indent,
+    given = _NUMBERS.sub(r"_\1", parameters(inspect.signature(made)))
+    header = textwrap.fill(f"def {name}({given})", 116, initial_indent=indent,
                            subsequent_indent=indent + " " * len(f"def {name}("))
     result = _RESULTS.get(name, inspect.signature(made).return_annotation)
     return f"{decorator}{header} -> {result}:\n{_docstring(inspect.getdoc(made) or '', indent + '    ')}\n"
 
 
-def _parameters(signature: inspect.Signature) -> str:
-    """As source: annotations are text already. ``int`` is an element type in ``T``."""
+def parameters(signature: inspect.Signature) -> str:
+    """As source: annotations are text already."""
     parts: list[str] = []
     keyword_only = False
     for parameter in signature.parameters.values():
@@ -163,8 +166,7 @@ def _parameters(signature: inspect.Signature) -> str:
         keyword_only |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**" if parameter.kind is parameter.VAR_KEYWORD else ""
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        kind = re.sub(r"\b(bool|float|int)\b", r"_\1", str(parameter.annotation))
-        parts.append(f"{star}{parameter.name}: {kind}{default}")
+        parts.append(f"{star}{parameter.name}: {parameter.annotation}{default}")
     return ", ".join(parts)
 
 
