@@ -7,6 +7,7 @@ reference is computed from the same list of steps on whole arrays and knows noth
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from tilelang_npu import simulator
 from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator.run import stacks
 
 UNARY = {"abs": np.abs, "relu": lambda a: np.maximum(a, 0), "bounded_exp": lambda a: np.exp(np.minimum(a, 1.0))}
 BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -56,6 +58,15 @@ def _line(step: Step, style: str, rows: int, columns: int) -> list[str]:
     element = f"{other}[i, j]" if isinstance(second, int) else other
     return [f"for i, j in T.Parallel({rows}, {columns}):",
             f"    t{target}[i, j] = {SYMBOL[kind].format(f't{source}[i, j]', element)}"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def stacked() -> Iterator[None]:
+    """Blocks run as one where they can; the orders that they are compared with have them one behind the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacks, "LEAST_BLOCKS", 2)
+        patch.setattr(stacks, "LEAST_BYTES", 0)
+        yield
 
 
 def _reference(program: list[Step], tiles: list[Any]) -> Any:

@@ -21,10 +21,12 @@ _LOCK = " lock"
 
 
 class once(Generic[Owner, Value]):
-    """A property that is computed when it is first read, by one thread, and kept in the object's ``__dict__``."""
+    """A property that is computed when it is first read, by one thread, and kept in the object's ``__dict__``; or in that of
+    the ``holder`` of several objects, once for all of them."""
 
-    def __init__(self, make: Callable[[Owner], Value]) -> None:
+    def __init__(self, make: Callable[[Owner], Value], holder: Callable[[Owner], object] | None = None) -> None:
         self.func = make
+        self._holder = holder
         self._name = make.__name__
         self.__doc__ = make.__doc__
 
@@ -35,7 +37,7 @@ class once(Generic[Owner, Value]):
     def __get__(self, instance: Owner | None, owner: type) -> once[Owner, Value] | Value:
         if instance is None:
             return self
-        kept = vars(instance)
+        kept = vars(instance if self._holder is None else self._holder(instance))
         with kept.setdefault(_LOCK, RLock()):
             if self._name not in kept:
                 kept[self._name] = self.func(instance)

@@ -62,6 +62,8 @@ def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mappi
     """The NumPy ufunc that is the op as it stands, called as ``ufunc(*srcs, out=dst)``; None where a kernel is needed."""
     if not isinstance(op, Elementwise) or isinstance(op, Composite):
         return None
+    if op.floats is not None and target == "float32" and all(source == target for source in sources):
+        return op.floats
     if not isinstance(op.meaning, np.ufunc) or clauses.get("is_signed") is False:
         return None
     plain = (target == "float32" and op.hivm not in _BITWISE) or (target.is_integer and op.hivm in _WRAPPING)

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tilelang_npu.ops.dtypes import DType
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Pipe = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
 Core = Literal["AIC", "AIV", "either"]
@@ -77,6 +80,7 @@ class Elementwise(Operation):
         clauses: its further attributes, in the order of the assembly.
         in_place: whether the destination may be one of the inputs.
         condition: whether the first input is a mask (i1 or i8) and the others have the op's types.
+        floats: the NumPy function that ``meaning`` comes down to on f32, where it tells types apart.
         outputs: number of destinations; ``meaning`` returns a tuple where there are several.
         dialect_dtypes: element types that the HIVM verifier takes beyond ``dtypes``, for chips that compute on them.
         any_dtype: whether the HIVM verifier takes every element type; ``dtypes`` are those that have a meaning.
@@ -95,6 +99,7 @@ class Elementwise(Operation):
     clauses: tuple[Clause, ...] = ()
     in_place: bool = True
     condition: bool = False
+    floats: np.ufunc | None = None
     outputs: int = 1
     dialect_dtypes: tuple[DType, ...] = ()
     any_dtype: bool = False

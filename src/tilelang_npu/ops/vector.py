@@ -117,6 +117,7 @@ add = binary("add", "vadd", ARITHMETIC, np.add, "add", "Sum.")
 sub = binary("sub", "vsub", ARITHMETIC, np.subtract, "sub", "Difference.", scalar=(0, 1))
 mul = binary("mul", "vmul", ARITHMETIC, np.multiply, "mul", "Product.")
 div = binary("div", "vdiv", ARITHMETIC, _divide, "div", "Quotient; integers truncate toward zero.", scalar=(0, 1),
+             floats=np.divide,
              clauses=(Clause(name="isSigned", kind="bool", default=True),
                       Clause(name="isHP", kind="bool", default=False)))
 maximum = binary("max", "vmax", ORDERED, np.maximum, "max", "The larger of two elements.", clauses=(SIGNED,),

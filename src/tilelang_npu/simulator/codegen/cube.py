@@ -129,7 +129,7 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
-    em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
+    em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
 
 
 def _cleared(init: ScalarExpr) -> str:
@@ -152,7 +152,7 @@ def _load_l0(em: PythonEmitter, op: hivm.CustomOp) -> None:
     if turned:
         em.line(f"{em.constant(datapath.transpose_fractals, 'transpose')}({em.array(target)}, {em.array(source)})")
     else:
-        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
 
 
 @custom("mma")
@@ -168,4 +168,4 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
                                exact=c.element == "int32", terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
-    em.line(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")
+    em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")

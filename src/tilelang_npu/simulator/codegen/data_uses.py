@@ -5,7 +5,7 @@ Where they decide nothing, a kernel's ops, times and hazards are known without r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
@@ -51,6 +51,7 @@ class DataUses:
         compared: constants that numbers from memory meet in arithmetic and comparisons.
         branches: branches and open loops that depend on data, each with its number.
         places: arguments, by position, of which data decide what parts are written.
+        differing: scalars that depend on the number of the block.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -59,6 +60,8 @@ class DataUses:
         self.compared = sorted(set(_compared(function, unknown)))
         self.branches = {op: number for number, op in enumerate(function.walk()) if _condition(op) in unknown}
         self.places = frozenset(_places(function, unknown))
+        blocks = {op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)}
+        self.differing = frozenset(_unknown(function, blocks) - unknown) if blocks else frozenset[SSAValue]()
 
 
 def lengths_by_data(function: FuncOp) -> frozenset[Operation]:
@@ -85,9 +88,10 @@ def _is_storage(value: SSAValue) -> bool:
     return isinstance(value.owner, _STORAGE)
 
 
-def _unknown(function: FuncOp) -> set[SSAValue]:
-    """The scalars that depend on what is in memory: what is read, what follows from it, and what is chosen by it."""
-    found: set[SSAValue] = set()
+def _unknown(function: FuncOp, origins: Iterable[SSAValue] = ()) -> set[SSAValue]:
+    """The scalars that depend on what is in memory, or on ``origins``: what is read, what follows from it, and what is chosen
+    by it."""
+    found: set[SSAValue] = set(origins)
     before = -1
     while len(found) != before:  # values go round in loops and through the core's own storage
         before = len(found)

@@ -304,4 +304,4 @@ def _store(em: PythonEmitter, op: memref.StoreOp) -> None:
         return
     place = _element(em, op, em.buffer(op.memref), op.indices)
     em.step(op, lambda slot: ScalarAccess(store=True), pipe="S", held={"scalar": (place,)}, called=_CALLED)
-    em.line(f"{em.array(place)}[()] = {text}")
+    em.over(f"{em.array(place)}[()] = {text}")

@@ -41,7 +41,7 @@ def _move(em: PythonEmitter, op: Operation, source: Buffer, target: Buffer, pipe
     transfer(em, op, path_of(em, op, pipe, source, target))
     write = em.array(target)
     if atomic == "none":
-        em.line(f"{write}[...] = {em.array(source)}")
+        em.over(f"{write}[...] = {em.array(source)}", source, target)
     else:
         combine = em.constant(datapath.ATOMICS[atomic], "atomic")
         em.line(f"{em.constant(datapath.store_atomic, 'store_atomic')}({write}, {em.array(source)}, {combine})")
@@ -67,7 +67,7 @@ def _load(em: PythonEmitter, op: hivm.LoadOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target))
     _initialise(em, op, target)
     if mode == "PadNull":
-        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     left = em.spelled(em.integer(op.left_padding_num)) if op.left_padding_num is not None else "0"
     right = em.spelled(em.integer(op.right_padding_num)) if op.right_padding_num is not None else "None"
@@ -90,7 +90,7 @@ def _initialise(em: PythonEmitter, op: hivm.LoadOp | hivm.Nd2NzOp, target: Buffe
             text = f"if {condition.text}: {text}"
         elif not condition.value:
             return
-    em.line(text)
+    em.over(text)
 
 
 @effect(hivm.StoreOp)
@@ -108,7 +108,7 @@ def _copy(em: PythonEmitter, op: Operation) -> None:
     if pipe == "V":
         bits = 8 * source.element.nbytes
         em.step(op, lambda slot: Lanes("copy", bits, 1), pipe=pipe)
-        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
     elif isinstance(op, hivm.CopyOp):
         _move(em, op, source, target, pipe, atomic=_atomic(em, op))
     elif spaces[1] == "gm" and em.atomic != "none":
@@ -160,13 +160,13 @@ def _nd2nz(em: PythonEmitter, op: hivm.Nd2NzOp) -> None:
     transfer(em, op, path_of(em, op, op.pipes()[0], source, target, ("nd2nz",)))
     _initialise(em, op, target)
     if alternatives(target)[0].rank == 2:
-        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     fast = [_whole_rows(first, second) for first in alternatives(source) for second in alternatives(target)]
     if all(views is not None for views in fast) and isinstance(source, StridedView):
         write = mapped(target, lambda view: _whole_rows(source, view)[1])  # type: ignore[index]  # asked above
         read = fast[0][0]  # type: ignore[index]  # asked above
-        em.line(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
+        em.over(f"{em.array(write, _BLOCK)}[...] = {em.array(read, _BLOCK)}")
     else:
         helper = em.constant(datapath.nd2nz, "nd2nz")
         em.line(f"{helper}({em.array(target)}, {em.array(source)})")
@@ -263,9 +263,9 @@ def _drain_rows(em: PythonEmitter, source: Buffer, targets: list[Buffer], op: hi
 
         read, write = em.array(mapped(panel, crop)), em.array(mapped(part, blocks))
         if relu:
-            em.line(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
+            em.over(f"{em.constant(partial(np.maximum, casting='unsafe'), 'relu')}({read}, 0, out={write})")
         else:
-            em.line(f"{write}[...] = {read}")
+            em.over(f"{write}[...] = {read}")
     return True
 
 
@@ -279,14 +279,14 @@ def _broadcast(em: PythonEmitter, op: hivm.VBrcOp) -> None:
         last = alternatives(source)[0].rank - 1
         key = "brcb" if last in op.broadcast_dims.get_values() else "copy"
         em.step(op, lambda slot: Lanes(key, bits, 1))
-        em.line(f"{em.array(target)}[...] = {em.array(source)}")
+        em.over(f"{em.array(target)}[...] = {em.array(source)}", source, target)
         return
     text = em.expression(op.src).text
     if op.pipes() == ("V",):
         em.step(op, lambda slot: Lanes("dup", bits, 0))
     else:
         em.step(op, lambda slot: Transfer("gm_l1"))
-    em.line(f"{em.array(target)}[...] = {text}")
+    em.over(f"{em.array(target)}[...] = {text}")
 
 
 __all__ = ["panels", "transfer"]

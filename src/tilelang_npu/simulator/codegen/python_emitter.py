@@ -11,6 +11,7 @@ from tilelang_npu.simulator.codegen.data_uses import lengths_by_data
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
 from tilelang_npu.simulator.codegen.lines import CodeScope, Int, Kind
 from tilelang_npu.simulator.codegen.records import Records
+from tilelang_npu.simulator.codegen.strided import Buffer
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.target import Chip
 
@@ -33,10 +34,12 @@ class PythonEmitter(Records):
         turns: of each loop that is open its variable, lower bound and step.
         atomic: what stores to GM do with what is there.
         unwatched: iterations of the loops at this place, with those in them, that nobody counts.
+        axes_in_front: how many axes arrays have in front of those of their memrefs.
     """
 
     stepwise = False
     computes = True
+    axes_in_front = 0
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
@@ -70,6 +73,11 @@ class PythonEmitter(Records):
     def line(self, text: str, op: Operation | None = None) -> None:
         """A statement in the current scope."""
         self.scope.line(text, op if op is not None else self.current)
+
+    def over(self, text: str, *buffers: Buffer) -> None:
+        """A statement that does to each element, or to each matrix, the same whatever axes its arrays have in front of theirs,
+        where these buffers have as many axes as each other."""
+        self.line(text)
 
     def shown(self, text: str) -> None:
         """A statement that prints for the kernel's author."""

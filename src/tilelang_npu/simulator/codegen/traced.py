@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -35,11 +36,14 @@ class Witness:
         value: what is read, wherever it is read; two numbers are read in turn, from place to place; None gives what the arrays
             hold.
         ways: what is noted.
+        numbers: by block and sub-block the numbers that its ops take and that need not be those of other blocks, in their
+            order, as far as they are not in the events.
     """
 
     def __init__(self, value: int | tuple[int, int] | None = None, ways: Ways | None = None) -> None:
         self.value = value
         self.ways = {} if ways is None else ways
+        self.numbers: dict[tuple[int, int], list[object]] = {}
 
     def read(self, element: Array) -> float:
         """A number that the scalar unit reads, from an array of one element."""
@@ -51,6 +55,10 @@ class Witness:
             value = value[element.ctypes.data // element.itemsize % 2]
         made: float = np.asarray(value).astype(element.dtype).item()
         return made
+
+    def note(self, block: int, sub: int, *numbers: object) -> None:
+        """Note numbers that an op of a block takes."""
+        self.numbers.setdefault((block, sub), []).extend(numbers)
 
     def way(self, number: int, condition: object) -> bool:
         """Note how a condition comes out."""
@@ -71,13 +79,17 @@ class TracingEmitter(PythonEmitter):
 
     def __init__(self, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
-        self._branches = data.branches
+        self._branches, self._differing = data.branches, data.differing
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
         """Record the op; what its handler then writes is left out, unless it makes a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results
+        texts = [self.expression(value).text for value in op.operands
+                 if value in self._differing and not isinstance(value.type, MemRefType)]
+        if numbers := [text for text in texts if text not in made.facts]:
+            self.scope.line(f"witness.note(bid, sid, {', '.join(numbers)})", op)
         return made
 
     def line(self, text: str, op: Operation | None = None) -> None:

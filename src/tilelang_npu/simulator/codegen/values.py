@@ -35,6 +35,7 @@ class Values(Definitions, ABC):
     Attributes:
         values: what is known of each value.
         extents: used bytes of each on-chip memory.
+        open_ended: memories on chip in which some op's place is only known when it runs.
         parts: the names of the bytes of single buffers.
     """
 
@@ -46,6 +47,7 @@ class Values(Definitions, ABC):
         self.parallel = parallel
         self.values: dict[SSAValue, Value] = {}
         self.extents: dict[str, int] = {}
+        self.open_ended: set[str] = set()
         self.parts: dict[tuple[Base, tuple[int, int]], str] = {}
         self._who: dict[str, Int] = {}
 
@@ -165,19 +167,26 @@ class Values(Definitions, ABC):
         strides = tuple(self.summed(stride) for stride in buffer.strides)
         offset = place = self.name_of(buffer.offset)
         memory, begin = buffer.base.name, 0
-        if not inside and buffer.limit is not None:
+        if not inside and buffer.base.memory != "gm":
+            self.open_ended.add(buffer.base.memory)
+        outer, gaps = self.in_front(buffer)
+        if not inside and buffer.limit is not None and not outer:
             memory, begin = part(self, buffer.base, buffer.limit), buffer.limit[0]
             offset = f"{place} - {begin}"
         # a tile that lies wholly beyond its tensor has no elements, and no address either
         empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
         if empty:
             offset = f"{offset} if {' and '.join(empty)} else 0"
-        text = f"nd({_tuple(sizes)}, {kind}, {memory}, {offset}, {_tuple(strides)})"
+        text = f"nd({_tuple((*outer, *sizes))}, {kind}, {memory}, {offset}, {_tuple((*gaps, *strides))})"
         made = MadeArray(memory, called(buffer.base, whole=memory == buffer.base.name),
                     buffer.base.buffer if buffer.base.memory == "gm" else None, Sum(-begin, {place: 1}), sizes, strides,
                     (buffer.element.nbytes if element is None else element.itemsize), empty)
         scope = self.scope_of(buffer)
         return self.define(text, scope if inside else self.surely_run(scope), "v", made)
+
+    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
+        """Sizes and strides of the axes that the array over a memref has in front of its."""
+        return (), ()
 
     def owner_now(self) -> Operation:
         """The op that code is made for."""

@@ -74,11 +74,15 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     target = targets[0].element
     direct = meaning.ufunc(entry, sources, target, clauses)
     if direct is not None and len(targets) == 1:
-        em.line(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})")
+        em.over(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers, *targets)
         return
     kernel = em.constant(_kernel(em, entry, sources, target, clauses), entry.name)
     written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
-    em.line(f"{kernel}({written}, {', '.join(texts)})")
+    text = f"{kernel}({written}, {', '.join(texts)})"
+    if len(targets) > 1 or entry.result == "bool" or entry.condition:
+        em.line(text)  # bits of several elements may share a byte
+    else:
+        em.over(text, *buffers, *targets)
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:
@@ -117,7 +121,8 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         return
     clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
     kernel = em.constant(_kernel(em, entry, [source.element], targets[0].element, clauses), entry.name)
-    em.line(f"{kernel}({em.array(targets[0])}, {read}, {axes})")
+    places = tuple(axis + em.axes_in_front for axis in axes)
+    em.over(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
 
 
 def _combine_cost(entry: ops.Reduce) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +19,22 @@ FRACTAL = 16
 """Rows of a fractal, and columns of one in L0C."""
 EXACT_DEPTH = 1024
 """Depth up to which products of int8 sum exactly in f32: 1024 * 127 * 127 < 2**24."""
+Stacks = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 HF32_MASK = np.uint32(0xFFFFF000)
 """HF32 keeps 11 bits of an f32's mantissa."""
 
 
-def panels(matrix: Array) -> Array:
-    """A fractal buffer ``[C1, R1, r0, c0]`` as ``[C1, R1 * r0, c0]``, a view."""
-    if matrix.ndim == 3:
+def panels(matrix: Array, front: int = 0) -> Array:
+    """A fractal buffer ``[..., C1, R1, r0, c0]`` as ``[..., C1, R1 * r0, c0]``, a view; ``front`` axes stand in front."""
+    if matrix.ndim == front + 3:
         return matrix
-    blocks, outer, inner, width = matrix.shape
-    strides = matrix.strides
+    blocks, outer, inner, width = matrix.shape[front:]
+    strides = matrix.strides[front:]
     if strides[1] != inner * strides[2] and outer != 1:
         msg = "the fractals of a buffer do not lie one after another"
         raise ValueError(msg)
-    return np.ndarray((blocks, outer * inner, width), matrix.dtype, matrix, 0, (strides[0], strides[2], strides[3]))
+    return np.lib.stride_tricks.as_strided(matrix, (*matrix.shape[:front], blocks, outer * inner, width),
+                                           (*matrix.strides[:front], strides[0], strides[2], strides[3]))
 
 
 def nd2nz(dst: Array, src: Array) -> None:
@@ -146,21 +149,23 @@ class _Operand:
     Args:
         shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
         wide: round to HF32.
+        stack: how many there are, one axis behind the other.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, wide: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], *, wide: bool, stack: tuple[int, ...]) -> None:
         rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0] * shape[3])
-        self.matrix: Array = np.zeros((_whole(rows), _whole(columns)), np.float32)
+        self.matrix: Array = np.zeros((*stack, _whole(rows), _whole(columns)), np.float32)
         self._wide = wide
-        self._target = self.matrix[:rows, :columns]
+        self._target = self.matrix[..., :rows, :columns]
         self._from: Array | None = None
         if len(shape) == 4:
             # Casting first and moving whole rows of fractals then is faster than both at once.
             blocks, width = shape[0], shape[3]
             run = np.dtype((np.void, 4 * width))
-            self._target = np.empty((blocks, rows, width), np.float32)
-            self._from = np.ndarray((blocks, rows), run, self._target, 0, self._target.strides[:2])
-            self._to = np.ndarray((blocks, rows), run, self.matrix, 0, (4 * width, self.matrix.strides[0]))
+            self._target = np.empty((*stack, blocks, rows, width), np.float32)
+            self._from = np.ndarray((*stack, blocks, rows), run, self._target, 0, self._target.strides[:-1])
+            self._to = np.ndarray((*stack, blocks, rows), run, self.matrix, 0,
+                                  (*self.matrix.strides[:-2], 4 * width, self.matrix.strides[-2]))
 
     def fill(self, values: Array) -> None:
         """Take the values of a buffer (rows, or panels of fractals)."""
@@ -198,29 +203,36 @@ class Product:
 
 class Multiplier:
     """Computes a product. It keeps the f32 copies of the operands between calls, so that nothing is allocated while a kernel
-    runs, and so it belongs to one launch: what else runs at the same time has another one."""
+    runs, and so it belongs to one launch: what else runs at the same time has another one.
 
-    def __init__(self, product: Product) -> None:
-        left = _Operand(product.a, wide=product.wide)
+    Args:
+        product: what it multiplies.
+        stacks: sizes of the axes that the left operand, the right one and the accumulator have in front.
+    """
+
+    def __init__(self, product: Product, stacks: Stacks = ((), (), ())) -> None:
+        self._front = len(stacks[0])
+        left = _Operand(product.a, wide=product.wide, stack=stacks[0])
+        stack = stacks[1]
         self._fill_left = left.fill
-        self._left = left.matrix.T if product.a_transposed else left.matrix
+        self._left = (left.matrix.swapaxes(-1, -2) if product.a_transposed else left.matrix)[..., None, :, :]
         # The right operand as [blocks of 16 columns, K, 16]: its products are L0C's panels, with nothing to rearrange.
         self._right: Array
         b, c = product.b, product.c
         if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide:
-            self._right = np.empty((b[0], b[1] * b[2], FRACTAL), np.float32)
+            self._right = np.empty((*stack, b[0], b[1] * b[2], FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
-            right = _Operand(b, wide=product.wide)
+            right = _Operand(b, wide=product.wide, stack=stack)
             self._fill_right = right.fill
             matrix = right.matrix
             if product.b_transposed:
-                self._right = matrix.reshape(-1, FRACTAL, matrix.shape[1]).transpose(0, 2, 1)
+                self._right = matrix.reshape(*stack, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
             else:
-                self._right = matrix.reshape(len(matrix), -1, FRACTAL).transpose(1, 0, 2)
+                self._right = matrix.reshape(*stack, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
         self._flat = len(c) == 2
         blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
-        self._out = np.empty((blocks, rows, FRACTAL), np.float32)
+        self._out = np.empty((*stacks[2], blocks, rows, FRACTAL), np.float32)
         self._exact, self._terms = product.exact, product.terms
 
     def _fill_panels(self, values: Array) -> None:
@@ -228,16 +240,16 @@ class Multiplier:
 
     def __call__(self, a: Array, b: Array, c: Array, init: bool, m: int, k: int, n: int, bias: Array | None = None) -> None:
         """``c = a @ b`` or ``c += a @ b`` on the first m rows, k terms and n columns (whole fractals of columns)."""
-        self._fill_left(panels(a) if a.ndim == 4 else a)
-        self._fill_right(panels(b) if b.ndim == 4 else b)
+        self._fill_left(panels(a, self._front) if a.ndim == self._front + 4 else a)
+        self._fill_right(panels(b, self._front) if b.ndim == self._front + 4 else b)
         blocks = -(-n // FRACTAL)
-        left, right, out = self._left[:m, :k], self._right[:blocks, :k], self._out[:blocks, :m]
+        left, right, out = self._left[..., :m, :k], self._right[..., :blocks, :k, :], self._out[..., :blocks, :m, :]
         if self._flat:
             product = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
-            rows = product.transpose(1, 0, 2).reshape(m, -1)[:, :n]
-            target = c[:m, :n]
+            rows = product.swapaxes(-2, -3).reshape(*product.shape[:-3], m, -1)[..., :n]
+            target = c[..., :m, :n]
         else:
-            target = panels(c)[:blocks, :m]
+            target = panels(c, self._front)[..., :blocks, :m, :]
             if self._terms is not None:
                 add_product(target, left, right, out, fresh=init, step=self._terms)
                 rows = target
@@ -255,26 +267,48 @@ class Multiplier:
             self._add_bias(target, bias, n)
 
     def _add_bias(self, target: Array, bias: Array, n: int) -> None:
-        row = bias.reshape(-1)[:n].astype(target.dtype)
+        stack = bias.shape[:self._front]
+        row = bias.reshape(*stack, -1)[..., :n].astype(target.dtype)
         if self._flat:
-            target += row
+            target += row[..., None, :]
         else:
-            padded = np.zeros(target.shape[0] * FRACTAL, target.dtype)
-            padded[:n] = row
-            target += padded.reshape(-1, 1, FRACTAL)
+            padded = np.zeros((*stack, target.shape[-3] * FRACTAL), target.dtype)
+            padded[..., :n] = row
+            target += padded.reshape(*stack, -1, 1, FRACTAL)
+
+
+class StackMultiplier:
+    """Computes a product of each block of a stack: with a multiplier for each way in which blocks share the operands."""
+
+    def __init__(self, product: Product) -> None:
+        self._product = product
+        self._made: dict[Stacks, Multiplier] = {}
+
+    def __call__(self, a: Array, b: Array, c: Array, *rest: Any) -> None:
+        """As ``Multiplier``, of arrays with two axes in front."""
+        stacks = a.shape[:2], b.shape[:2], c.shape[:2]
+        found = self._made.get(stacks)
+        if found is None:
+            found = self._made[stacks] = Multiplier(self._product, stacks)
+        found(a, b, c, *rest)
 
 
 class Scratch:
-    """What the products of one launch are computed in: one multiplier for all that are alike, as its cores run in turn."""
+    """What the products of one launch are computed in: one multiplier for all that are alike, as its cores run in turn.
 
-    def __init__(self) -> None:
-        self._made: dict[Product, Multiplier] = {}
+    Args:
+        kind: what multiplies.
+    """
 
-    def __call__(self, product: Product) -> Multiplier:
+    def __init__(self, kind: type[Multiplier] | type[StackMultiplier] = Multiplier) -> None:
+        self._kind = kind
+        self._made: dict[Product, Multiplier | StackMultiplier] = {}
+
+    def __call__(self, product: Product) -> Multiplier | StackMultiplier:
         """The multiplier of a product."""
         found = self._made.get(product)
         if found is None:
-            found = self._made[product] = Multiplier(product)
+            found = self._made[product] = self._kind(product)
         return found
 
 
@@ -298,10 +332,10 @@ def widen(values: Array, target: Array) -> None:
 
 def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:
     """An integer product by f32, in slices of K short enough to be exact."""
-    total: Array = np.matmul(left[:, :EXACT_DEPTH], right[:, :EXACT_DEPTH]).astype(element)
-    for start in range(EXACT_DEPTH, left.shape[1], EXACT_DEPTH):
+    total: Array = np.matmul(left[..., :EXACT_DEPTH], right[..., :EXACT_DEPTH, :]).astype(element)
+    for start in range(EXACT_DEPTH, left.shape[-1], EXACT_DEPTH):
         stop = start + EXACT_DEPTH
-        total += np.matmul(left[:, start:stop], right[:, start:stop]).astype(element)
+        total += np.matmul(left[..., start:stop], right[..., start:stop, :]).astype(element)
     return total
 
 

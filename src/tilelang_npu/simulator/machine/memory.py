@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,21 @@ class CoreMemory:
         chip: gives the capacities.
         core: ``AIC`` or ``AIV``.
         extents: bytes from the start that the program uses, by address space.
+        count: cores that work alike; of each memory they have one behind the other.
+        gaps: bytes from the memory of one to that of the next, by address space, where there are several.
     """
 
-    def __init__(self, chip: Chip, core: str, extents: Mapping[str, int]) -> None:
+    def __init__(self, chip: Chip, core: str, extents: Mapping[str, int], count: int = 1,
+                 gaps: Mapping[str, int] = MappingProxyType({})) -> None:
         self.arrays: dict[str, Bytes] = {}
         self._used: list[Bytes] = []
         for name in chip.memories(core):
             used = extents.get(name, 0)
-            array = np.empty(chip.memory[name].size if used else 0, np.uint8)
+            gap = gaps.get(name, chip.memory[name].size)
+            array = np.empty(gap * count if used else 0, np.uint8)
             self.arrays[name] = array
             if used:
-                self._used.append(array[:used])
+                self._used.append(array.reshape(count, gap)[:, :used])
 
     def poison(self, byte: int = POISON) -> None:
         """Forget what the last block left."""
@@ -43,10 +48,14 @@ class CoreMemory:
             used.fill(byte)
 
 
-def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]]) -> dict[str, CoreMemory]:
-    """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed."""
+def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]], count: int = 1,
+                   gaps: Mapping[str, int] = MappingProxyType({})) -> dict[str, CoreMemory]:
+    """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed.
+
+    ``count`` and ``gaps`` are as for :class:`CoreMemory`, of blocks that run as one.
+    """
     used = {name: max(one.get(name, 0) for one in extents) for name in chip.memory}
-    return {core.label: CoreMemory(chip, core.kind, used) for core in cores}
+    return {core.label: CoreMemory(chip, core.kind, used, count, gaps) for core in cores}
 
 
 def shared_names(chip: Chip) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,14 @@ Key = tuple[int, ...]
 """Stands for the event streams of a block: equal ones are one object."""
 
 
+_Value = TypeVar("_Value")
+
+
+def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
+    """A property that launches which recorded the same have in common."""
+    return once(make, attrgetter("recorded.alike"))
+
+
 @door
 class Launch:
     """What a launch took and did.
@@ -103,8 +112,7 @@ class Launch:
         made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
         before: the earlier launches of the call.
 
-    Attributes:
-        sample: kinds of blocks that were timed, and how many there are.
+    What follows from the record alone, launches that recorded the same have in common.
     """
 
     def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
@@ -115,12 +123,7 @@ class Launch:
         self.chip: Chip = recorded.program.chip
         self.blocks = recorded.count
         self.name = recorded.program.name
-        costs = CostModel(self.chip)
-        self.expansions = [Expansion(function.records, costs) for function in recorded.program.functions]
-        self._orders: dict[tuple[Key, ...], StepOrder] = {}
-        self._kept = 0
-        self.sample = (1, 1)
-        self._check_order()
+        _ = self._checked
         if hazards:
             _ = self.hazards
 
@@ -144,6 +147,12 @@ class Launch:
     def parts(self) -> tuple[Launch, ...]:
         """The launches of the call: this one (see ``Launches``)."""
         return (self,)
+
+    @_in_common
+    def expansions(self) -> list[Expansion]:
+        """The steps of each function's ops."""
+        costs = CostModel(self.chip)
+        return [Expansion(function.records, costs) for function in self.recorded.program.functions]
 
     # -- times ---------------------------------------------------------------------------------------------------------
 
@@ -172,7 +181,7 @@ class Launch:
         """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel."""
         return self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
 
-    @once
+    @_in_common
     def _core_cycles(self) -> list[float]:
         gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
         total = [0.0] * min(self.cores, self.blocks)
@@ -181,20 +190,29 @@ class Launch:
             total[core] += group.timing.cycles + (gap if place >= self.cores else 0.0)
         return total
 
-    @once
+    @property
     def group_of_block(self) -> list[Group]:
         """The group that each block belongs to, by block."""
+        return self._timed_blocks[0]
+
+    @property
+    def sample(self) -> tuple[int, int]:
+        """Kinds of blocks that were timed, and how many there are."""
+        return self._timed_blocks[1]
+
+    @_in_common
+    def _timed_blocks(self) -> tuple[list[Group], tuple[int, int]]:
+        """The group of each block, and the sample."""
         cores, runs = self.cores, self.recorded.blocks
         if self.recorded.program.global_sync:
             group = self._timed(list(runs), len(runs), 1)
-            return [group] * len(runs)
+            return [group] * len(runs), (1, 1)
         keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
         distinct = dict(zip(keys, runs, strict=True))
         timed = self._representatives({key: sum(map(len, run.streams)) for key, run in distinct.items()})
-        self.sample = (len(set(timed.values())), len(timed))
         counts = Counter(timed[key] for key in keys)
         made = {key: self._timed([distinct[key]], key[1], counts[key]) for key in dict.fromkeys(timed.values())}
-        return [made[timed[key]] for key in keys]
+        return [made[timed[key]] for key in keys], (len(set(timed.values())), len(timed))
 
     @staticmethod
     def _representatives(sizes: dict[tuple[Key, int], int]) -> dict[tuple[Key, int], tuple[Key, int]]:
@@ -232,26 +250,33 @@ class Launch:
                 found.records.append(program.functions[index].records)
         return found
 
+    @_in_common
+    def _orders(self) -> dict[tuple[Key, ...], StepOrder]:
+        """The orders that are kept."""
+        return {}
+
     def _order(self, runs: Sequence[BlockRun]) -> StepOrder:
         key = tuple(self._key(run) for run in runs)
-        found = self._orders.get(key)
+        kept = self._orders
+        found = kept.get(key)
         if found is None:
             cores, streams, expansions, _ = self._together(runs)
             found = StepOrder(cores, streams, expansions, self.chip.sync.flag_limit)
-            self._kept += len(found.steps)
-            if self._kept <= KEPT_STEPS:
-                self._orders[key] = found
+            if len(found.steps) + sum(len(order.steps) for order in tuple(kept.values())) <= KEPT_STEPS:
+                kept[key] = found
         return found
 
-    def _check_order(self) -> None:
-        """Raise the deadlock that only pipes see: an event that is waited for and never set."""
+    @_in_common
+    def _checked(self) -> bool:
+        """True; raises the deadlock that only pipes see: an event that is waited for and never set."""
         if self.recorded.program.global_sync:
             self._order(self.recorded.blocks)
-            return
-        for run in self.distinct_blocks:
-            self._order([run])
+        else:
+            for run in self.distinct_blocks:
+                self._order([run])
+        return True
 
-    @once
+    @_in_common
     def distinct_blocks(self) -> list[BlockRun]:
         """One block of each kind of event streams."""
         seen: dict[tuple[int, ...], BlockRun] = {}
@@ -274,7 +299,7 @@ class Launch:
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    @once
+    @_in_common
     def moved(self) -> Bytes:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(self._key(run) for run in self.recorded.blocks)
@@ -285,7 +310,7 @@ class Launch:
                     total[key] += nbytes * counts[self._key(run)]
         return total
 
-    @once
+    @_in_common
     def _seconds(self) -> dict[tuple[int, bool], float]:
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
@@ -310,7 +335,7 @@ class Launch:
 
     # -- what the cores did --------------------------------------------------------------------------------------------
 
-    @once
+    @_in_common
     def busy_cycles(self) -> dict[str, dict[str, float]]:
         """Cycles that each pipe of each kind of core has work in flight, summed over all cores of the launch."""
         total: dict[str, dict[str, float]] = {}
@@ -322,7 +347,7 @@ class Launch:
                     row[pipe] += cycles * group.count
         return {kind: {pipe: cycles for pipe, cycles in row.items() if cycles} for kind, row in total.items()}
 
-    @once
+    @_in_common
     def held_us(self) -> dict[tuple[int, int, int], float]:
         """Microseconds that each wait and barrier holds its pipe in a block, on average over blocks and their Vector cores.
 
@@ -389,17 +414,8 @@ class Launch:
 
         Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
         """
-        found: list[Hazard] = []
-        shared = memories(self.recorded.bound.arrays)
-        places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
-        groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
-                  else [[run] for run in self._kinds_in_memory(places)])
-        for runs in groups:
-            cores, streams, _, records = self._together(runs)
-            gm = [offsets for run in runs for offsets in run.gm]
-            met = find_hazards(self._order(runs), cores, streams, gm, records, places)
-            found += without_same_writes(self.recorded, runs, met)
-        found += find_misaligned(self.recorded, self.recorded.blocks)
+        found = [hazard for runs, met in self._met for hazard in without_same_writes(self.recorded, runs, met)]
+        found += self._misaligned
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)  # above they are in one order
         found += find_uninitialised(self.recorded, self.distinct_blocks)
@@ -410,6 +426,25 @@ class Launch:
         for hazard in found:
             seen.setdefault(hazard.key, hazard)
         return list(seen.values())
+
+    @_in_common
+    def _met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
+        """What the ops of blocks that run together do to each other."""
+        shared = memories(self.recorded.bound.arrays)
+        places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
+        groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
+                  else [[run] for run in self._kinds_in_memory(places)])
+        found = []
+        for runs in groups:
+            cores, streams, _, records = self._together(runs)
+            gm = [offsets for run in runs for offsets in run.gm]
+            found.append((runs, find_hazards(self._order(runs), cores, streams, gm, records, places)))
+        return found
+
+    @_in_common
+    def _misaligned(self) -> list[Hazard]:
+        """Addresses on chip that are none."""
+        return list(find_misaligned(self.recorded, self.recorded.blocks))
 
     def stale(self) -> Hazard | None:
         """The first read of bytes that nothing wrote on which a tensor depends.

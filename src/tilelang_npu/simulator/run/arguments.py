@@ -122,14 +122,23 @@ def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None])
     return Bound(*empty)._over(memories, forms)
 
 
-def bind(function: FuncOp, args: Sequence[object], blocks: int, workspace_bytes: int) -> Bound:
+def bind(function: FuncOp, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
+         used: frozenset[int]) -> Bound:
     """Match the user's arguments with the function's.
+
+    Args:
+        function: the device function.
+        declared: its ``parameters``.
+        args: the user's arguments.
+        blocks: blocks of the launch.
+        workspace_bytes: bytes of workspace of each block.
+        used: the parameters that some op reads or writes; a workspace that none does is not filled.
 
     Raises:
         TileError: T401, wrong number; T402, wrong element type; T403, wrong size; T404, not contiguous; T405, not a number
             where a scalar is needed, or not an array where a tensor is.
     """
-    declared = _with_grid(parameters(function), len(args), function)
+    declared = _with_grid(declared, len(args), function)
     arrays: list[Array | None] = []
     scalars: list[float] = []
     dims: list[tuple[int, ...]] = []
@@ -151,7 +160,8 @@ def bind(function: FuncOp, args: Sequence[object], blocks: int, workspace_bytes:
             shape = (array.size,)
         elif parameter.role == "workspace":
             try:
-                array = np.full(max(workspace_bytes * blocks, 1), 0xFF, np.uint8)
+                size = max(workspace_bytes * blocks, 1)
+                array = np.full(size, 0xFF, np.uint8) if parameter.index in used else np.zeros(size, np.uint8)
             except MemoryError:
                 raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
                                 "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None
@@ -172,7 +182,7 @@ def has_grid(function: FuncOp, declared: Sequence[FunctionParameter]) -> bool:
         function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
 
 
-def _with_grid(declared: list[FunctionParameter], count: int, function: FuncOp) -> list[FunctionParameter]:
+def _with_grid(declared: Sequence[FunctionParameter], count: int, function: FuncOp) -> Sequence[FunctionParameter]:
     """Give the trailing grid arguments their role where the user's arguments leave them out."""
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]

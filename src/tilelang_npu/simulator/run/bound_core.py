@@ -15,6 +15,7 @@ from tilelang_npu.simulator.machine.datapath import Product, Scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
+from tilelang_npu.simulator.machine.stack import Stack
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
@@ -55,10 +56,13 @@ def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) ->
 
 
 class BoundCore:
-    """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs."""
+    """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs.
+
+    With a ``stack`` it stands for the cores of all blocks of that.
+    """
 
     def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means,
-                 memories: Mapping[str, CoreMemory]) -> None:
+                 memories: Mapping[str, CoreMemory], stack: Stack | None = None) -> None:
         self._poison = means.poison
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = means.functions[index]
@@ -70,7 +74,7 @@ class BoundCore:
         try:
             self.run: Run = self.function.bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
-                means.witnesses[index] if means.witnesses else None, *shared_arrays(program.chip, core, memories))
+                means.witnesses[index] if means.witnesses else None, stack, *shared_arrays(program.chip, core, memories))
         except Exception as error:
             raise self.explained(error, 0) from error
 

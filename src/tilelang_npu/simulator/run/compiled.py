@@ -21,10 +21,12 @@ from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.handlers import op_name
 from tilelang_npu.simulator.codegen.lines import Line, MadeArray
+from tilelang_npu.simulator.codegen.stacked import StackedEmitter
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.machine.datapath import Product
 from tilelang_npu.simulator.machine.events import Event
 from tilelang_npu.simulator.machine.memory import Array, shared_names
+from tilelang_npu.simulator.machine.stack import Flow, Stack
 from tilelang_npu.simulator.run.arguments import parameters
 from tilelang_npu.simulator.run.endless import Guard
 from tilelang_npu.target import Chip
@@ -46,14 +48,17 @@ class Run(Protocol):
 
 
 class Bind(Protocol):
-    """Binds the code of a core to the arguments of a launch and to what it works with, its memories last."""
+    """Binds the code of a core to the arguments of a launch and to what it works with, its memories last.
+
+    ``stack`` tells of the blocks that run as one, where the code runs several at once.
+    """
 
     def __call__(self, arrays: Sequence[Array | None], scalars: Sequence[float], dims: Sequence[tuple[int, ...]], nblocks: int,
-                 sid: int, scratch: Callable[[Product], object], guard: Guard, witness: Witness | None, /,
+                 sid: int, scratch: Callable[[Product], object], guard: Guard, witness: Witness | None, stack: Stack | None, /,
                  *memories: Array | None) -> Run: ...
 
 
-_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, {memories}):"
+_BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, stack, {memories}):"
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
@@ -72,6 +77,7 @@ class CompiledFunction:
         recorded: the ops themselves, by the same number.
         source: the generated source; tracebacks and debuggers show it.
         extents: used bytes of each on-chip memory.
+        open_ended: memories on chip in which some op's place is only known when it runs.
         switches: whether ``run`` is a generator, because it waits for other cores.
         global_sync: whether it waits for other blocks.
         bind: gives the code of a core, for the arguments of a launch and what it works with: a ``Scratch``, a ``Guard``, a
@@ -87,6 +93,7 @@ class CompiledFunction:
         self.records = tuple(emitter.records)
         self.recorded = tuple(emitter.recorded)
         self.extents = dict(emitter.extents)
+        self.open_ended = frozenset(emitter.open_ended)
         self.switches = emitter.switches
         self.global_sync = emitter.global_sync
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
@@ -165,6 +172,21 @@ class TracedFunction(CompiledFunction):
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         self.data = DataUses(function)
         super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
+
+
+class StackedFunction(CompiledFunction):
+    """A device function that runs many blocks as one.
+
+    Attributes:
+        flow: where the numbers come from that it has on chip.
+
+    Raises:
+        ApartError: its blocks cannot.
+    """
+
+    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        self.flow = Flow()
+        super().__init__(function, core, chip, parallel, form=partial(StackedEmitter, self.flow))
 
 
 def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:

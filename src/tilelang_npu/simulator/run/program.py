@@ -16,6 +16,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
+from tilelang_npu.simulator.codegen.stacked import ApartError
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.simulator.codegen.traced import Ways, Witness
 from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
@@ -24,12 +25,15 @@ from tilelang_npu.simulator.machine.datapath import no_scratch
 from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.machine.running_cores import CoreId
-from tilelang_npu.simulator.run.arguments import Bound, bind, parameters
+from tilelang_npu.simulator.machine.shared_bytes import memories
+from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind, parameters
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, TracedFunction
+from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, StackedFunction, TracedFunction
 from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
+from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
@@ -65,6 +69,7 @@ class Program:
         self.functions = tuple(
             CompiledFunction(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
         self.entry = kernels[0][1]
+        self._planned: tuple[object, Plan | None] = (None, None)
         self.mixed = mixed
         self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
                            for sub in range(per_block if function.core == "AIV" else 1))
@@ -72,6 +77,11 @@ class Program:
         asked = answer_of(module, self.name + _WORKSPACE_FUNCTION, self.chip)
         self.workspace = WORKSPACE_BYTES if asked is None else asked
         self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
+
+    @once
+    def declared(self) -> list[FunctionParameter]:
+        """The kernel's parameters."""
+        return parameters(self.entry)
 
     @once
     def written(self) -> frozenset[int]:
@@ -88,7 +98,7 @@ class Program:
     @property
     def changed(self) -> frozenset[int]:
         """The positions among the user's arguments of those that some op writes."""
-        users = [parameter.index for parameter in parameters(self.entry) if parameter.role == "user"]
+        users = [parameter.index for parameter in self.declared if parameter.role == "user"]
         return frozenset(position for position, index in enumerate(users) if index in self.written)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -109,6 +119,32 @@ class Program:
     def data_free(self) -> bool:
         """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
         return not any(function.data.uses for function in self.traced)
+
+    @once
+    def stacked(self) -> tuple[StackedFunction, ...]:
+        """The functions in the form that runs many blocks as one; none where no blocks may."""
+        if self.global_sync:
+            return ()
+        try:
+            return tuple(StackedFunction(function.function, function.core, self.chip, function.parallel)
+                         for function in self.functions)
+        except ApartError:
+            return ()
+
+    def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
+        """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
+        sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
+        if blocks < stacks.LEAST_BLOCKS or sum(sizes) < stacks.LEAST_BYTES or not self.stacked or not self.data_free:
+            return None
+        aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
+        key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
+        kept, plan = self._planned
+        if kept != key:
+            witnesses = [Witness() for _ in self.traced]
+            runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
+            plan = planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
+            self._planned = key, plan
+        return plan
 
     @once
     def places(self) -> frozenset[int]:
@@ -157,7 +193,11 @@ class Program:
         if schedule is not None and observer is not None:
             raise TileError(f"numbers are watched in the program's own order, not in {schedule!r}", code="T413",
                             help="ask for one of the two")
-        bound = bind(self.entry, args, blocks, self.workspace)
+        bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
+        if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
+            with one_blas_thread(), np.errstate(all="ignore"):
+                run_piles(self, self.stacked, plan, bound, most_ops)
+            return Recorded(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):
             if schedule is not None:
@@ -190,8 +230,13 @@ class Program:
                 its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
         """
         self._check_blocks(blocks)
-        bound = bind(self.entry, args, blocks, self.workspace)
-        witnesses = tuple(Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced)))
+        bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
+        witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
+        return self._trace(bound, blocks, witnesses, most, most_ops)
+
+    def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
+               most_ops: int | None) -> Recorded:
+        """As ``trace``, of bound arguments."""
         means = Means(self.traced, most_ops, no_scratch, 0, witnesses)
         run = partial(self._all_at_once if self.global_sync else self._one_by_one, bound, means=means, count=blocks)
         with np.errstate(all="ignore"):

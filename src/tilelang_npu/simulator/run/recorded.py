@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilelang_npu.sharing import once, state_of
+from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.arguments import Bound
@@ -25,6 +25,24 @@ class BlockRun:
     gm: tuple[Sequence[int], ...]
 
 
+class Alike:
+    """What follows from what launches recorded, whatever their arrays hold: kept here by whoever needs it first.
+
+    Args:
+        apart: whether it is known that no block touches what another one writes.
+
+    Attributes:
+        made: what is known of single streams, by what it is, the function's number and the stream's identity.
+    """
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self.apart = apart
+        self.made: Kept[tuple[str, int, int], Any] = Kept()
+
+    def __reduce__(self) -> tuple[type[Alike], tuple[()]]:
+        return Alike, ()
+
+
 @dataclass(frozen=True)
 class Recorded:
     """A finished launch as recorded, before timing."""
@@ -37,6 +55,8 @@ class Recorded:
     """Blocks of the launch; a trace of many may hold but some of them."""
     traced: bool = False
     """Whether nothing was computed."""
+    alike: Alike = field(default_factory=Alike, compare=False, repr=False)
+    """What it has in common with launches that recorded the same of arrays of the same sizes."""
 
     def __getstate__(self) -> dict[str, object]:
         return state_of(self)

@@ -81,13 +81,12 @@ def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazar
         recorded: the launch.
         blocks: the blocks to look at: one of each kind.
     """
-    known: dict[tuple[int, int], list[_Suspect]] = {}
     for run in blocks:
         for lane, stream in enumerate(run.streams):
-            key = recorded.program.lanes[lane][0], id(stream)
-            if key not in known:
-                known[key] = list(islice(_suspects(recorded, run, lane), MOST_SUSPECTS))
-            found = _first_dependent(recorded, run, known[key], recorded.program.lanes[lane][1])
+            suspects: list[_Suspect] = recorded.alike.made.get(
+                ("stale", recorded.program.lanes[lane][0], id(stream)),
+                lambda run=run, lane=lane: list(islice(_suspects(recorded, run, lane), MOST_SUSPECTS)))  # type: ignore[misc]
+            found = _first_dependent(recorded, run, suspects, recorded.program.lanes[lane][1])
             if found is not None:
                 yield found
                 break

@@ -29,13 +29,11 @@ def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterat
         recorded: the launch.
         blocks: the blocks to look at: one of each kind.
     """
-    known: dict[tuple[int, int], Hazard | None] = {}
     for run in blocks:
-        keys = [(recorded.program.lanes[lane][0], id(stream)) for lane, stream in enumerate(run.streams)]
-        for lane, key in enumerate(keys):
-            if key not in known:
-                known[key] = next(_reads(recorded, run, lane), None)
-        suspects = [known[key] for key in keys]
+        suspects: list[Hazard | None] = [
+            recorded.alike.made.get(("uninitialised", recorded.program.lanes[lane][0], id(stream)),
+                                    lambda run=run, lane=lane: next(_reads(recorded, run, lane), None))  # type: ignore[misc]
+            for lane, stream in enumerate(run.streams)]
         suspect = next((one for one in suspects if one is not None), None)
         if suspect is not None:
             hazard = _reaching(recorded, run, suspect)

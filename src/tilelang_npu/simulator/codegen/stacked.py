@@ -1,0 +1,172 @@
+"""Code that runs many blocks at once: every array has two axes in front, along which the blocks lie.
+
+A launch's blocks do the same to different tiles. What NumPy or BLAS would be asked for once for each block, with little to do
+every time, this code asks for once: that costs Python less, and leaves other threads the interpreter meanwhile. It records
+nothing, and takes every number from the first of the blocks: which blocks may run so, and how their places in GM lie, is known
+from a trace (``run/stacks.py``). A function that takes numbers from memory has no such code.
+
+What an op does is either said once for all axes (``over``), or done for one block after the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tilelang_npu.dialects import hivm
+from tilelang_npu.simulator.codegen.definitions import WORD
+from tilelang_npu.simulator.codegen.lines import Int, Line, Sum
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
+from tilelang_npu.simulator.codegen.records import Costing, Operand
+from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives
+from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.stack import Flow
+from tilelang_npu.target import Chip
+
+_WORDS = re.compile(r"[A-Za-z_]\w*")
+
+
+class ApartError(Exception):
+    """Blocks of a function cannot run as one."""
+
+
+class StackedEmitter(PythonEmitter):
+    """As ``PythonEmitter``, for code that runs the blocks of a :class:`Stack`.
+
+    Args:
+        flow: what is to be told of where numbers come from.
+        function, core, chip, parallel: as for ``PythonEmitter``.
+
+    Raises:
+        ApartError: it takes numbers from memory, or shows some.
+    """
+
+    axes_in_front = 2
+
+    def __init__(self, flow: Flow, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
+        super().__init__(function, core, chip, parallel)
+        if any(isinstance(op, (scf.WhileOp, hivm.DebugOp)) for op in function.walk()):
+            raise ApartError
+        self._flow = flow
+        self._operands = 0
+        self._here: dict[tuple[str, str], int] = {}
+        self._arrays: set[str] = set()
+        self._body: list[str] | None = None
+
+    def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
+        """Note which operands in GM the op has; what its handler then writes is done for each block."""
+        self.finish_op()
+        made = super().record(op, pipe, operands, work)
+        self._here = {}
+        gm: set[int] = set()
+        parts: set[int] = set()
+        for operand in operands:
+            views = alternatives(operand.buffer)
+            if views[0].base.memory == "gm":
+                self._here.update(((view.base.name, self.name_of(view.offset)), self._operands) for view in views)
+                if operand.reads:
+                    gm.add(self._operands)
+                self._operands += 1
+            elif operand.reads:
+                parts.update(map(self._part, views))
+        self._flow.writes += [(self._part(view), frozenset(gm), frozenset(parts)) for operand in operands if operand.writes
+                             for view in alternatives(operand.buffer) if view.base.memory != "gm"]
+        self._body = []
+        return made
+
+    def _part(self, view: StridedView) -> int:
+        """The part of a memory on chip that a view lies in."""
+        if view.base.holder:
+            self._flow.foreign.add(view.base.memory)
+        return self._flow.part(view.base.name, *_stretch(view))
+
+    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
+        """The axes along which the blocks lie."""
+        if view.base.memory == "gm":
+            number = self._here.get((view.base.name, self.name_of(view.offset)))
+            if number is None:
+                raise ApartError
+            front = f"stack.in_gm({number})"
+        else:
+            fronts = self.define(f"stack.on_chip({self.constant(self._flow, 'flow')}, {view.base.memory!r})", self.launch)
+            front = f"{fronts}[{self._part(view)}]"
+        name = self.define(front, self.launch)
+        parts = [Sum(0, {self.define(f"{name}[{place}]", self.launch): 1}) for place in range(4)]
+        return tuple(parts[:2]), tuple(parts[2:])
+
+    def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
+        """The name of the array over a memref of all blocks."""
+        name = super().array(buffer, element)
+        self._arrays.add(name)
+        return name
+
+    def line(self, text: str, op: Operation | None = None) -> None:
+        """A statement: of the op that was recorded, for each block, or of the scalar unit."""
+        if self._body is None:
+            super().line(text, op)
+        else:
+            self._body.append(text)
+
+    def over(self, text: str, *buffers: Buffer) -> None:
+        """A statement for all blocks."""
+        if len({buffer.rank for buffer in buffers}) > 1:
+            self.line(text)
+            return
+        self._write_body()
+        self.scope.line(text, self.current)
+
+    def shown(self, text: str) -> None:
+        """What is printed comes block by block."""
+        raise ApartError
+
+    def read(self, name: str, element: str) -> None:
+        """Each block would have a number of its own."""
+        raise ApartError
+
+    def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
+        """The blocks set a flag together."""
+        self.finish_op()
+        super().leave_flag(flag, group, op)
+
+    def take_flag(self, record: OpRecord, flag: Int, op: Operation) -> None:
+        """The blocks wait for a flag together."""
+        self.finish_op()
+        super().take_flag(record, flag, op)
+
+    def flush(self) -> None:
+        """Nothing is recorded."""
+        self._events, self._gm = [], []
+
+    def finish_op(self) -> None:
+        """What is done for each block is complete."""
+        self._write_body()
+        self._body, self._here = None, {}
+
+    def _write_body(self) -> None:
+        """Write what is done for each block: a function of its arrays, and its calls."""
+        if not self._body:
+            return
+        names = sorted(self._arrays & {word for text in self._body for word in _WORDS.findall(text)})
+        indent = self.scope.indent
+        if names:
+            function, given = self.fresh("f"), "".join(f"{name}, " for name in names)
+            self.scope.line(f"def {function}({given}):", self.current)
+            indent += 1
+        for text in self._body:
+            self.scope.lines.append(Line(indent, text, self.current))
+        if names:
+            self.scope.line(f"stack.each({function}, ({given}))", self.current)
+        self._body = []
+
+
+def _stretch(view: StridedView) -> tuple[int, int]:
+    """The first byte of a view, and the one behind its last, as far as they are known: it lies between them."""
+    if view.static and view.shape is not None and all(stride.constant >= 0 for stride in view.strides):
+        first, steps = view.offset.constant, zip(view.shape, view.strides, strict=True)
+        return first, first + sum(max(size - 1, 0) * stride.constant for size, stride in steps) + view.element.nbytes
+    return view.limit or (0, WORD)

@@ -1,0 +1,220 @@
+"""Which blocks of a launch run as one, and running them so.
+
+Blocks may where all their cores record the same events, so that they do the same ops on the same places on chip; where these
+take the same numbers; where the places of each operand in GM lie evenly apart from block to block; and where no block touches
+what another one writes, so that it makes no difference in which order they do it. All that follows from a trace, if data decide
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
+from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.memory import CoreMemory, block_memories
+from tilelang_npu.simulator.machine.shared_bytes import memories
+from tilelang_npu.simulator.machine.stack import Stack
+from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.run.block_uses import BlockUses
+from tilelang_npu.simulator.run.bound_core import BoundCore, Means, run_beside
+from tilelang_npu.simulator.run.recorded import Alike, BlockRun
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.compiled import StackedFunction
+    from tilelang_npu.simulator.run.program import Program
+
+LEAST_BLOCKS = 4
+LEAST_BYTES = 1 << 20
+"""Blocks of a launch, and bytes of its arguments, below which it is not worth while to look for what runs as one."""
+ROOM = 2 << 20
+"""Bytes on chip of the blocks that run as one: they should stay in a cache."""
+_APART = 192
+"""Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
+
+
+Numbers = Mapping[tuple[int, int], Sequence[object]]
+"""By block and sub-block."""
+
+
+@dataclass(frozen=True)
+class Pile:
+    """Blocks that run as one: the first one's number, and by lane how the arrays of all lie."""
+
+    first: int
+    stacks: tuple[Stack, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a launch runs.
+
+    Attributes:
+        runs: what the blocks record.
+        piles: which run as one.
+        alike: what follows from it for all launches that run so.
+    """
+
+    runs: tuple[BlockRun, ...]
+    piles: tuple[Pile, ...]
+    alike: Alike = field(default_factory=partial(Alike, apart=True))
+
+
+def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
+            bound: Bound) -> Plan | None:
+    """The plan of a launch; None where its blocks have an order, or too few are alike.
+
+    Args:
+        program: the kernel.
+        functions: its code that runs stacks.
+        runs: what the blocks record.
+        numbers: of each function the numbers that blocks take besides.
+        bound: the arguments.
+    """
+    records = [program.functions[index].records for index, _ in program.lanes]
+    gaps = _gaps(program, functions)
+    used = sum(gaps.get(name, 0) for index, _ in program.lanes for name in program.chip.memories(program.functions[index].core))
+    most = max(1, ROOM // max(1, used))
+    foreign = frozenset[str]().union(*(function.flow.foreign for function in functions))
+    alike: dict[tuple[object, ...], list[BlockRun]] = {}
+    for run in runs:
+        taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
+        alike.setdefault((*map(id, run.streams), *taken), []).append(run)
+    piles = [pile for some in alike.values() for pile in _Grouping(records, some, gaps, foreign).piles(most)]
+    if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
+        return None
+    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)))
+
+
+def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
+    """Bytes from block to block in each memory that is used."""
+    found = {}
+    for name, row in program.chip.memory.items():
+        used = max(function.extents.get(name, 0) for function in functions)
+        if used:
+            anywhere = any(name in function.open_ended for function in functions)
+            found[name] = (row.size if anywhere else -(-used // 64) * 64) + _APART
+    return found
+
+
+class _Grouping:
+    """Blocks whose streams are equal.
+
+    Args:
+        records: of each lane what is known of its ops.
+        runs: the blocks.
+        gaps: as ``_gaps`` says.
+        foreign: memories that several cores reach.
+    """
+
+    def __init__(self, records: Sequence[Sequence[OpRecord]], runs: Sequence[BlockRun], gaps: dict[str, int],
+                 foreign: frozenset[str]) -> None:
+        self.runs, self.gaps, self.foreign = runs, gaps, foreign
+        self.owners = [_owners(known, stream) for known, stream in zip(records, runs[0].streams, strict=True)]
+        self.counts = [sum(record.gm_operands for record in known) for known in records]
+        starts = [0, *accumulate(self.counts)]
+        owner = np.concatenate([owners + start for owners, start in zip(self.owners, starts, strict=False)])
+        self.first = np.zeros(starts[-1], np.intp)  # of each operand the first column with one of its places
+        self.first[owner[::-1]] = np.arange(len(owner))[::-1]
+        self.like = self.first[owner]
+        self.ran = np.isin(np.arange(starts[-1]), owner)
+        self.starts = starts
+        self.places = np.array([[place for offsets in run.gm for place in offsets] for run in runs], np.int64).reshape(
+            len(runs), len(owner))
+        self.steps = np.diff(self.places, axis=0)
+        self.even = (self.steps == self.steps[:, self.like]).all(axis=1)
+        """Of each block, whether every operand has one distance from it to the next block."""
+        self.again = np.zeros(len(runs), bool)
+        """Of each block, whether the next one is as far away as the one behind that."""
+        if len(runs) > 2:
+            self.again[:-2] = (self.steps[1:] == self.steps[:-1]).all(axis=1)
+
+    def piles(self, most: int) -> Iterator[Pile]:
+        """The blocks in piles of at most so many: of rows and columns in like numbers, as those of a row often read the same,
+        and those of a column."""
+        place = 0
+        while place < len(self.runs):
+            row = self._row(place)
+            rows = self._rows(place, row)
+            wide = _even(row, max(1, most // min(rows, int(most ** 0.5))))
+            high = _even(rows, max(1, most // wide))
+            for first in range(0, rows, high):
+                for start in range(0, row, wide):
+                    sizes = min(high, rows - first), min(wide, row - start)
+                    yield self._pile(place + first * row + start, sizes, row)
+            place += rows * row
+
+    def _row(self, start: int) -> int:
+        """How many blocks lie evenly from one on."""
+        if start + 1 == len(self.runs) or not self.even[start]:
+            return 1
+        return int(np.argmin(self.again[start:])) + 2
+
+    def _rows(self, start: int, row: int) -> int:
+        """How many rows of blocks lie evenly from one on, each as its blocks do in the first."""
+        rows = 1
+        first, inside = self.places[start], self.steps[start:start + row - 1]
+        while start + (rows + 1) * row <= len(self.runs):
+            at = start + rows * row
+            step = self.places[at] - self.places[at - row]
+            if not np.array_equal(step, step[self.like]) or not np.array_equal(step, self.places[start + row] - first):
+                break
+            if not np.array_equal(self.steps[at:at + row - 1], inside):
+                break
+            rows += 1
+        return rows
+
+    def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Pile:
+        """The blocks from one on, so many rows and columns of them."""
+        columns = np.zeros(self.places.shape[1], np.int64)
+        steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else columns,
+                 self.steps[start] if sizes[1] > 1 else columns]
+        far, near = (np.where(self.ran, step[self.first], 0).tolist() if len(columns) else [0] * len(self.first)
+                     for step in steps)
+        both = list(zip(far, near, strict=True))
+        stacks = tuple(Stack(sizes, both[first:first + count], self.gaps, self.foreign)
+                       for first, count in zip(self.starts, self.counts, strict=False))
+        return Pile(self.runs[start].block, stacks)
+
+
+def _even(count: int, most: int) -> int:
+    """Into parts of which size at most a number is best divided."""
+    return -(-count // -(-count // most))
+
+
+def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
+    """The operand that each place in GM of a stream is of, by its number among those of all records."""
+    firsts = [0, *accumulate(record.gm_operands for record in records)]
+    numbers = [range(firsts[record.number], firsts[record.number + 1]) for record in records]
+    return np.array([operand for event in stream for operand in numbers[number_of(event)]], np.intp)
+
+
+def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound, most_ops: int | None) -> None:
+    """Compute what a launch computes.
+
+    Args:
+        program, functions, bound: as for :func:`planned`.
+        plan: the plan.
+        most_ops: ops that a core may issue in a block.
+    """
+    gaps = _gaps(program, functions)
+    made: dict[tuple[int, int], tuple[Means, dict[str, CoreMemory]]] = {}
+    for pile in plan.piles:
+        stack = pile.stacks[0]
+        if stack.sizes not in made:
+            made[stack.sizes] = Means(functions, most_ops, Scratch(StackMultiplier)), block_memories(
+                program.chip, program.core_ids(0), [function.extents for function in functions], stack.count, gaps)
+        means, held = made[stack.sizes]
+        lanes = [BoundCore(program, index, sub, bound, len(plan.runs), means, held, lane)
+                 for (index, sub), lane in zip(program.lanes, pile.stacks, strict=True)]
+        if len(lanes) == 1 and not lanes[0].function.switches:
+            lanes[0].call(pile.first)
+        else:
+            run_beside(lanes, [pile.first], program)

@@ -1,0 +1,232 @@
+"""Blocks that run as one: values, records, times and hazards are those of blocks that run one behind the other, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.ops import dtype
+from tilelang_npu.simulator import Launch
+from tilelang_npu.simulator.machine import datapath
+from tilelang_npu.simulator.run import stacks
+
+SWITCHES = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+
+
+@pytest.fixture(autouse=True)
+def small_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "LEAST_BLOCKS", 2)
+    monkeypatch.setattr(stacks, "LEAST_BYTES", 0)
+
+
+def compiled(kernel: Any, target: str = "ascendc") -> Any:
+    return tilelang.compile(kernel, target=target, pass_configs=SWITCHES if target == "ascendc" else None)
+
+
+def piles(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | None:
+    """Run a launch both ways and compare; the rows and columns of blocks that ran as one, None where each ran by itself."""
+    program = kernel.program
+    mine, alone = ([arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2))
+    found, expected = program.run(mine, blocks=blocks), program.run(alone, blocks=blocks, order=range(blocks))
+    for one, other in zip(mine, alone, strict=True):
+        if isinstance(one, np.ndarray):
+            assert one.tobytes() == other.tobytes()
+    for run, same in zip(found.blocks, expected.blocks, strict=True):
+        assert (run.block, run.streams) == (same.block, same.streams)
+        assert [list(offsets) for offsets in run.gm] == [list(offsets) for offsets in same.gm]
+    for _ in range(2):  # the second launch that is like the first has what follows from it in common
+        first, second = Launch(found), Launch(expected)
+        assert first.cycles == second.cycles
+        assert list(map(str, first.hazards)) == list(map(str, second.hazards))
+        found = program.run(mine, blocks=blocks)
+    plan = program._planned[1]
+    return None if plan is None else [pile.stacks[0].sizes for pile in plan.piles]
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
+    element = dtype(kind)
+    made = rng.standard_normal(shape, np.float32) if element.is_float else rng.integers(-9, 9, shape)
+    return made.astype(element.numpy)
+
+
+def product(M: int, N: int, K: int, kind: str, stages: int, transposed: bool) -> Any:
+    total = "int32" if kind == "int8" else "float32"
+    columns = -(-N // 32)
+
+    @T.prim_func
+    def product(A: T.Tensor((M, K), kind), B: T.Tensor((N, K) if transposed else (K, N), kind), C: T.Tensor((M, N), total)):
+        with T.Kernel(T.ceildiv(M, 32) * columns, is_npu=True) as (block, _):
+            a = T.alloc_shared((32, 32), kind)
+            b = T.alloc_shared((32, 32), kind)
+            c = T.alloc_fragment((32, 32), total)
+            row, column = block // columns * 32, block % columns * 32
+            for k in T.Pipelined(T.ceildiv(K, 32), num_stages=stages):
+                T.copy(A[row, k * 32], a)
+                if transposed:
+                    T.copy(B[column, k * 32], b)
+                else:
+                    T.copy(B[k * 32, column], b)
+                T.gemm(a, b, c, initC=(k == 0), b_transpose=transposed)
+            T.copy(c, C[row, column])
+
+    return compiled(product, "npuir")
+
+
+@pytest.mark.parametrize(("kind", "stages", "transposed"), [
+    ("float16", 2, False), ("float16", 3, True), ("bfloat16", 2, False), ("int8", 1, False), ("float32", 2, True)])
+@pytest.mark.parametrize(("M", "N", "K"), [(96, 128, 96), (96, 128, 80), (70, 100, 64)])
+def test_tiles_of_a_product(kind: str, stages: int, transposed: bool, M: int, N: int, K: int, rng: np.random.Generator) -> None:
+    kernel = product(M, N, K, kind, stages, transposed)
+    a, b = numbers(rng, (M, K), kind), numbers(rng, (N, K) if transposed else (K, N), kind)
+    c = np.zeros((M, N), np.int32 if kind == "int8" else np.float32)
+    found = piles(kernel, [a, b, c], 12)
+    assert found is not None
+    assert max(rows for rows, _ in found) > 1  # blocks of a row read the same of A, those of a column the same of B
+    assert max(columns for _, columns in found) > 1
+
+
+def test_operands_that_blocks_share_are_converted_once(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(datapath.Multiplier, "__init__", _noting(datapath.Multiplier.__init__, made))
+    kernel = product(64, 64, 64, "float16", 2, False)
+    args = [numbers(rng, (64, 64), "float16"), numbers(rng, (64, 64), "float16"), np.zeros((64, 64), np.float32)]
+    kernel.program.run(args, blocks=4)
+    assert made == [((2, 1), (1, 2), (2, 2))]
+
+
+def _noting(init: Any, made: list[Any]) -> Any:
+    def noted(self: Any, product: Any, stacks: Any = ((), (), ())) -> None:
+        made.append(stacks)
+        init(self, product, stacks)
+
+    return noted
+
+
+def test_both_kinds_of_cores(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def linear(X: T.Tensor((128, 64), "float16"), W: T.Tensor((64, 96), "float16"), B: T.Tensor((1, 96), "float32"),
+               Y: T.Tensor((128, 96), "float32")):
+        with T.Kernel(12, is_npu=True) as (block, _):
+            x = T.alloc_shared((32, 32), "float16")
+            w = T.alloc_shared((32, 32), "float16")
+            y = T.alloc_fragment((32, 32), "float32")
+            bias = T.alloc_shared((1, 32), "float32")
+            T.copy(B[0, block % 3 * 32], bias)
+            for k in T.Pipelined(2, num_stages=2):
+                T.copy(X[block // 3 * 32, k * 32], x)
+                T.copy(W[k * 32, block % 3 * 32], w)
+                T.gemm(x, w, y, initC=(k == 0))
+            T.vadd(y, bias, y)
+            T.vexp(y, y)
+            T.copy(y, Y[block // 3 * 32, block % 3 * 32])
+
+    args = [numbers(rng, (128, 64), "float16"), numbers(rng, (64, 96), "float16"), numbers(rng, (1, 96), "float32"),
+            np.zeros((128, 96), np.float32)]
+    assert piles(compiled(linear, "npuir"), args, 12) == [(4, 3)]
+
+
+def normed(rows: int, columns: int, body: str) -> Any:
+    """Rows of X are changed, 8 by each block, which has 8 of its own and what all have: the row W."""
+
+    @T.prim_func
+    def normed(X: T.Tensor((rows, columns), "float32"), W: T.Tensor((1, columns), "float32"),
+               Y: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(rows // 16, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, columns), "float32")
+            w = T.alloc_ub((1, columns), "float32")
+            wide = T.alloc_ub((8, columns), "float32")
+            other = T.alloc_ub((8, columns), "float32")
+            narrow = T.alloc_ub((8, 1), "float32")
+            mask = T.alloc_ub((8, columns // 8), "uint8")
+            row = (2 * block + half) * 8
+            T.copy(X[row, 0], x)
+            T.copy(W[0, 0], w)
+            T.tile.broadcast(wide, w)
+            if body == "norm":
+                T.tile.mul(other, x, x)
+                T.reduce_sum(other, narrow, dim=-1)
+                T.tile.div(x, x, narrow)
+                T.tile.mul(x, x, wide)
+            elif body == "choose":
+                T.tile.compare(mask, x, wide, "LT")
+                T.tile.select(x, mask, x, wide, "VSEL_TENSOR_TENSOR_MODE")
+            elif body == "unwritten":
+                T.tile.add(x, x, other)
+            elif body == "number":
+                T.tile.add(x, x, T.cast(block, "float32"))
+            elif body == "branch":
+                if block == 1:
+                    T.tile.exp(x, x)
+            elif body == "own":
+                T.tile.exp(wide, wide)
+                if block == 2:
+                    T.tile.add(wide, wide, 1.0)
+                T.tile.add(x, x, wide)
+            T.copy(x, Y[row, 0])
+
+    return compiled(normed)
+
+
+@pytest.mark.parametrize(("body", "expected"), [
+    ("norm", [(1, 8)]), ("choose", [(1, 8)]), ("unwritten", [(1, 8)]), ("number", [(1, 2)] * 4),
+    ("own", [(1, 2), (1, 2), (1, 4)]), ("branch", [(1, 2), (1, 2), (2, 2)])])
+def test_rows(body: str, expected: list[tuple[int, int]], rng: np.random.Generator) -> None:
+    """Blocks that take another number, or another branch, are not among the others."""
+    x, w = numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32")
+    assert sorted(piles(normed(64, 64, body), [x, w, np.zeros_like(x)], 8) or []) == expected
+
+
+def handed_on(kind: str) -> Any:
+    """Blocks that meet in Y: each writes the same rows, adds to the same, or reads what the one before it wrote."""
+
+    @T.prim_func
+    def handed_on(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((72, 64), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, 64), "float32")
+            y = T.alloc_ub((8, 64), "float32")
+            row = (2 * block + half) * 8
+            T.copy(X[row, 0], x)
+            if kind == "same":
+                T.copy(x, Y[0, 0])
+            elif kind == "add":
+                T.tile.atomic_add(Y[0, 0], x)
+            else:
+                T.copy(Y[row, 0], y)
+                T.tile.add(y, y, x)
+                T.copy(y, Y[row + 8, 0])
+
+    return compiled(handed_on)
+
+
+@pytest.mark.parametrize("kind", ["same", "add", "next"])
+def test_blocks_that_meet_keep_their_order(kind: str, rng: np.random.Generator) -> None:
+    assert piles(handed_on(kind), [numbers(rng, (64, 64), "float32"), np.zeros((72, 64), np.float32)], 8) is None
+
+
+def test_arguments_that_are_one_array(rng: np.random.Generator) -> None:
+    """In place each block reads what it writes; a row further on it would read what another one writes."""
+    program = normed(64, 64, "norm").program
+    w = numbers(rng, (1, 64), "float32")
+    for shift in (0, 1):
+        held = numbers(rng, (64 + shift, 64), "float32")
+        alone = held.copy()
+        program.run([held[:64], w, held[shift:]], blocks=8)
+        program.run([alone[:64], w, alone[shift:]], blocks=8, order=range(8))
+        assert held.tobytes() == alone.tobytes()
+        assert (program._planned[1] is None) == bool(shift)
+
+
+def test_small_launches_are_not_looked_at(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "LEAST_BYTES", 1 << 20)
+    program = normed(64, 64, "norm").program
+    program.run([numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32"), np.zeros((64, 64), np.float32)], blocks=8)
+    assert program._planned == (None, None)
