@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, ShapedType, UnitAttr, i32
@@ -43,6 +44,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects.effects import EffectsOp, Fields, check_effects, state_effects
+from tilelang_npu.dialects.fields import accessors
+from tilelang_npu.ops.dtypes import DType, dtype
 
 Rule = Callable[[Any], None]
 Count = Callable[[int], tuple[int, ...]]
@@ -223,13 +226,13 @@ def operation(*, pipes: Sequence[str] = (), core: str = "either", rules: Sequenc
         op_def.options.append(ParsePropInAttrDict())
         own_verify: tuple[Rule, ...] = () if cls.verify_ is Operation.verify_ else (cls.verify_,)
         op_def.assembly_format = None
-        _define(cls, **get_accessors_from_op_def(op_def, None))
+        _define(cls, **{**get_accessors_from_op_def(op_def, None), **accessors(op_def)})
         op_def.assembly_format = text
         cls.PIPES = tuple(pipes)
         cls.CORE = core
         cls.COUNTED = staticmethod(counted) if counted is not None else None
         cls.RULES = (*own_verify, *rules)
-        checks: tuple[Rule, ...] = (_counts, op_def.verify, *cls.RULES)
+        checks: tuple[Rule, ...] = (_counts, lambda op: op_def.verify(op), *cls.RULES)
 
         def verify_(self: Operation) -> None:
             for check in checks:
@@ -310,3 +313,13 @@ def element_type(type_: Attribute) -> Attribute:
         element: Attribute = type_.element_type
         return element
     return type_
+
+
+@cache
+def dtype_of(type_: Attribute) -> DType:
+    """The element type of the op tables that a type of elements is.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    return dtype(str(type_))

@@ -10,7 +10,7 @@ touch memory. xDSL's own passes ask the trait :class:`Stated` and find the same.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -21,10 +21,8 @@ from xdsl.irdl import (
     AttrConstraint,
     IRDLOperation,
     OpDef,
-    OptOperandDef,
     RangeLengthConstraint,
     RangeOf,
-    VarOperandDef,
     irdl_op_definition,
     traits_def,
 )
@@ -38,6 +36,8 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
     is_side_effect_free,
 )
+
+from tilelang_npu.dialects.fields import accessors, places
 
 
 @dataclass(frozen=True)
@@ -137,43 +137,32 @@ class EffectsOp(IRDLOperation, ABC):
 
     def effects(self) -> tuple[Effect, ...]:
         """What it reads, then what it writes, then its scratch."""
-        return tuple(self._effects())
-
-    def _effects(self) -> Iterator[Effect]:
-        fields, pipes = _places(self), self.pipes()
+        operands, pipes, fields = self._operands, self.pipes(), places(self)
         first, last = (pipes[0], pipes[-1]) if pipes else ("", "")
+        found = []
         for name in self.READS:
             for index in fields[name]:
-                yield Effect(self, index, self.role(name, index), reads=True, writes=False,
-                             pipe=_pipe(first, self.operands[index]))
+                if is_memory(operands[index]):
+                    found.append(Effect(self, index, self.role(name, index), True, False, False, _pipe(first, operands[index])))
         keeps = self.keeps()
         for name in self.WRITES:
             for index in fields[name]:
-                back = self.reads_back(self.operands[index])
-                yield Effect(self, index, self.role(name, index), reads=back or keeps, writes=True,
-                             keeps=keeps and not back, pipe=_pipe(last, self.operands[index]))
+                if is_memory(operands[index]):
+                    back = self.reads_back(operands[index])
+                    found.append(Effect(self, index, self.role(name, index), back or keeps, True, keeps and not back,
+                                        _pipe(last, operands[index])))
         for name in self.SCRATCH:
             for index in fields.get(name, ()):
-                yield Effect(self, index, self.role(name, index), reads=False, writes=True, pipe=last, scratch=True)
-
-
-def _places(op: IRDLOperation) -> dict[str, list[int]]:
-    """The positions of the operands in memory, by field."""
-    found: dict[str, list[int]] = {}
-    at = 0
-    for name, definition in op.get_irdl_definition().operands:
-        held = getattr(op, name) if isinstance(definition, (VarOperandDef, OptOperandDef)) else (op.operands[at],)
-        values = () if held is None else (held,) if isinstance(held, SSAValue) else held
-        found[name] = [at + place for place, value in enumerate(values) if is_memory(value)]
-        at += len(values)
-    return found
+                if is_memory(operands[index]):
+                    found.append(Effect(self, index, self.role(name, index), False, True, False, last, True))
+        return tuple(found)
 
 
 def _pipe(pipe: str, value: SSAValue) -> str:
     """The pipe of an operand; what the scalar unit does in its own storage (``memref.alloca``) is on none."""
     kind = value.type
-    own = isinstance(kind, (MemRefType, UnrankedMemRefType)) and isinstance(kind.memory_space, NoneAttr)
-    return "" if pipe == "S" and own else pipe
+    own = pipe == "S" and isinstance(kind, (MemRefType, UnrankedMemRefType)) and isinstance(kind.memory_space, NoneAttr)
+    return "" if own else pipe
 
 
 def constant(value: SSAValue) -> int | None:
@@ -243,8 +232,11 @@ def stating(*, seen: bool | None = None, **fields: Fields) -> Callable[[type[OpT
 
     def define(cls: type[OpT]) -> type[OpT]:
         made = irdl_op_definition(cls)
+        definition = made.get_irdl_definition()
+        for name, field in accessors(definition).items():
+            setattr(made, name, field)
         state_effects(made, seen, fields)
-        check_effects(made, made.get_irdl_definition())
+        check_effects(made, definition)
         return made
 
     return define

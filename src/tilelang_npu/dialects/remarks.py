@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -186,9 +186,24 @@ class Remark:
 
 def as_data(given: Remark) -> dict[str, Any]:
     """A remark as JSON; what is as usual is left out."""
-    usual = Remark("")
-    found = {name: value for name, value in asdict(given).items() if value != getattr(usual, name)}
-    return found if given.facts is None else {**found, "facts": {"is": type(given.facts).__name__, **asdict(given.facts)}}
+    found = {name: _plain(value) for name, usual in _USUAL if (value := getattr(given, name)) != usual}
+    return found if given.facts is None else {**found, "facts": {"is": type(given.facts).__name__, **_plain(given.facts)}}
+
+
+_USUAL = [(each.name, getattr(Remark(""), each.name)) for each in fields(Remark) if each.name != "facts"]
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+
+
+def _plain(given: Any) -> Any:
+    """Data as JSON has it. A kernel has thousands of remarks, and ``asdict`` copies each number in them."""
+    if isinstance(given, tuple):
+        return tuple([_plain(each) for each in given])
+    names = _names(given.__class__)
+    return {name: _plain(getattr(given, name)) for name in names} if names else given
 
 
 @cache
@@ -197,7 +212,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _read(kind: Any, given: Any) -> Any:
-    """What ``asdict`` made JSON of, by its type."""
+    """What ``_plain`` made JSON of, by its type."""
     if kind == Facts | None:
         return None if given is None else _read(_FACTS[given["is"]], given)
     if get_origin(kind) is UnionType:

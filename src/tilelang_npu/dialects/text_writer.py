@@ -7,6 +7,7 @@ op whose custom form would leave an attribute out is written in the generic form
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from io import StringIO
 from math import isfinite
@@ -33,6 +34,9 @@ from tilelang_npu.dialects.declaration import SEGMENTS, counted_segments
 from tilelang_npu.dialects.func import print_declaration, says_more
 from tilelang_npu.dialects.remarks import place
 from tilelang_npu.dialects.upstream import format_of, has_custom_form
+
+_PLAIN = re.compile(rb"[ !#-\[\]-~]*")
+"""What stands in a string as it is: what can be printed, but for quotes and backslashes."""
 
 
 class TextPrinter(Printer):
@@ -70,6 +74,12 @@ class TextPrinter(Printer):
     def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
         level = self._indent if indent is None else indent
         self._parts.append("\n" + " " * (level * self.indent_num_spaces))
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        if _PLAIN.fullmatch(bytestring):  # xDSL writes one letter after the other
+            self._parts.append(f'"{bytestring.decode("ascii")}"')
+        else:
+            super().print_bytes_literal(bytestring)
 
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, FusedLoc):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Operation, SSAValue
 
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import Placed, Remark, remarks_of
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.ops import dtype
 from tilelang_npu.runtime.sync_report import why
 from tilelang_npu.target import name_of
 
@@ -65,7 +65,7 @@ def _nbytes(op: Operation) -> int | None:
 def _size(value: SSAValue) -> int | None:
     kind = value.type
     assert isinstance(kind, MemRefType)
-    total: int = dtype(str(kind.element_type)).nbytes
+    total: int = dtype_of(kind.element_type).nbytes
     for length in kind.get_shape():
         if length == DYNAMIC_INDEX:
             return None

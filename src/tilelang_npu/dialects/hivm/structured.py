@@ -32,6 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, Rule, element_type
+from tilelang_npu.dialects.fields import integers_in, places
 from tilelang_npu.ops.dtypes import DType, dtype
 
 # An op that works on data reads its shape: no type without a rank fits any of these.
@@ -87,7 +88,8 @@ class StructuredOp(DialectOp):
         return self._held(self.WRITES)
 
     def _held(self, fields: Sequence[str]) -> tuple[SSAValue, ...]:
-        return tuple(value for field in fields for value in flat(getattr(self, field)))
+        where, operands = places(self), self._operands
+        return tuple([operands[index] for field in fields for index in where[field]])
 
     def on_tensors(self) -> bool:
         """Whether the op works on tensors only."""
@@ -208,7 +210,7 @@ def vector_only(index: int) -> Rule:
 def axes(op: Operation, name: str) -> tuple[int, ...]:
     """The axes that a property of the op lists; empty where it is absent."""
     array = op.properties.get(name)
-    return tuple(array.get_values()) if isinstance(array, DenseArrayBase) else ()
+    return integers_in(array) if isinstance(array, DenseArrayBase) else ()
 
 
 def no_broadcast_with_transpose(op: StructuredOp) -> None:

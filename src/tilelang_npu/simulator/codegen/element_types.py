@@ -5,9 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType, MemRefType, Signedness
 from xdsl.ir import Attribute
 
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import ANY, Interval
-from tilelang_npu.ops.dtypes import DType, dtype
+from tilelang_npu.ops.dtypes import DType
 
 
 def element_of(kind: Attribute) -> DType:
@@ -18,7 +19,7 @@ def element_of(kind: Attribute) -> DType:
     """
     element = kind.element_type if isinstance(kind, MemRefType) else kind
     try:
-        return dtype(str(element))
+        return dtype_of(element)
     except ValueError:
         raise TileError(f"the simulator has no elements of type {element}", code="T501") from None
 

@@ -17,8 +17,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import annotation, hivm, memref_ext
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.rules import offset_of_slice, unless_dynamic
-from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.hivm.host_functions import own_workspace_function, workspace_function
 from tilelang_npu.transforms.hivm.insert_sync import iteration
 from tilelang_npu.transforms.hivm.toolchain_arguments import WORKSPACE, toolchain_argument
@@ -31,7 +31,7 @@ LINE_BYTES = 512  # of the L2 (docs/hardware.md#alignment)
 
 
 def _slot_bytes(kind: MemRefType[Attribute]) -> int:
-    total = dtype(str(kind.element_type)).nbytes
+    total = dtype_of(kind.element_type).nbytes
     for size in kind.get_shape():
         total *= size
     return -(-total // LINE_BYTES) * LINE_BYTES
@@ -57,7 +57,7 @@ def _place(function: func.FuncOp) -> int:
         base, offset = emit.mul(block, total), 0
         for op, kind, count in zip(workspaces, kinds, slots, strict=True):
             pool = toolchain_argument(function, WORKSPACE)
-            elements = _slot_bytes(kind) // dtype(str(kind.element_type)).nbytes
+            elements = _slot_bytes(kind) // dtype_of(kind.element_type).nbytes
             whole: MemRefType[Attribute] = MemRefType(kind.element_type, [count, elements], memory_space=kind.memory_space)
             ring: SSAValue = emit.insert(memref.ViewOp(pool, emit.value(emit.add(base, offset)), [], whole)).results[0]
             ring.name_hint = op.results[0].name_hint

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.ops import dtype
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.lifetimes import root_of
 from tilelang_npu.transforms.ir.locations import location_of
@@ -33,7 +33,7 @@ def _type(value: SSAValue) -> MemRefType[Attribute]:
 
 def _width(value: SSAValue) -> int:
     kind = value.type
-    return dtype(str(kind.element_type if isinstance(kind, (MemRefType, TensorType)) else kind)).nbytes
+    return dtype_of(kind.element_type if isinstance(kind, (MemRefType, TensorType)) else kind).nbytes
 
 
 def _up(value: int, unit: int) -> int:

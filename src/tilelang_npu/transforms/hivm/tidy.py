@@ -20,6 +20,7 @@ from xdsl.transforms.common_subexpression_elimination import OperationInfo
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 Known = dict[tuple[OperationInfo, str | None], Operation]
@@ -50,6 +51,8 @@ def _unused(op: Operation) -> bool:
     """Whether an operation only makes results, and nobody uses them; a loop of open length may be a wait."""
     if any(result.first_use is not None for result in op.results) or isinstance(op, scf.WhileOp):
         return False
+    if isinstance(op, EffectsOp) and (op.is_seen() or any(effect.writes for effect in op.effects())):
+        return False  # the answer of nearly all, for which xDSL makes sets
     return would_be_trivially_dead(op) or (bool(op.results) and only_has_effect(op, MemoryEffectKind.ALLOC))
 
 

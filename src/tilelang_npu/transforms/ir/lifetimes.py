@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.names import spoken
 
@@ -190,10 +191,9 @@ def _span(op: Operation, allocation: memref.AllocOp, position: dict[Operation, i
 
 
 def _nbytes(op: memref.AllocOp) -> int:
-    from tilelang_npu.ops import dtype
 
     kind = op.memref.type
-    total = dtype(str(kind.element_type)).nbytes
+    total = dtype_of(kind.element_type).nbytes
     for size in kind.get_shape():
         total *= size
     return total

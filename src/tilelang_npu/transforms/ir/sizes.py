@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.ops import dtype
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import space_of
 
@@ -17,7 +17,7 @@ def nbytes_of(value: SSAValue) -> int:
     """Bytes of a tile of constant sizes."""
     kind = value.type
     assert isinstance(kind, MemRefType)
-    each: int = dtype(str(kind.element_type)).nbytes
+    each: int = dtype_of(kind.element_type).nbytes
     return each * prod(kind.get_shape())
 
 

@@ -15,6 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilelang_npu.dialects.signatures import remember
 from tilelang_npu.transforms.ir.cores import CORE, states_core
 
 __all__ = ["Verified"]
@@ -58,6 +59,13 @@ class _Was:
                 and op.results is self.results and op._successors is self.successors
                 and (not self.types or [result.type for result in op.results] == self.types))
 
+    def is_untouched(self, op: Operation) -> bool:
+        """Whether an op without regions is in all what it was."""
+        return (not op.regions and not self.regions and op._operands is self.operands and op.parent is self.parent
+                and op.properties == self.properties and op.attributes == self.attributes and op.results is self.results
+                and (op._next_op is None) is self.last and op._successors is self.successors
+                and (not self.types or [result.type for result in op.results] == self.types))
+
     def is_own(self, op: Operation) -> bool:
         """Whether what is the op's own affair is what it was, a core aside that is written on it and that it does not state."""
         now, before = op.attributes, self.attributes
@@ -88,6 +96,7 @@ class Verified:
         try:
             look = _Look(self._seen, self.module)
             for op in look.asked():
+                remember(type(op))
                 op.verify(verify_nested_ops=any(block.is_empty for region in op.regions for block in region.blocks))
         except Exception:  # that of the first op in the module's order is the one to be told
             self.module.verify()
@@ -129,8 +138,8 @@ class _Look:
         Returns:
             Whether it changed, or something in it.
         """
-        key = id(op)
-        seen = self.before.get(key)
+        key, before, now = id(op), self.before, self.now
+        seen = before.get(key)
         if op.parent is not block and op is not self.module:
             msg = f"{op.name} does not say which block it is in"
             raise ValueError(msg)
@@ -141,7 +150,7 @@ class _Look:
         else:
             seen, changed = _Was(op, blocks, members), True
         inside = within or not same or (changed and isinstance(op, ModuleOp))
-        self.now[key] = seen
+        now[key] = seen
         if seen.names:
             self._naming[key] = op
         if not same:
@@ -150,7 +159,11 @@ class _Look:
             if not same:
                 self._users += held.args
             for each in ops:
-                if self._at(each, held, within=inside):
+                known = before.get(id(each))
+                if (known is not None and known.parent is held and not inside and not known.names
+                        and known.is_untouched(each)):
+                    now[id(each)] = known  # as nearly all are
+                elif self._at(each, held, within=inside):
                     changed = True
         if changed or within:
             self._changed[key] = op
@@ -164,4 +177,4 @@ def _inside(op: Operation) -> tuple[_Blocks, list[list[Operation]]]:
         if block.parent is not region:
             msg = f"a block of {op.name} does not say which region it is in"
             raise ValueError(msg)
-    return blocks, [list(block.ops) for _, block, _ in blocks]
+    return blocks, [list(iter(block.ops)) for _, block, _ in blocks]  # it has a length, for which it is walked once more

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.ops import dtype
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 
@@ -92,7 +92,7 @@ def places_of(view: SSAValue, *, padded: bool) -> ElementPlaces:
     owner, shape = view.owner, tile.shape_of(view)
     kind = view.type
     assert isinstance(kind, MemRefType)
-    unit = max(1, BLOCK // dtype(str(kind.element_type)).nbytes)
+    unit = max(1, BLOCK // dtype_of(kind.element_type).nbytes)
     if isinstance(owner, tile.RegionOp):
         below = places_of(owner.source, padded=padded)
         fixed, start = 0, below.start

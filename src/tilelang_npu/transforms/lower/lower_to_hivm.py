@@ -35,9 +35,10 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hacc, hivm, memref_ext, tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import written
-from tilelang_npu.ops import DType, dtype
+from tilelang_npu.ops import DType
 from tilelang_npu.transforms.ir.buffers import SCRATCH, root_of, space_of
 from tilelang_npu.transforms.ir.cores import forget_core
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
@@ -129,7 +130,7 @@ class KernelLowering:
             return emit.insert(arith.SIToFPOp(value, element)).result  # type: ignore[arg-type]  # a float type here
         if isinstance(element, IntegerType):
             return emit.insert(arith.FPToSIOp(value, element)).result
-        wider = dtype(str(element)).bits > dtype(str(kind)).bits
+        wider = dtype_of(element).bits > dtype_of(kind).bits
         return emit.insert((arith.ExtFOp if wider else arith.TruncFOp)(value, element)).result
 
     def scratch(self, like: View, element: Attribute) -> View:
@@ -148,7 +149,7 @@ class KernelLowering:
         blocks.
         """
         emit, memory = self.emit, hivm.address_space(space)
-        kind = dtype(str(element))
+        kind = dtype_of(element)
         if space == "gm":
             ring = emit.insert(memref_ext.AllocWorkspaceOp(MemRefType(element, shape, memory_space=memory)))
             ring.results[0].name_hint = written(label)
@@ -330,8 +331,8 @@ class KernelLowering:
         """The same bytes with another element type of the same width."""
         buffer, old = base.buffer, base.buffer.value.type
         assert isinstance(old, MemRefType)
-        if dtype(str(element)).nbytes != buffer.dtype.nbytes or buffer.fractal:
-            raise refuse(op, f"{buffer.label} cannot be seen as {dtype(str(element))} without moving data", "T292",
+        if dtype_of(element).nbytes != buffer.dtype.nbytes or buffer.fractal:
+            raise refuse(op, f"{buffer.label} cannot be seen as {dtype_of(element)} without moving data", "T292",
                          notes=(f"its elements are {buffer.dtype}",), help="convert it with a cast")
         kind = MemRefType(element, old.shape, old.layout, old.memory_space)
         made = self.emit.insert(hivm.BitcastOp(buffer.value, kind)).results[0]

@@ -15,9 +15,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hacc, tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.rules import offset_of_slice
-from tilelang_npu.ops import DType, dtype
+from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, is_fractal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
@@ -52,7 +53,7 @@ class LoweredBuffer:
 
     @property
     def dtype(self) -> DType:
-        return dtype(str(self.element))
+        return dtype_of(self.element)
 
     @property
     def fractal(self) -> bool:

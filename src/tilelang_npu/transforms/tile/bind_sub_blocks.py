@@ -26,9 +26,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.remarks import done, refused
-from tilelang_npu.ops import dtype
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, put_core
@@ -435,7 +435,7 @@ def _whole_blocks(value: SSAValue, axis: int) -> bool:
     assert isinstance(kind, MemRefType)
     strides = kind.get_strides() or []
     stride = strides[axis] if axis < len(strides) else None
-    return stride is not None and kind.get_shape()[axis] // 2 * stride * dtype(str(kind.element_type)).nbytes % BLOCK == 0
+    return stride is not None and kind.get_shape()[axis] // 2 * stride * dtype_of(kind.element_type).nbytes % BLOCK == 0
 
 
 def _dimension(value: SSAValue, axis: int, before: Operation) -> SSAValue:

@@ -28,10 +28,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.locations import lines_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
@@ -69,7 +69,7 @@ class _Way:
 def _type_of(value: SSAValue) -> str:
     kind = value.type
     assert isinstance(kind, MemRefType)
-    return str(dtype(str(kind.element_type)))
+    return str(dtype_of(kind.element_type))
 
 
 def _products(module: Operation) -> set[SSAValue]:

@@ -25,10 +25,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import Effect, effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import DONE, Remark, Scoped, tell
-from tilelang_npu.ops import dtype
 from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
@@ -61,7 +61,7 @@ class _Ways:
         kind = value.type
         assert isinstance(kind, MemRefType)
         way = self.chip.ways.get((source, target))
-        if way is None or dtype(str(kind.element_type)).bits > way.widest:
+        if way is None or dtype_of(kind.element_type).bits > way.widest:
             return False
         return not self.chip.crosses(way) or (self.across and _is_whole(value, way))
 
@@ -78,7 +78,7 @@ def _is_whole(value: SSAValue, way: Path) -> bool:
     """Whether a view is a matrix of whole blocks, or fractals, that begins at one."""
     kind, shape = value.type, tile.shape_of(value)
     assert isinstance(kind, MemRefType)
-    run = way.run // dtype(str(kind.element_type)).nbytes
+    run = way.run // dtype_of(kind.element_type).nbytes
     steps = (way.rows, run) if way.rows > 1 else (1, run)
     if len(shape) != 2 or any(size < 0 or size % step for size, step in zip(shape, steps, strict=True)):
         return False
@@ -148,7 +148,7 @@ def _described(buffer: SSAValue) -> str:
     name = buffer.owner.label.data if isinstance(buffer.owner, tile.AllocOp) else spoken(buffer, "the tensor")
     kind = buffer.type
     assert isinstance(kind, MemRefType)
-    return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype(str(kind.element_type))}"
+    return f"{name} {tile.shape_text(tile.shape_of(buffer))} {dtype_of(kind.element_type)}"
 
 
 def _purpose(use: Effect) -> str:

@@ -20,7 +20,8 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
-from tilelang_npu.ops import DType, dtype
+from tilelang_npu.dialects.declaration import dtype_of
+from tilelang_npu.ops import DType
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
 
@@ -34,7 +35,7 @@ def _element(value: SSAValue) -> Attribute:
 
 def _wider(entry: ops.Operation, element: Attribute) -> Attribute | None:
     """The type to compute in, or None where the entry has the element type, or no wider one."""
-    kind = dtype(str(element))
+    kind = dtype_of(element)
     found = ops.computed_in(entry, kind)
     return None if found is None or found == kind else _TYPES[str(found)]
 
@@ -62,7 +63,7 @@ def _elementwise(op: tile.ElementwiseOp) -> None:
     entry = op.entry()
     first = 1 if entry.condition else 0
     typed = next((value for value in op.inputs[first:] if isinstance(value.type, MemRefType)), op.target)
-    signed = ops.seen_as(entry, dtype(str(_element(typed))))
+    signed = ops.seen_as(entry, dtype_of(_element(typed)))
     if signed is not None:
         made = tile.ElementwiseOp(entry.name, [_as_signed(op, value, signed) for value in op.inputs],
                                   _as_signed(op, op.target, signed))

@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
-from tilelang_npu.ops import dtype
 from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import location_of
@@ -172,7 +172,7 @@ def _constant(value: SSAValue) -> int:
 
 
 def _size(kind: MemRefType) -> int:
-    total: int = dtype(str(kind.element_type)).nbytes
+    total: int = dtype_of(kind.element_type).nbytes
     for size in kind.get_shape():
         total *= size if size != DYNAMIC_INDEX else 1 << 40
     return total
@@ -191,6 +191,6 @@ def _extent(value: SSAValue, root: SSAValue) -> tuple[int, int]:
     shape = kind.get_shape()
     if strides is None or offset is None or None in strides or DYNAMIC_INDEX in shape:
         return 0, _size(whole)
-    element = dtype(str(kind.element_type)).nbytes
+    element = dtype_of(kind.element_type).nbytes
     last = offset + sum((size - 1) * (stride or 0) for size, stride in zip(shape, strides, strict=True))
     return offset * element, (last + 1) * element

@@ -125,8 +125,8 @@ class _PlacesInOrder:
         self.places.insert(index, place)
         self.values.insert(index, value)
 
-    def remove(self, value: EventPair | Fence) -> None:
-        index = self.values.index(value)
+    def remove(self, place: int, value: EventPair | Fence) -> None:
+        index = self.values.index(value, bisect_left(self.places, place))
         del self.places[index], self.values[index]
 
     def next(self, position: Position, count: int) -> tuple[EventPair | Fence | None, Position] | None:
@@ -170,7 +170,8 @@ class Order:
                  doors: Doors | None = None) -> None:
         self.count = count
         self.doors = doors
-        self._own: dict[EventPair | Fence, _PlacesInOrder] = {}
+        self._own_events: dict[EventPair, _PlacesInOrder] = {}
+        self._own_fences: dict[Fence, _PlacesInOrder] = {}
         self._events: dict[str, dict[tuple[str, int], _PlacesInOrder]] = {}
         self._fences: dict[str, _PlacesInOrder] = {}
         self._macros: dict[str, dict[str, _PlacesInOrder]] = {}
@@ -183,19 +184,19 @@ class Order:
     @property
     def events(self) -> list[EventPair]:
         """The events that were added."""
-        return [one for one in self._own if isinstance(one, EventPair)]
+        return list(self._own_events)
 
     @property
     def fences(self) -> list[Fence]:
         """The barriers."""
-        return [one for one in self._own if isinstance(one, Fence)]
+        return list(self._own_fences)
 
     def add(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier in."""
         if isinstance(one, EventPair):
-            self._own[one] = self.give(one)
+            self._own_events[one] = self.give(one)
         else:
-            row = self._own[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
+            row = self._own_fences[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
             row.add(one.before, one)
 
     def give(self, event: EventPair) -> _PlacesInOrder:
@@ -206,7 +207,10 @@ class Order:
 
     def remove(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier out again."""
-        self._own.pop(one).remove(one)
+        if isinstance(one, EventPair):
+            self._own_events.pop(one).remove(one.set_after, one)
+        else:
+            self._own_fences.pop(one).remove(one.before, one)
 
     def covers(self, demand: Demand) -> bool:
         """Whether the demand is met by what there is."""

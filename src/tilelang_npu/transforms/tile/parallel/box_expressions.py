@@ -19,8 +19,8 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.linear import Interval, Linear
-from tilelang_npu.ops import dtype
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
@@ -324,8 +324,8 @@ class Vectoriser:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
         element = operands[1 if entry.condition else 0].type
-        if dtype(str(_data(element))) not in entry.dtypes:
-            msg = f"{name} on {dtype(str(element))} has no vector form"
+        if dtype_of(_data(element)) not in entry.dtypes:
+            msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
         inputs = [self.operand(operand) for operand in operands]
         for position, value in enumerate(inputs):

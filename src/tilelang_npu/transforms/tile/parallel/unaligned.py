@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
-from tilelang_npu.ops import dtype
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.target import Chip
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of
@@ -73,7 +73,7 @@ class Unaligned:
         last = found[-1].axis
         if last is None or not places_of(buffer, padded=is_paddable(root_of(buffer))).rows:
             return False
-        kind = dtype(str(_element(buffer)))
+        kind = dtype_of(_element(buffer))
         gather, entry = ops.operation("gather"), ops.operation(name)
         assert isinstance(gather, ops.Structured) and isinstance(entry, (ops.Structured, ops.Elementwise))
         if kind not in gather.dtypes or kind not in entry.dtypes:
@@ -239,7 +239,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _width(value: SSAValue) -> int:
-    return dtype(str(_element(value))).nbytes
+    return dtype_of(_element(value)).nbytes
 
 
 __all__ = ["Unaligned", "around"]

@@ -1,0 +1,108 @@
+"""What a declaration asks of types is asked once of ops that are alike, and of each that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from xdsl.dialects import arith, func, test
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, f32, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import AttrConstraint, IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, traits_def
+from xdsl.irdl.constraints import VerificationContext as ConstraintContext
+from xdsl.traits import HasParent, NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from tilelang_npu.dialects import signatures
+from tilelang_npu.dialects.signatures import remember
+
+asked: list[Attribute] = []
+
+
+class _I32(AttrConstraint[Attribute]):
+    """An i32; keeps what it was asked about."""
+
+    def verify(self, attr: Attribute, constraint_context: ConstraintContext) -> None:
+        asked.append(attr)
+        if attr != i32:
+            msg = f"{attr} is no i32"
+            raise VerifyException(msg)
+
+    def mapping_type_vars(self, type_var_mapping: object) -> _I32:
+        return self
+
+
+@irdl_op_definition
+class CountingOp(IRDLOperation):
+    """Takes an i32, and maybe a unit, in a function."""
+
+    name = "test.counting"
+    source = operand_def(_I32())
+    unit = opt_prop_def(UnitAttr)
+    traits = traits_def(HasParent(func.FuncOp), NoMemoryEffect())
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    signatures._Now.known = signatures._Numbers()
+    remember(CountingOp)
+    asked.clear()
+    yield
+    signatures._Now.known = signatures._Numbers()
+
+
+def value(kind: Attribute) -> SSAValue:
+    return test.TestOp(result_types=[kind]).results[0]
+
+
+def inside(op: Operation) -> Operation:
+    function = func.FuncOp("f", ((), ()))
+    function.body.block.add_op(op)
+    return op
+
+
+def test_ops_that_are_alike_are_asked_once() -> None:
+    for _ in range(3):
+        inside(CountingOp.create(operands=[value(i32)])).verify_()
+    assert asked == [i32]
+
+
+def test_what_is_not_alike_is_refused_behind_what_is_good() -> None:
+    inside(CountingOp.create(operands=[value(i32)])).verify_()
+    for operands, properties in (([i64], {}), ([i32, i32], {}), ([], {}), ([i32], {"unit": IntegerAttr(1, IndexType())}),
+                                 ([i32], {"other": UnitAttr()})):
+        for _ in range(2):  # what was refused is not remembered
+            with pytest.raises(VerifyException):
+                inside(CountingOp.create(operands=[value(kind) for kind in operands], properties=properties)).verify_()
+    inside(CountingOp.create(operands=[value(i32)], properties={"unit": UnitAttr()})).verify_()
+    with pytest.raises(VerifyException):
+        inside(CountingOp.create(operands=[value(i32)], result_types=[i32])).verify_()
+
+
+def test_where_an_op_stands_is_asked_each_time() -> None:
+    inside(CountingOp.create(operands=[value(i32)])).verify_()
+    op = CountingOp.create(operands=[value(i32)])
+    arith_parent = test.TestOp(regions=[[Block([op])]])
+    with pytest.raises(VerifyException, match="parent"):
+        op.verify_()
+    assert arith_parent.regions
+
+
+def test_what_is_forgotten_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signatures, "_MOST", 1)
+    for _ in range(2):
+        inside(CountingOp.create(operands=[value(i32)], properties={"unit": UnitAttr()})).verify_()
+    assert asked == [i32, i32]
+
+
+def test_an_attribute_is_not_taken_for_one_that_is_gone() -> None:
+    """Identities are given again; what has a number is held."""
+    remember(arith.ConstantOp)
+    for number in range(2000):
+        kind = (i32, i64)[number % 2]
+        wrong = (i64, i32)[number % 2]
+        arith.ConstantOp(IntegerAttr(number, kind)).verify_()
+        with pytest.raises(VerifyException):
+            arith.ConstantOp.create(result_types=[wrong], properties={"value": IntegerAttr(number, kind)}).verify_()
+    with pytest.raises(VerifyException):
+        arith.ConstantOp.create(result_types=[f32], properties={"value": IntegerAttr(1, i32)}).verify_()
