@@ -214,7 +214,7 @@ def test_what_the_data_say(tmp_path: Path) -> None:
     """A number that is read decides: with both elements there it selects, else each point asks."""
     lines = check(tmp_path, (4, 64), "float32", """
 for i, j in T.Parallel(4, 64):
-    y[i, j] = x[i, 63 - j // 1] if x[i, j] < -25 else x[i, j]
+    y[i, j] = x[i, 63 - j // 3] if x[i, j] < -25 else x[i, j]
 for i, j in T.Parallel(4, 64):
     y[i, j] = y[i, j] if x[i, j] > 0 else x[i, j]
 """)
@@ -263,7 +263,7 @@ def test_rows_of_rows(tmp_path: Path) -> None:
 for i, j, k in T.Parallel(3, 4, 32):
     y[i, j, k] = (x[i - 1, j, k] if x[i, j, 0] > 0 and i > 0 else x[i, j, k]) + (1 if x[i, 0, 0] > 3 else 0)
 for i, j, k in T.Parallel(3, 4, 32):
-    y[i, j, k] = y[i, j, k] if x[i, j, k] > 0 and i > 0 else x[2 - i, j, k]
+    y[i, j, k] = y[i, j, k] if x[i, j, k] > 0 and i > 0 else x[2 - i // 3, j, k]
 for i, j in T.Parallel(3, 4):
     y[i, j, j] = x[i, j, 3 - j]
 """)

@@ -117,14 +117,16 @@ class Points:
         starts: the first point, by axis, of a part of the points that was taken apart; empty where it is all of them.
         ops: the vector operations, copies and fills left out; none where its points are computed one by one.
         unaligned: what was done about operands that begin at no block of UB.
-        by_rows: the outer axes are scalar loops around the vector work.
+        rearranged: which operands were brought into the order of the points, and by which operation.
+        rows: how many rows the vector work takes at once, in a scalar loop around it; 0 for all of them.
     """
 
     extents: tuple[int | None, ...]
     starts: tuple[int, ...] = ()
     ops: tuple[str, ...] = ()
     unaligned: tuple[str, ...] = ()
-    by_rows: bool = False
+    rearranged: tuple[str, ...] = ()
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -247,6 +247,7 @@ class Structured(Operation):
         contract: called with the outputs, the inputs that are buffers and the attributes; raises :class:`Refused`.
         in_place: whether an output may be an input.
         partial: whether it may leave elements of its outputs what they were.
+        by_rows: whether what it does to a row along the last axis depends on that row alone.
     """
 
     inputs: tuple[str, ...]
@@ -254,6 +255,7 @@ class Structured(Operation):
     contract: Contract
     in_place: bool = False
     partial: bool = False
+    by_rows: bool = False
     pipe: Pipe = "V"
     core: Core = "AIV"
 

@@ -420,7 +420,7 @@ def _select_bits(outs: Sequence[Any], ins: Sequence[Any], facts: Mapping[str, An
 
 GATHERABLE = _types("i8", "i16", "ui16", "i32", "ui32", "f16", "bf16", "f32")
 entry("gather", _both("gather"), ("src", "indices"), "vgather", GATHERABLE, "gather", _gather, _check_gather,
-      "Elements of the last axis at given indices.")
+      "Elements of the last axis at given indices.", by_rows=True)
 entry("transpose", (*_both("transpose"), "tile.transpose"), ("src",), "vtranspose", MOVABLE, "nchwconv", _transpose,
       _check_transpose, "Two axes swapped.")
 entry("reduce_with_index", (), ("src",), "vreduce", (*INTEGERS, *FLOAT), "cmax", _reduce_with_index, _check_indexed,
@@ -430,9 +430,9 @@ entry("cumsum", _both("cumsum"), ("src",), "vcumsum", (*COUNTABLE, dtype("i8")),
 entry("arange", _both("arange"), ("offset", "strides"), "varange", COUNTABLE, "dup", _arange, _check_arange,
       "offset + index * stride over all axes.")
 entry("interleave", _both("interleave"), ("srcs",), "vinterleave", MOVABLE, "gather", _interleave, _check_interleave,
-      "Elements of two buffers in turn along the last axis.")
+      "Elements of two buffers in turn along the last axis.", by_rows=True)
 entry("deinterleave", _both("deinterleave"), ("src",), "vdeinterleave", PLAIN, "reducev2", _deinterleave, _check_interleave,
-      "The even and the odd elements of the last axis.", outputs=("dsts",))
+      "The even and the odd elements of the last axis.", outputs=("dsts",), by_rows=True)
 entry("concat", _both("concat"), ("srcs",), "vconcat", MOVABLE, "copy", _concat, _check_concat, "Buffers behind one another.")
 entry("pad", _both("pad"), ("src", "value"), "vpad", PLAIN, "copy", _pad, _check_pad, "A value before and behind one axis.")
 entry("flip", _both("flip"), ("src",), "vflip", PLAIN, "gather", _flip, _check_flip, "The last axis reversed.")

@@ -136,7 +136,8 @@ def _loops(remarks: Sequence[Remark]) -> Iterator[str]:
     for said in remarks:
         if isinstance(points := said.facts, Points):
             beside = f"; what begins at no block of UB: {', '.join(points.unaligned)}" if points.unaligned else ""
-            rows = ", row by row" if points.by_rows else ""
+            beside += f"; brought into order: {', '.join(points.rearranged)}" if points.rearranged else ""
+            rows = f", {points.rows} rows at a time" if points.rows > 1 else ", row by row" if points.rows else ""
             how = f"point by point: {said.text}" if said.kind == REFUSED else f"vector{rows}: {said.text}{beside}"
             yield f"{_line(said.place)}  {_points(points)}  {how}"
 

@@ -150,7 +150,8 @@ class Row:
 
 _VECTORISE = Row(
     "vectorise-parallel",
-    lambda o: VectoriseParallel(chip=o.chip.name, vectorise=o.has("vectorise-parallel"), rows=o.synchronise),
+    lambda o: VectoriseParallel(chip=o.chip.name, vectorise=o.has("vectorise-parallel"), rows=o.synchronise,
+                                reuse=o.reuse),
     "tile", "what it makes has memories to infer")
 _PLAN_MEMORY = Row(
     "plan-memory",

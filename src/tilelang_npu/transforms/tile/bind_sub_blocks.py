@@ -134,7 +134,10 @@ class _Division:
             return
         axes = {rows.axis for rows in halves.values() if rows is not None}
         target = next((use for use in uses if use.writes), None)
-        if isinstance(op, (tile.CopyOp, tile.ElementwiseOp, tile.FillOp, tile.BroadcastOp, tile.ReduceOp)) or _counts(op):
+        by_rows = (isinstance(op, tile.CallOp) and op.entry().by_rows and len(tile.shape_of(op.outputs[0])) - 1 not in axes
+                   and all(root_of(use.value) in halves for use in uses))
+        if by_rows or _counts(op) or isinstance(
+                op, (tile.CopyOp, tile.ElementwiseOp, tile.FillOp, tile.BroadcastOp, tile.ReduceOp)):
             self._check_rows(op, uses, target, halves, axes)
         else:
             self._whole(Refusal(f"{line_of(op)} needs all of its rows", BY_HAND), *halves)
@@ -275,7 +278,7 @@ class _Binding:
             halves = [index for found, index in places if found is op]
             if halves and around[op] is None and not isinstance(op, (memref.LoadOp, memref.StoreOp)):
                 self._slice_others(op, places)
-                if isinstance(op, tile.CallOp):
+                if isinstance(op, tile.CallOp) and _counts(op):
                     self._count_on(op)
         for buffer in division.divided:
             self._halve(buffer)

@@ -1,10 +1,11 @@
 """``T.Parallel`` to vector operations: each statement of the body over the whole box at once.
 
-A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), every
-operation has a vector form, and doing one statement for all points before the next gives what the points one by one
-would: a buffer that is written is read at the element that is written, or not at all. Otherwise, and where the points move
-tiles, the loop becomes nested scalar loops, which is always right and slow; where rows are gathered, by numbers that are read,
-the inner axes are vector work in a scalar loop over the others. Choices are settled first (``conditions``), so that
+A body is vector work if every access is a rectangle (loop variables plus offsets, in the order of the loop), or can be brought
+into that order (``parallel.rearranged``), every operation has a vector form, and doing one statement for all points before the
+next gives what the points one by one would: a buffer that is written is read at the element that is written, or not at all.
+Otherwise, and where the points move tiles or take fewer cycles, the loop becomes nested scalar loops, which is always right;
+where rows are gathered from GM, or written, by numbers that are read, the inner axes are vector work in a scalar loop over the
+others; where the tiles of all rows have no room, some rows at a time are. Choices are settled first (``conditions``), so that
 nothing is read that is not chosen.
 
 Runs first, on the tile dialect as traced.
@@ -13,7 +14,7 @@ Runs first, on the tile dialect as traced.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import ceil, inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
@@ -24,16 +25,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.remarks import Points, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import BLOCK, Chip
-from tilelang_npu.transforms.ir.buffers import root_of, space_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.between import SCRATCH, Between, apart
 from tilelang_npu.transforms.tile.parallel.box_expressions import Vectoriser
 from tilelang_npu.transforms.tile.parallel.conditions import Part, choose_between_values, settle
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
-from tilelang_npu.transforms.tile.parallel.indices import Index, Invariants, NotVector, NotVectorWhole
-from tilelang_npu.transforms.tile.parallel.unaligned import around
+from tilelang_npu.transforms.tile.parallel.indices import MADE, Invariants, Multiples, NotVector, NotVectorWhole
+from tilelang_npu.transforms.tile.parallel.nests import around
 
 
 def _static_extents(loop: tile.ParallelOp, ranges: Ranges) -> list[int]:
@@ -48,48 +51,48 @@ def _check_order(loop: tile.ParallelOp, extents: list[int]) -> None:
     """Whether statement by statement equals point by point."""
     invariants = Invariants(loop)
     stores = [op for op in loop.body.block.ops if isinstance(op, memref.StoreOp)]
-    written: dict[SSAValue, list[tuple[Index, ...]]] = {}
+    written: dict[SSAValue, list[tuple[Multiples | None, ...]]] = {}
     for store in stores:
-        where = tuple(invariants.index(value) for value in store.indices)
+        where = tuple(invariants.sum(value) for value in store.indices)
         written.setdefault(root_of(store.memref), []).append(where)
     for places in written.values():
         for position, first in enumerate(places):
             for second in places[position + 1:]:
-                if first != second and not _apart(first, second, extents):
+                if (first != second or None in first) and not apart(first, second, extents):
                     msg = "two statements write overlapping parts of one buffer"
-                    raise NotVector(msg, "let them write parts that do not overlap, or write in a T.Parallel each")
+                    raise NotVectorWhole(msg, "let them write parts that do not overlap, or write in a T.Parallel each")
     for op in loop.body.block.ops:
         if isinstance(op, memref.LoadOp) and root_of(op.memref) in written:
-            where = tuple(invariants.index(value) for value in op.indices)
-            if any(where != place and not _apart(where, place, extents) for place in written[root_of(op.memref)]):
+            where = tuple(invariants.sum(value) for value in op.indices)
+            if any((where != place or None in where) and not apart(where, place, extents)
+                   for place in written[root_of(op.memref)]):
                 msg = "an element is read that another point writes"
-                raise NotVector(msg, "T.copy the buffer to a second one in front of the loop, and read that")
+                raise NotVectorWhole(msg, "T.copy the buffer to a second one in front of the loop, and read that")
 
 
-def _apart(a: tuple[Index, ...], b: tuple[Index, ...], extents: list[int]) -> bool:
-    """Whether two accesses of one buffer surely never meet."""
-    for x, y in zip(a, b, strict=True):
-        if isinstance(x.offset, int) and isinstance(y.offset, int):
-            width_x = 1 if x.axis is None else extents[x.axis]
-            width_y = 1 if y.axis is None else extents[y.axis]
-            if x.offset + width_x <= y.offset or y.offset + width_y <= x.offset:
-                return True
-    return False
+@dataclass(frozen=True)
+class _Terms:
+    """What decides about the loops of a module: what is known of integers, the chip, and the options of the pass."""
+
+    ranges: Ranges
+    chip: Chip
+    rows: bool
+    reuse: bool
 
 
-def _vectorise(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[str, ...]:
-    """Make vector work of a loop; what had to be done because of places at which no instruction begins."""
+def _vectorise(loop: tile.ParallelOp, terms: _Terms) -> Between:
+    """Make vector work of a loop; the detours that it took."""
     if any(isinstance(op, scf.IfOp) for op in loop.body.block.ops):
         ahead = loop.clone()  # point by point, the loop itself is right
         Rewriter().insert_op(ahead, InsertPoint.before(loop))
         choose_between_values(ahead, clipped=True)
-        told = _vectorise_body(ahead, ranges, chip)
+        told = _vectorise_body(ahead, terms)
         Rewriter.erase_op(ahead)
         return told
-    return _vectorise_body(loop, ranges, chip)
+    return _vectorise_body(loop, terms)
 
 
-def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[str, ...]:
+def _vectorise_body(loop: tile.ParallelOp, terms: _Terms) -> Between:
     block = loop.body.block
     for op in block.ops:
         if isinstance(op, tile.CopyOp):
@@ -101,21 +104,100 @@ def _vectorise_body(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> tuple[
         if op.regions:
             msg = f"{op.name} in the body has no vector form"
             raise NotVector(msg, "take it out of T.Parallel, into a loop of T.serial")
-    extents = _static_extents(loop, ranges)
+    extents = _static_extents(loop, terms.ranges)
     _check_order(loop, extents)
-    work = Vectoriser(loop, extents, chip)
+    before = loop.prev_op
+    work = Vectoriser(loop, extents, terms.chip)
     statements = list(block.ops)
     for position, op in enumerate(statements):
         if isinstance(op, memref.LoadOp) and _stored_before_use(op, statements[position + 1:]):
             work.keep(op)
         elif isinstance(op, memref.StoreOp):
             work.store(op)
-    told = tuple(dict.fromkeys(work.unaligned.told))
-    if told and work.unaligned.cycles >= _serial_cycles(loop, extents, chip):
-        names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in told))
+    detours = work.detours
+    if detours.crosses and not terms.rows:
+        msg = "its elements come in order by work of several pipes, between which the kernel's author sets the waits"
+        raise NotVector(msg, "T.copy to tiles in UB in front of the loop, and from them behind it, or let it synchronise")
+    if detours.moved:
+        _check_room(loop, before, terms)
+    if (detours.moved or detours.told) and detours.cycles >= _serial_cycles(loop, extents, terms.chip):
+        raise _longer(detours)
+    return detours
+
+
+def _longer(detours: Between) -> NotVector:
+    """That the points one by one take fewer cycles than what brings their operands together."""
+    if not detours.moved:
+        names = ", ".join(dict.fromkeys(one.partition(" (")[0] for one in detours.told))
         msg = f"what it takes of {names} begins at no block of UB, and in tiles that do its points take longer"
-        raise NotVector(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows to one")
-    return told
+        return NotVector(msg, f"begin at a multiple of {BLOCK} bytes, or pad the rows to one")
+    msg = (f"in vectors its points take longer, {detours.cycles:.0f} cycles for "
+           f"{', '.join(dict.fromkeys((*detours.moved, *detours.told)))}")
+    return NotVector(msg, "give the loop more points, or read and write tiles in the order of the loop")
+
+
+_FULL = 0.9
+"""How much of UB the tiles may take, for the sake of what other passes add: slots, scratch of other operations."""
+HERE = ("ub", "shared", "fragment")
+"""What a buffer is in that is in UB, or may come there."""
+
+
+def _check_room(loop: tile.ParallelOp, before: Operation | None, terms: _Terms) -> None:
+    """Whether the tiles that were made to rearrange elements fit beside the author's."""
+    made = _most(loop, before, together=not terms.reuse)
+    around = loop.parent_op()
+    while around is not None and not isinstance(around, tile.LaunchOp) and not isinstance(around.parent_op(), ModuleOp | None):
+        around = around.parent_op()
+    others, new, op = 0, set[Operation](), loop.prev_op
+    while op is not None and op is not before:
+        new.update(op.walk())
+        op = op.prev_op
+    for other in around.walk() if around is not None else ():
+        ours = isinstance(other, tile.AllocOp) and other.label.data == MADE and (terms.reuse or other in new)
+        if isinstance(other, tile.AllocOp) and not ours and space_of(other.result) in HERE:
+            others += 0 if any(isinstance(use, tile.GemmOp) for use in users_of(other.result)) else _bytes(other)
+    size = int(terms.chip.memory["ub"].size * _FULL)
+    if made + others > size:
+        msg = f"its elements come in order in tiles of {made} bytes, beside the {others} of the kernel's; UB has {size}"
+        edit = "take smaller tiles, or the points of some rows at a time in a loop of T.serial"
+        raise NoRoom(msg, edit, (size - others) / made)
+
+
+def _most(loop: tile.ParallelOp, before: Operation | None, *, together: bool) -> int:
+    """Bytes of the tiles made for a loop that are needed at once; of all of them ``together`` where none is reused."""
+    block = loop.parent_block()
+    assert block is not None
+    op = before.next_op if before is not None else block.first_op
+    lives: dict[SSAValue, tuple[int, int]] = {}
+    beside: list[int] = []
+    while op is not None and op is not loop:
+        beside.append(0)
+        for inner in op.walk():
+            for operand in inner.operands:
+                root = root_of(operand)
+                if isinstance(root.owner, tile.AllocOp) and root.owner.label.data == MADE and not isinstance(
+                        inner, (tile.RegionOp, tile.ViewOp)):
+                    lives[root] = (lives.get(root, (len(beside), 0))[0], len(beside))
+            if isinstance(inner, tile.CallOp) and inner.fn.data == "gather":  # HIVM's has a scratch of that size
+                beside[-1] += prod(tile.shape_of(inner.inputs[1])) * 4
+            elif isinstance(inner, tile.CallOp) and inner.fn.data == "interleave":
+                beside[-1] += SCRATCH
+        op = op.next_op
+    if together:
+        return sum(beside) + sum(_bytes(root.owner) for root in lives if isinstance(root.owner, tile.AllocOp))
+    most = 0
+    for at, more in enumerate(beside, 1):
+        most = max(most, more + sum(_bytes(root.owner) for root, (first, last) in lives.items()
+                                    if first <= at <= last and isinstance(root.owner, tile.AllocOp)))
+    return most
+
+
+def _bytes(alloc: tile.AllocOp) -> int:
+    kind = alloc.result.type
+    assert isinstance(kind, MemRefType)
+    *outer, last = kind.get_shape() or (1,)
+    row = max(1, last) * dtype_of(kind.element_type).nbytes
+    return prod(max(1, size) for size in outer) * ceil(row / BLOCK) * BLOCK
 
 
 def _serial_cycles(loop: tile.ParallelOp, extents: list[int], chip: Chip) -> float:
@@ -180,7 +262,69 @@ def _serialise(loop: tile.ParallelOp) -> None:
     parent.insert_op_before(outermost, loop)
 
 
-def _by_rows(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> Operation | None:
+class NoRoom(NotVectorWhole):
+    """The loop has no room for its tiles; ``part`` of the points at once have."""
+
+    def __init__(self, why: str, edit: str, part: float) -> None:
+        super().__init__(why, edit)
+        self.part = part
+
+
+def _in_strips(loop: tile.ParallelOp, terms: _Terms, part: float, told: list[Between]) -> Operation | None:
+    """Some rows at a time, where all have no room: a scalar loop around vector work, and the rows that remain behind it."""
+    outer = loop.mixed_extents()[0]
+    if not isinstance(outer, int):
+        return None
+    rows = _rows_at_once(outer, part)
+    if rows < 2:
+        return None
+    first: Operation | None = None
+    for turns, start, count in ((outer // rows, 0, rows), (1, outer - outer % rows, outer % rows)):
+        made = _strip(loop, turns, start, count, terms, told) if count else None
+        if count and made is None:
+            return None
+        first = first or made
+    return first
+
+
+def _rows_at_once(outer: int, part: float) -> int:
+    """How many rows have room, of which a part has."""
+    rows = int(outer * part)
+    return rows - rows % (BLOCK if rows >= BLOCK else 8 if rows >= 8 else 1)  # strips of a column begin at blocks too
+
+
+def _strip(loop: tile.ParallelOp, turns: int, start: int, count: int, terms: _Terms,
+           told: list[Between]) -> Operation | None:
+    """``turns`` times ``count`` rows from one on, in front of a loop; None where there is no way."""
+    block = loop.parent_block()
+    assert block is not None
+    points = Block(arg_types=[IndexType()] * len(loop.mixed_extents()))
+    numbers = [arith.ConstantOp(IntegerAttr(value, IndexType())) for value in (0, turns, 1)]
+    body = Block(arg_types=[IndexType()])
+    by, begin = (arith.ConstantOp(IntegerAttr(value, IndexType())) for value in (count, start))
+    turn = arith.MuliOp(body.args[0], by.result)
+    row = arith.AddiOp(points.args[0], turn.result if turns > 1 else begin.result)
+    mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (row.result, *points.args[1:]), strict=True))
+    for before, after in zip(loop.body.block.args, points.args, strict=True):
+        after.name_hint = before.name_hint
+    points.add_op(row)
+    for op in loop.body.block.ops:
+        points.add_op(op.clone(value_mapper=mapping))
+    strip = tile.ParallelOp([count, *loop.mixed_extents()[1:]], Region(points))
+    around = scf.ForOp(numbers[0].result, numbers[1].result, numbers[2].result, [], Region(body))
+    made: list[Operation] = [*numbers, by, around] if turns > 1 else [begin, strip]
+    if turns > 1:
+        body.add_ops([turn, strip, scf.YieldOp()])
+    for op in (*made, strip, row, turn):
+        op.location = loop.location
+    block.insert_ops_before(made, loop)
+    if not _in_front(strip, terms, told):
+        return None
+    Rewriter.erase_op(strip)
+    return made[0]
+
+
+def _by_rows(loop: tile.ParallelOp, terms: _Terms, told: list[Between]) -> Operation | None:
     """A scalar loop over the first axis around vector work over the others, in front of a loop; None where there is no way."""
     outer, *inner = loop.mixed_extents()
     block = loop.parent_block()
@@ -204,7 +348,7 @@ def _by_rows(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> Operation | N
         op.location = loop.location
     block.insert_ops_before([*made, around], loop)
     for part in [part for whole in settle(rows) for part in _parts(whole.loop)]:
-        if not _in_front(part, ranges, chip):
+        if not _in_front(part, terms, told):
             for op in (around, *reversed(made)):
                 Rewriter.erase_op(op)
             return None
@@ -212,15 +356,15 @@ def _by_rows(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> Operation | N
     return around
 
 
-def _in_front(loop: tile.ParallelOp, ranges: Ranges, chip: Chip) -> bool:
+def _in_front(loop: tile.ParallelOp, terms: _Terms, told: list[Between]) -> bool:
     """Put vector work in front of a loop, row by row if need be; whether there is a way."""
     home, last = loop.parent_block(), loop.prev_op
     assert home is not None
     try:
-        _vectorise(loop, ranges, chip)
+        told.append(_vectorise(loop, terms))
     except NotVector as reason:
         _undo(home, last, loop)
-        return isinstance(reason, NotVectorWhole) and _by_rows(loop, ranges, chip) is not None
+        return isinstance(reason, NotVectorWhole) and _by_rows(loop, terms, told) is not None
     return True
 
 
@@ -257,44 +401,58 @@ class VectoriseParallel(ModulePass):
         chip: the one whose cycles decide.
         vectorise: off, all loops are serial.
         rows: vector work in scalar loops; off where the author sets the waits, who cannot set any in between.
+        reuse: buffers whose lives do not meet will share bytes.
     """
 
     name = "vectorise-parallel"
     chip: str = chips.DEFAULT
     vectorise: bool = True
     rows: bool = True
+    reuse: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ranges = Ranges()
+        terms = _Terms(Ranges(), chips.chip(self.chip), self.rows, self.reuse)
         found = [inner for inner in op.walk() if isinstance(inner, tile.ParallelOp)]
         parts = [part for whole in found for part in (settle(whole) if self.vectorise else [Part(whole)])]
         for loop, starts in [(loop, part.starts) for part in parts for loop in _parts(part.loop)]:
-            self._replace(op, loop, starts, ranges)
+            self._replace(op, loop, starts, terms)
         _add_by_copies(op)
 
-    def _replace(self, module: ModuleOp, loop: tile.ParallelOp, starts: tuple[int, ...], ranges: Ranges) -> None:
+    def _replace(self, module: ModuleOp, loop: tile.ParallelOp, starts: tuple[int, ...], terms: _Terms) -> None:
         """Put what a loop becomes in its place, and say what that is; a loop of several parts is told part by part."""
         block, last, where = loop.parent_block(), loop.prev_op, location_of(loop)
         assert block is not None
-        points = Points(tuple(ranges.constant(extent) for extent in loop.mixed_extents()), starts)
+        points = Points(tuple(terms.ranges.constant(extent) for extent in loop.mixed_extents()), starts)
 
-        def vector(first: Operation | None, *, unaligned: tuple[str, ...] = (), by_rows: bool = False) -> None:
+        def vector(first: Operation | None, detours: list[Between], rows: int = 0) -> None:
             names = _names(first, loop)
             done(module, self.name, where, ", ".join(names) or "copies and fills",
-                 replace(points, ops=names, unaligned=unaligned, by_rows=by_rows))
+                 replace(points, ops=names, rows=rows,
+                         unaligned=tuple(dict.fromkeys(one for each in detours for one in each.told)),
+                         rearranged=tuple(dict.fromkeys(one for each in detours for one in each.moved))))
 
         try:
             if not self.vectorise:
                 msg = "vectorise-parallel is switched off"
                 raise NotVector(msg, "take vectorise-parallel out of tl.disable")
-            unaligned = _vectorise(loop, ranges, chips.chip(self.chip))
-            vector(last.next_op if last is not None else block.first_op, unaligned=unaligned)
+            detours = _vectorise(loop, terms)
+            vector(last.next_op if last is not None else block.first_op, [detours])
         except NotVector as reason:
             _undo(block, last, loop)
             may = self.rows and isinstance(reason, NotVectorWhole)
-            rows = _by_rows(loop, ranges, chips.chip(self.chip)) if may else None
+            rows, told, at_once = None, list[Between](), 1
+            if may and isinstance(reason, NoRoom):
+                outer = terms.ranges.constant(loop.mixed_extents()[0])
+                at_once = _rows_at_once(outer, reason.part) if outer is not None else 1
+                rows = _in_strips(loop, terms, reason.part, told)
+                if rows is None:
+                    at_once = 1
+                    told.clear()
+                    _undo(block, last, loop)
+            if may and rows is None:
+                rows = _by_rows(loop, terms, told)
             if rows is not None:
-                vector(rows, by_rows=True)
+                vector(rows, told, at_once)
             else:
                 refused(module, self.name, where, str(reason), reason.edit, points)
                 _serialise(loop)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import (
@@ -21,13 +22,24 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.linear import Interval, Linear
-from tilelang_npu.target import Chip
-from tilelang_npu.transforms.ir.affine_sums import affine
+from tilelang_npu.target import Chip, name_of
+from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.ir.whole_blocks import in_blocks
-from tilelang_npu.transforms.tile.parallel.indices import MADE, Index, Invariants, NotVector, indices_of, region_of
-from tilelang_npu.transforms.tile.parallel.unaligned import Unaligned
+from tilelang_npu.transforms.tile.parallel.between import Between, interleavings
+from tilelang_npu.transforms.tile.parallel.indices import (
+    MADE,
+    Invariants,
+    Multiples,
+    NotVector,
+    NotVectorWhole,
+    indices_of,
+    plain,
+    region_of,
+)
+from tilelang_npu.transforms.tile.parallel.nests import I32, called, element_of
+from tilelang_npu.transforms.tile.parallel.rearranged import takes
 
 _FUNCTIONS: dict[str, str] = {
     "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub", "arith.mulf": "mul",
@@ -57,6 +69,14 @@ def _data(kind: Attribute) -> Attribute:
     return IntegerType(32) if isinstance(kind, IndexType) else kind
 
 
+def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | None:
+    """The power of two that an index is divided by; None for other numbers, and for data."""
+    by = literal(owner.rhs)
+    if by is None or by <= 0 or by & (by - 1) or not isinstance(owner.lhs.type, IndexType):
+        return None
+    return by.bit_length() - 1
+
+
 class Vectoriser:
     """Turns the expressions of one loop into tile operations in front of it."""
 
@@ -64,9 +84,16 @@ class Vectoriser:
         self.loop = loop
         self.extents = extents
         self.invariants = Invariants(loop)
-        self.unaligned = Unaligned(loop, extents, chip)
+        loads = [op for op in loop.body.block.ops if isinstance(op, memref.LoadOp)]
+        self.detours = Between(loop, extents, chip, {(load.memref, self.places(load)) for load in loads})
         self.early: dict[SSAValue, SSAValue] = {}
-        self._brought: dict[tuple[SSAValue, tuple[Index, ...]], SSAValue] = {}
+        self._brought: dict[tuple[SSAValue, tuple[Multiples | None, ...]], SSAValue] = {}
+        self._in_turn = {store: group for group in interleavings(loop, self.invariants, extents) for store in group.stores}
+        self._held: dict[memref.StoreOp, SSAValue] = {}
+
+    def places(self, access: memref.LoadOp | memref.StoreOp) -> tuple[Multiples | None, ...]:
+        """What the index expressions of an access say."""
+        return tuple(self.invariants.sum(value) for value in access.indices)
 
     def emit(self, op: Operation) -> Operation:
         """Insert in front of the loop."""
@@ -92,7 +119,11 @@ class Vectoriser:
         return self.emit(view).results[0]
 
     def read(self, load: memref.LoadOp) -> SSAValue:
-        """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there."""
+        """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there,
+        or comes in another order."""
+        places = self.places(load)
+        if plain(places) is None:
+            return self._elsewhere(load, places)
         found = indices_of(self.invariants, load.memref, list(load.indices), self.extents, every_axis=False)
         region = region_of(self.loop, load.memref, found, self.extents)
         if space_of(load.memref) != "gm" and in_blocks(region):
@@ -105,11 +136,86 @@ class Vectoriser:
             self.emit(tile.CopyOp(region, landing))
             return landing
         self._drop(region)
-        known = self._brought.get((load.memref, found))
+        known = self._brought.get((load.memref, places))
         if known is None:
-            known = self._brought[load.memref, found] = self.emit(tile.AllocOp(MADE, here)).results[0]
-            self.unaligned.bring(load.memref, found, known)
+            known = self._brought[load.memref, places] = self.emit(tile.AllocOp(MADE, here)).results[0]
+            self.detours.bring(load.memref, found, known)
         return known
+
+    def _elsewhere(self, load: memref.LoadOp, places: tuple[Multiples | None, ...]) -> SSAValue:
+        """The tile of an access that is no rectangle in the order of the box."""
+        space = space_of(load.memref)
+        if space not in ("gm", "ub", "shared", "fragment"):
+            msg = f"{called(load.memref)} is in {name_of(space)}, out of which elements come in their order alone"
+            raise NotVector(msg, "T.copy it to a buffer in UB first (T.alloc_ub)")
+        sums = [place for place in places if place is not None]
+        if len(sums) < len(places):
+            return self._numbered(load, places)
+        known = self._brought.get((load.memref, places))
+        if known is None:
+            known = self._brought[load.memref, places] = self.detours.read(load.memref, sums)
+        return known
+
+    def _numbered(self, load: memref.LoadOp, places: tuple[Multiples | None, ...]) -> SSAValue:
+        """Elements whose numbers are computed: ``x[i // 2]``, ``x[idx[i]]``."""
+        source, detours = load.memref, self.detours
+        strides = detours.strides(source) if space_of(source) != "gm" else None
+        kind, last = dtype_of(element_of(source)), places[-1]
+        if strides is None or not takes("gather", kind):
+            msg = f"{called(source)} ({kind} in {'GM' if strides is None else 'UB'}) is read at places that are computed"
+            raise NotVectorWhole(msg, "T.copy what is read to a buffer in UB of a type that T.vgather takes, and read that")
+        cycles, row = detours.numbered_cycles(kind.nbytes)
+        moving = [value for value, place in zip(load.indices, places, strict=True) if place is None]
+        inner = self.loop.body.block.args[len(self.extents) - 1]
+        if len(self.extents) > 1 and last is not None and last.terms == ((len(self.extents) - 1, 1),) and not any(
+                self.invariants.depends_on(value, inner) for value in moving):
+            by_rows = detours.rows_of_copies(kind.nbytes)
+            if by_rows < cycles:
+                msg = f"{called(source)} is read at rows that are computed"
+                raise NotVectorWhole(msg, "gather whole rows with T.vgather")
+        numbers = detours.made(detours.front, I32, row)
+        part = detours.part(numbers, self.extents)
+        if part is not numbers:
+            self.emit(tile.FillOp(self._number(0), numbers))
+        try:
+            self._number_of(load, places, strides, part)
+        except NotVector as reason:
+            msg = f"{called(source)} is read at places that are computed, and {reason}"
+            edit = "compute the places into a tile of int32 in front of it, and index with that; or divide by a power of two"
+            raise NotVectorWhole(msg, edit) from None
+        return detours.gather(source, numbers, cycles)
+
+    def _number_of(self, load: memref.LoadOp, places: Sequence[Multiples | None], strides: Sequence[int],
+                   target: SSAValue) -> None:
+        """The number of the element that each point reads."""
+        steps, offset = [0] * len(self.extents), cast("SSAValue | int", 0)
+        front = self.detours.front
+        for place, stride in zip(places, strides, strict=True):
+            if place is not None:
+                offset = self.detours.sum(front, offset, self.detours.times(front, place.offset, stride))
+                for axis, factor in place.terms:
+                    steps[axis] += factor * stride
+        self.detours.count(front, offset, target, *steps)
+        for value, place, stride in zip(load.indices, places, strides, strict=True):
+            if place is None:
+                part = self.operand(value)
+                if stride != 1:
+                    scaled = self.scratch(I32)
+                    wide = self._wide(part, I32)
+                    self.emit(tile.ElementwiseOp("mul", [wide, self._number(stride)], scaled))
+                    part = scaled
+                self.emit(tile.ElementwiseOp("add", [target, self._wide(part, I32)], target))
+
+    def _wide(self, part: SSAValue, element: Attribute) -> SSAValue:
+        """A tile over the whole box."""
+        if tile.shape_of(part) == tuple(self.extents):
+            return part
+        wide = self.scratch(element)
+        self.emit(tile.BroadcastOp(part, wide))
+        return wide
+
+    def _number(self, value: int) -> SSAValue:
+        return self.emit(arith.ConstantOp(IntegerAttr(value, 32))).results[0]
 
     def _drop(self, view: SSAValue) -> None:
         """Remove a view that nothing uses."""
@@ -129,6 +235,11 @@ class Vectoriser:
 
     def store(self, store: memref.StoreOp) -> None:
         """One statement ``target[...] = expression`` over the box."""
+        places = self.places(store)
+        if store in self._in_turn or plain(places) is None:
+            self._put_elsewhere(store, places)
+            self._forget(root_of(store.memref))
+            return
         found = indices_of(self.invariants, store.memref, list(store.indices), self.extents, every_axis=True)
         target = region_of(self.loop, store.memref, found, self.extents)
         value = store.value
@@ -139,9 +250,11 @@ class Vectoriser:
         element, place = kind.element_type, target
         owner, adds = value.owner, tile.ATOMIC in store.attributes
         if space_of(store.memref) == "gm":
-            if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm":
-                self.emit(tile.CopyOp(self.operand(value), target, atomic=adds))
-                return
+            if isinstance(owner, memref.LoadOp) and space_of(owner.memref) != "gm" and self.invariants.depends(value):
+                held = self.operand(value)
+                if tile.shape_of(held) == tile.shape_of(target):
+                    self.emit(tile.CopyOp(held, target, atomic=adds))
+                    return
             if isinstance(owner, Operation) and _CASTS.get(owner.name) == "rint" and self._is_accumulator(owner.operands[0]):
                 self.emit(tile.CopyOp(self.operand(owner.operands[0]), target, atomic=adds))
                 return
@@ -155,13 +268,52 @@ class Vectoriser:
             self._drop(target)
             place = self.scratch(element)
             self._compute_into(store.value, value, place)
-            self.unaligned.put(place, store.memref, found)
-        self._brought = {key: held for key, held in self._brought.items() if root_of(key[0]) is not root_of(store.memref)}
+            self.detours.put(place, store.memref, found)
+        self._forget(root_of(store.memref))
+
+    def _forget(self, root: SSAValue) -> None:
+        """A buffer was written: what was read of it is what it was."""
+        self._brought = {key: held for key, held in self._brought.items() if root_of(key[0]) is not root}
+        self.detours.forget(root)
+
+    def _put_elsewhere(self, store: memref.StoreOp, places: tuple[Multiples | None, ...]) -> None:
+        """One statement whose target is no rectangle in the order of the box, or one of several that write in turn."""
+        sums = [place for place in places if place is not None]
+        if len(sums) < len(places):
+            shape = "x".join(map(str, tile.shape_of(store.memref)))
+            msg = f"{called(store.memref)} ({shape}) is written at places that are computed"
+            raise NotVectorWhole(msg, "compute the element that each place takes instead, and T.vgather those")
+        value = store.value
+        if isinstance(value.owner, UnrealizedConversionCastOp):
+            value = value.owner.operands[0]
+        kind = store.memref.type
+        assert isinstance(kind, MemRefType)
+        held = None
+        if isinstance(value.owner, memref.LoadOp) and self.invariants.depends(value) and value.type == kind.element_type:
+            held = self.operand(value)
+        written = {root_of(op.memref) for op in self.loop.body.block.ops if isinstance(op, memref.StoreOp)}
+        if held is None:
+            held = self.scratch(kind.element_type)
+            self._compute_into(store.value, value, held)
+        elif tile.shape_of(held) != tuple(self.extents):
+            held = self._wide(held, kind.element_type)
+        elif store in self._in_turn and root_of(held) in written:
+            beside = self.scratch(kind.element_type)
+            self.emit(tile.CopyOp(held, beside))
+            held = beside
+        group = self._in_turn.get(store)
+        if group is None:
+            self.detours.put_elsewhere(held, store.memref, sums, adds=tile.ATOMIC in store.attributes)
+            return
+        self._held[store] = held
+        if all(each in self._held for each in group.stores):
+            self.detours.put_in_turn([self._held[each] for each in group.stores], store.memref, group.places)
 
     def _compute_into(self, stored: SSAValue, value: SSAValue, place: SSAValue) -> None:
         """The value of a statement, ``stored`` with its conversion, in a tile of the box's shape."""
         owner = value.owner
-        if isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value):
+        if isinstance(owner, memref.LoadOp) and space_of(owner.memref) == "gm" and self.invariants.depends(value) and (
+                plain(self.places(owner)) is not None):
             found = indices_of(self.invariants, owner.memref, list(owner.indices), self.extents, every_axis=False)
             source = region_of(self.loop, owner.memref, found, self.extents)
             if tile.shape_of(source) == tile.shape_of(place) and value not in self.early:
@@ -297,6 +449,11 @@ class Vectoriser:
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
             source = self.operand(owner.operand)
             self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
+        elif isinstance(owner, (arith.DivUIOp, arith.FloorDivSIOp, arith.RemUIOp)) and (by := _power(owner)) is not None:
+            name = "bitwise_and" if isinstance(owner, arith.RemUIOp) else "bitwise_rshift"
+            shifts: dict[str, str | bool] = {} if isinstance(owner, arith.RemUIOp) else {"round": False, "is_signed": True}
+            number = self._number((1 << by) - 1 if isinstance(owner, arith.RemUIOp) else by)
+            self.emit(tile.ElementwiseOp(name, [self._wide(self.operand(owner.lhs), I32), number], target, shifts))
         elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._cast(owner, target)
         elif isinstance(owner, Operation) and owner.name in _FUNCTIONS:

@@ -39,6 +39,39 @@ class Index:
     axis: int | None
     offset: SSAValue | int
 
+    @property
+    def sum(self) -> Multiples:
+        """The same as a sum."""
+        return Multiples(() if self.axis is None else ((self.axis, 1),), self.offset)
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """Multiples of loop variables plus an offset: ``terms`` are pairs of an axis and what it counts by, the largest first."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: SSAValue | int
+
+    def bounds(self, extents: Sequence[int]) -> tuple[int, int]:
+        """Least and largest over a box, the offset not counted where only run time knows it."""
+        start = self.offset if isinstance(self.offset, int) else 0
+        ends = [(extents[axis] - 1) * factor for axis, factor in self.terms]
+        return start + sum(min(0, end) for end in ends), start + sum(max(0, end) for end in ends)
+
+    @property
+    def index(self) -> Index | None:
+        """The same as a loop variable plus an offset; None where it is none."""
+        if not self.terms:
+            return Index(None, self.offset)
+        return Index(self.terms[0][0], self.offset) if len(self.terms) == 1 and self.terms[0][1] == 1 else None
+
+
+def plain(places: Sequence[Multiples | None]) -> tuple[Index, ...] | None:
+    """The indices of an access that is a rectangle in the order of the box; None where it is none."""
+    found = tuple(place.index if place is not None else None for place in places)
+    order = [index.axis for index in found if index is not None and index.axis is not None]
+    return tuple(index for index in found if index is not None) if order == sorted(set(order)) and None not in found else None
+
 
 class Invariants:
     """Values that do not depend on the loop variables; those computed inside the body are repeated in front of the
@@ -63,6 +96,14 @@ class Invariants:
             return False
         return any(self.depends(operand) for operand in owner.operands if not isinstance(operand.type, MemRefType))
 
+    def depends_on(self, value: SSAValue, variable: SSAValue) -> bool:
+        """Whether a value changes with one loop variable."""
+        if value is variable:
+            return True
+        owner = value.owner
+        return isinstance(owner, Operation) and owner.parent_block() is self.body and any(
+            self.depends_on(operand, variable) for operand in owner.operands)
+
     def hoist(self, value: SSAValue) -> SSAValue:
         """The value in front of the loop."""
         owner = value.owner
@@ -80,40 +121,31 @@ class Invariants:
         return known
 
     def index(self, value: SSAValue) -> Index:
-        """What one index expression says."""
-        if isinstance(value, BlockArgument) and value.owner is self.body:
-            return Index(value.index, 0)
-        if not self.depends(value):
-            return Index(None, self._constant(value))
-        owner = value.owner
-        if isinstance(owner, (arith.AddiOp, arith.SubiOp)):
-            a, b = owner.lhs, owner.rhs
-            if self.depends(a) and not self.depends(b):
-                inner, rest = self.index(a), self._constant(b)
-                if isinstance(inner.offset, int) and isinstance(rest, int):
-                    total = inner.offset - rest if isinstance(owner, arith.SubiOp) else inner.offset + rest
-                    return Index(inner.axis, total)
-                if inner.offset == 0 and isinstance(owner, arith.AddiOp):
-                    return Index(inner.axis, rest)
-            elif self.depends(b) and not self.depends(a) and isinstance(owner, arith.AddiOp):
-                inner, rest = self.index(b), self._constant(a)
-                if inner.offset == 0:
-                    return Index(inner.axis, rest)
-        if isinstance(owner, arith.IndexCastOp):
-            return self.index(owner.input)
-        return self._sum(affine(value))
+        """What one index expression says, of one loop variable."""
+        found = self.sum(value)
+        index = found.index if found is not None else None
+        if index is None:
+            msg = "an index is not a loop variable plus an offset"
+            raise NotVectorWhole(msg, "index with a loop variable plus what is the same for all points")
+        return index
 
-    def _sum(self, form: Linear[SSAValue]) -> Index:
-        """A loop variable plus what does not change, in any order."""
-        moving = [value for value in form.terms if self.depends(value)]
-        variable = moving[0] if len(moving) == 1 and form.factor(moving[0]) == 1 else None
-        if isinstance(variable, BlockArgument):
-            rest = form.substitute(variable, 0)
-            if rest not in self._offsets:
-                self._offsets[rest] = self.total(rest)
-            return Index(variable.index, self._offsets[rest])
-        msg = "an index is not a loop variable plus an offset"
-        raise NotVectorWhole(msg, "index with a loop variable plus what is the same for all points")
+    def sum(self, value: SSAValue) -> Multiples | None:
+        """What one index expression says, of any number of loop variables; None where it is no sum of multiples of them."""
+        form = affine(value)
+        terms: list[tuple[int, int]] = []
+        for each in list(form.terms):
+            if not self.depends(each):
+                continue
+            if not isinstance(each, BlockArgument):
+                return None
+            terms.append((each.index, form.factor(each)))
+            form = form.substitute(each, 0)
+        terms.sort(key=lambda term: (-abs(term[1]), term[0]))
+        if form.known:
+            return Multiples(tuple(terms), form.constant)
+        if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
+            self._offsets[form] = self.hoist(value) if not terms else self.total(form)
+        return Multiples(tuple(terms), self._offsets[form])
 
     def total(self, form: Linear[SSAValue]) -> SSAValue:
         """A sum in front of the loop."""
@@ -125,22 +157,19 @@ class Invariants:
             block.insert_op_before(op, self.loop)
             return op.results[0]
 
-        total = put(arith.ConstantOp(IntegerAttr(form.constant, IndexType())))
+        def number(constant: int) -> SSAValue:
+            return put(arith.ConstantOp(IntegerAttr(constant, IndexType())))
+
+        total = number(form.constant) if form.constant or not form.terms else None
         for value, times in form.terms.items():
             part = self.hoist(value)
             if not isinstance(part.type, IndexType):
                 part = put(arith.IndexCastOp(part, IndexType()))
-            by = put(arith.ConstantOp(IntegerAttr(times, IndexType())))
-            total = put(arith.AddiOp(total, put(arith.MuliOp(part, by))))
+            if times != 1:
+                part = put(arith.MuliOp(part, number(times)))
+            total = part if total is None else put(arith.AddiOp(total, part))
+        assert total is not None
         return total
-
-    def _constant(self, value: SSAValue) -> SSAValue | int:
-        form = affine(value)
-        if form.known:
-            return form.constant
-        if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
-            self._offsets[form] = self.hoist(value)
-        return self._offsets[form]
 
 
 def indices_of(invariants: Invariants, source: SSAValue, indices: Sequence[SSAValue], extents: Sequence[int],
@@ -200,7 +229,14 @@ def region_of(loop: tile.ParallelOp, source: SSAValue, found: Sequence[Index], e
         made.location = loop.location
         block.insert_op_before(made, loop)
         region = made.result
-    if len(kept) == len(extents):
+    return with_unit_axes(loop, region, order, extents)
+
+
+def with_unit_axes(loop: tile.ParallelOp, region: SSAValue, order: Sequence[int], extents: Sequence[int]) -> SSAValue:
+    """A tile whose axes are those of the box that ``order`` lists, with all axes of the box: size 1 along the others."""
+    block = loop.parent_block()
+    assert block is not None
+    if len(order) == len(extents):
         return region
     kind = region.type
     assert isinstance(kind, MemRefType)
