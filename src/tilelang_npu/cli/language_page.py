@@ -1,14 +1,18 @@
-"""``ops --language``: the page docs/language.md, made from the functions of ``T``: how each is called, and its docstring."""
+"""``ops --language``: the page docs/language.md, made from the functions of ``T`` and what the host has for kernels: how each
+is called, and its docstring."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
+from tilelang_npu.runtime import factory
+from tilelang_npu.runtime.kernel import JITKernel
 
 __all__ = ["page"]
 
@@ -46,7 +50,31 @@ def page() -> str:
     tokens = ", ".join(f"`T.{name}`" for name in sorted(TOKENS))
     sections["Scalars"].append(
         f"### Element types\n\n{tokens}: each is a string, an annotation (`n: T.int32`) and a cast (`T.float32(x)`).\n")
+    sections["On the host"] = list(_host())
     return "\n".join([_HEAD, *(part for title, parts in sections.items() for part in (f"## {title}\n", *parts))])
+
+
+def _host() -> Iterator[str]:
+    """What makes kernels, what it takes, and what kernels can be asked."""
+    yield _described("`tilelang.jit`, `tilelang.compile`", inspect.getdoc(factory.jit))
+    yield _described("Arguments of `jit` and `compile`", inspect.getdoc(factory.Settings))
+    yield _described("`JITKernel`", inspect.getdoc(JITKernel))
+    for name, member in vars(JITKernel).items():
+        if not name.startswith("_") or name == "__call__":
+            call = "kernel" if name == "__call__" else f"kernel.{name}"
+            yield _described(f"`{call}{_given(member)}`", inspect.getdoc(member))
+
+
+def _given(member: object) -> str:
+    """The parameters of a method behind ``self``; nothing of an attribute."""
+    if not isinstance(member, FunctionType):
+        return ""
+    signature = inspect.signature(inspect.unwrap(member))
+    return f"({stubs.parameters(signature.replace(parameters=[*signature.parameters.values()][1:]))})"
+
+
+def _described(heading: str, doc: str | None) -> str:
+    return f"### {heading}\n\n{_text(doc or '')}"
 
 
 def _functions() -> Iterator[tuple[list[str], Any]]:
@@ -80,10 +108,14 @@ def _entry(names: list[str], value: Any) -> str:
     calls = "\n".join(f"T.{name}({parameters})" for name in names)
     several = parameters.startswith(("*operands: Any", "*arguments"))  # the text says which
     code = "" if several else f"```python\n{calls}\n```\n\n"
-    text = re.sub(r"``(.+?)``", r"`\1`", inspect.getdoc(value) or "")
-    text = re.sub(r":(?:class|func|meth):`(.+?)`", r"`\1`", text)
-    paragraphs = [_paragraph(part) for part in text.split("\n\n")]
-    return f"### {', '.join(f'`T.{name}`' for name in names)}\n\n{code}{chr(10).join(paragraphs)}"
+    return f"### {', '.join(f'`T.{name}`' for name in names)}\n\n{code}{_text(inspect.getdoc(value) or '')}"
+
+
+def _text(doc: str) -> str:
+    """A docstring as Markdown."""
+    text = re.sub(r"``(.+?)``", r"`\1`", doc)
+    text = re.sub(r":(?:class|func|meth|mod):`(.+?)`", r"`\1`", text)
+    return "\n".join(_paragraph(part) for part in text.split("\n\n"))
 
 
 def _paragraph(text: str) -> str:
