@@ -347,8 +347,10 @@ class Vectoriser:
             return
         self._compute(owner, target)
 
-    def operand(self, value: SSAValue) -> SSAValue:
-        """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into."""
+    def operand(self, value: SSAValue, into: SSAValue | None = None) -> SSAValue:
+        """An input of a vector operation: a scalar, a tile, or the tile that a subexpression was computed into, which is
+        ``into`` or one of its own.
+        """
         if not self.invariants.depends(value):
             return self._scalar(value)
         places = self._places(value)
@@ -369,9 +371,37 @@ class Vectoriser:
             return self.as_element(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
             return self.read(owner)
-        place = self.scratch(value.type)
+        place = self.scratch(value.type) if into is None else into
         self._compute(owner, place)
         return place
+
+    def _in_target(self, entry: ops.Elementwise, operands: list[SSAValue], target: SSAValue) -> int | None:
+        """Which of the operands can be computed where the result will be: one that has its values from there, as a whole, and
+        beside which nothing is yet to be read there. (Another one would have to wait until the place is free.)
+        """
+        kind, root = target.type, root_of(target)
+        assert isinstance(kind, MemRefType)
+        if not entry.in_place or root is not target:
+            return None
+        readers = [position for position, value in enumerate(operands) if self._reads(value, root)]
+        alone = len(readers) == 1 and self._is_computed(operands[readers[0]])
+        return readers[0] if alone and _data(operands[readers[0]].type) == kind.element_type else None
+
+    def _is_computed(self, value: SSAValue) -> bool:
+        """Whether a vector operation makes a value."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or value in self.early or not self.invariants.depends(value):
+            return False
+        made = owner.name in _FUNCTIONS or owner.name in _CASTS or isinstance(owner, arith.NegfOp)
+        return made and self._places(value) is None
+
+    def _reads(self, value: SSAValue, root: SSAValue) -> bool:
+        """Whether a value that changes from point to point is computed from what a buffer holds now."""
+        owner = value.owner
+        if isinstance(owner, memref.LoadOp):
+            return value not in self.early and root_of(owner.memref) is root
+        return isinstance(owner, Operation) and self.invariants.depends(value) and any(
+            self._reads(operand, root) for operand in owner.operands)
 
     def _scalar(self, value: SSAValue) -> SSAValue:
         """An invariant value in front of the loop; an index as the integer that tiles hold."""
@@ -447,7 +477,7 @@ class Vectoriser:
             self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
         elif isinstance(owner, arith.NegfOp):
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
-            source = self.operand(owner.operand)
+            source = self.operand(owner.operand, target if self._is_computed(owner.operand) else None)
             self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
         elif isinstance(owner, (arith.DivUIOp, arith.FloorDivSIOp, arith.RemUIOp)) and (by := _power(owner)) is not None:
             name = "bitwise_and" if isinstance(owner, arith.RemUIOp) else "bitwise_rshift"
@@ -484,7 +514,8 @@ class Vectoriser:
         if dtype_of(_data(element)) not in entry.dtypes:
             msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
-        inputs = [self.operand(operand) for operand in operands]
+        inside = self._in_target(entry, operands, target)
+        inputs = [self.operand(operand, target if position == inside else None) for position, operand in enumerate(operands)]
         for position, value in enumerate(inputs):
             shaped = isinstance(value.type, MemRefType)
             if not shaped and position not in entry.scalar:
