@@ -225,6 +225,28 @@ def test_arguments_that_are_one_array(rng: np.random.Generator) -> None:
         assert (program._planned[1] is None) == bool(shift)
 
 
+def test_a_place_that_is_not_there_is_told_with_its_block(rng: np.random.Generator) -> None:
+    @T.prim_func
+    def gathered(X: T.Tensor((64, 64), "float32"), I: T.Tensor((64, 64), "uint32"), Y: T.Tensor((64, 64), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, 64), "float32")
+            i = T.alloc_ub((8, 64), "uint32")
+            y = T.alloc_ub((8, 64), "float32")
+            row = (2 * block + half) * 8
+            T.copy(X[row, 0], x)
+            T.copy(I[row, 0], i)
+            T.tile.gather(y, x, i, 0)
+            T.copy(y, Y[row, 0])
+
+    program = compiled(gathered).program
+    places = rng.integers(0, 64, (64, 64)).astype(np.uint32) * 4
+    args = [numbers(rng, (64, 64), "float32"), places, np.zeros((64, 64), np.float32)]
+    assert piles(compiled(gathered), args, 8) == [(1, 8)]
+    places[41, 3] = 1 << 20
+    with pytest.raises(tilelang.TileError, match="in block 5"):
+        program.run(args, blocks=8)
+
+
 def test_small_launches_are_not_looked_at(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "LEAST_BYTES", 1 << 20)
     program = normed(64, 64, "norm").program

@@ -53,11 +53,12 @@ class Stack:
         places: bytes from row to row and from block to block, of each operand in GM in the order of the ops' records.
         gaps: bytes from block to block in each memory on chip.
         foreign: memories on chip that other cores reach.
+        blocks: numbers of the blocks, row by row.
     """
 
     def __init__(self, sizes: tuple[int, int], places: Sequence[tuple[int, int]], gaps: Mapping[str, int],
-                 foreign: frozenset[str]) -> None:
-        self.sizes, self.places, self.gaps = sizes, places, gaps
+                 foreign: frozenset[str], blocks: Sequence[int]) -> None:
+        self.sizes, self.places, self.gaps, self.blocks = sizes, places, gaps, blocks
         self._foreign = foreign
         self._fronts: dict[str, list[Front]] = {}
 
@@ -98,6 +99,16 @@ class Stack:
         return [one in found for one in owner]
 
     def each(self, work: Callable[..., object], arrays: Sequence[Array]) -> None:
-        """Do something for one block after the other, each with its part of the arrays."""
+        """Do something for one block after the other, each with its part of the arrays; what fails says in which."""
         for row, place in np.ndindex(*np.broadcast_shapes(*(array.shape[:2] for array in arrays))):
-            work(*[array[min(row, array.shape[0] - 1), min(place, array.shape[1] - 1), ...] for array in arrays])
+            try:
+                work(*[array[min(row, array.shape[0] - 1), min(place, array.shape[1] - 1), ...] for array in arrays])
+            except Exception as error:
+                vars(error)["block"] = self.blocks[row * self.sizes[1] + place]
+                raise
+
+
+def block_of(error: Exception, block: int) -> int:
+    """The block in which something failed: of a stack it may be another one than the first."""
+    found: int = vars(error).get("block", block)
+    return found

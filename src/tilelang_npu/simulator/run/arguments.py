@@ -161,7 +161,7 @@ def bind(function: FuncOp, declared: Sequence[FunctionParameter], args: Sequence
         elif parameter.role == "workspace":
             try:
                 size = max(workspace_bytes * blocks, 1)
-                array = np.full(size, 0xFF, np.uint8) if parameter.index in used else np.zeros(size, np.uint8)
+                array = np.full(size, 0xFF, np.uint8) if parameter.index in used else np.empty(size, np.uint8)
             except MemoryError:
                 raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
                                 "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None

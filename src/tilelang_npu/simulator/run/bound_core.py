@@ -15,7 +15,7 @@ from tilelang_npu.simulator.machine.datapath import Product, Scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
-from tilelang_npu.simulator.machine.stack import Stack
+from tilelang_npu.simulator.machine.stack import Stack, block_of
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
@@ -80,7 +80,7 @@ class BoundCore:
 
     def explained(self, error: Exception, block: int) -> Exception:
         """The error for the user, where it is the kernel's fault."""
-        told = self.function.explain(error, block, self._workspace)
+        told = self.function.explain(error, block_of(error, block), self._workspace)
         return error if told is None else told
 
     def start(self) -> None:

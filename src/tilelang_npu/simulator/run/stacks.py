@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 LEAST_BLOCKS = 4
 LEAST_BYTES = 1 << 20
 """Blocks of a launch, and bytes of its arguments, below which it is not worth while to look for what runs as one."""
-ROOM = 2 << 20
-"""Bytes on chip of the blocks that run as one: they should stay in a cache."""
+MOST_PLACES = 1 << 24
+"""Places in GM of all blocks that are looked at; the plan of a longer launch would take too much room itself."""
+ROOM = 9 << 17
+"""Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
 _APART = 192
 """Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
 
@@ -80,9 +82,11 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
     """
     records = [program.functions[index].records for index, _ in program.lanes]
     gaps = _gaps(program, functions)
-    used = sum(gaps.get(name, 0) for index, _ in program.lanes for name in program.chip.memories(program.functions[index].core))
+    used = max(sum(gaps.get(name, 0) for name in program.chip.memories(function.core)) for function in functions)
     most = max(1, ROOM // max(1, used))
     foreign = frozenset[str]().union(*(function.flow.foreign for function in functions))
+    if sum(len(offsets) for run in runs for offsets in run.gm) > MOST_PLACES:
+        return None
     alike: dict[tuple[object, ...], list[BlockRun]] = {}
     for run in runs:
         taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
@@ -126,8 +130,8 @@ class _Grouping:
         self.like = self.first[owner]
         self.ran = np.isin(np.arange(starts[-1]), owner)
         self.starts = starts
-        self.places = np.array([[place for offsets in run.gm for place in offsets] for run in runs], np.int64).reshape(
-            len(runs), len(owner))
+        self.places = np.concatenate([np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1)
+                                      for lane in range(len(records))], axis=1)
         self.steps = np.diff(self.places, axis=0)
         self.even = (self.steps == self.steps[:, self.like]).all(axis=1)
         """Of each block, whether every operand has one distance from it to the next block."""
@@ -176,12 +180,13 @@ class _Grouping:
         columns = np.zeros(self.places.shape[1], np.int64)
         steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else columns,
                  self.steps[start] if sizes[1] > 1 else columns]
-        far, near = (np.where(self.ran, step[self.first], 0).tolist() if len(columns) else [0] * len(self.first)
+        places = (np.where(self.ran, step[self.first], 0).tolist() if len(columns) else [0] * len(self.first)
                      for step in steps)
-        both = list(zip(far, near, strict=True))
-        stacks = tuple(Stack(sizes, both[first:first + count], self.gaps, self.foreign)
+        both = list(zip(*places, strict=True))
+        blocks = [self.runs[start + far * row + near].block for far, near in np.ndindex(*sizes)]
+        stacks = tuple(Stack(sizes, both[first:first + count], self.gaps, self.foreign, blocks)
                        for first, count in zip(self.starts, self.counts, strict=False))
-        return Pile(self.runs[start].block, stacks)
+        return Pile(blocks[0], stacks)
 
 
 def _even(count: int, most: int) -> int:
