@@ -27,7 +27,7 @@ def round_of(chip: Chip) -> int:
 
 def starts(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Life, int]:
     """Where in a round of the banks a buffer should start, in bytes; nothing for buffers to which it does not matter."""
-    by_value: dict[SSAValue, Life] = {life.op.memref: life for life in lives}
+    by_value: dict[SSAValue, Life] = {value: life for life in lives for value in life.members}
     together: dict[Life, dict[Life, int]] = defaultdict(lambda: defaultdict(int))
     for op in function.walk():
         if isinstance(op, hivm.ElementwiseOp) and chip.vector[op.ENTRY.cost].banked:

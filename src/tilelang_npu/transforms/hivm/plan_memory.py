@@ -2,7 +2,7 @@
 
 A buffer that both cores reach is planned with those of the core whose memory it is, and shares its bytes with none of them.
 
-If all allocations of a memory fit one behind the other, no bytes are shared, so that nothing has to wait for a reuse.
+First only what waits no longer for it shares bytes (``common_bytes``); where that fits, it is the plan.
 Otherwise allocations whose lives do not meet share bytes: the largest first, each at the lowest address that is free
 for its whole life; where that is not enough, in other orders, all of them if they are few. (Some order gives the smallest
 plan: that of the addresses in it.) What an elementwise operation writes may take the bytes of what it reads for the last time.
@@ -17,11 +17,12 @@ Runs after core splitting, before synchronisation, which works on the bytes deci
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import logging
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -37,6 +38,7 @@ from tilelang_npu.dialects.remarks import Placed, Remark, Scoped, done, refused,
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
+from tilelang_npu.transforms.hivm.common_bytes import CommonBytes, joined
 from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
@@ -66,12 +68,14 @@ def _inherits(one: Life, other: Life) -> bool:
 
 @dataclass
 class _Plan:
-    """Addresses given out so far in one memory: (start, end, life) of each copy; what is ``alone`` shares none of its bytes."""
+    """Addresses given out so far in one memory: (start, end, life) of each copy; what is ``alone`` shares none of its bytes,
+    nor do two that ``wait`` for each other then."""
 
     space: str
     alone: frozenset[Life] = frozenset()
     starts: Mapping[Life, int] = field(default_factory=dict)
     round: int = 1
+    wait: Callable[[Life, Life], bool] | None = None
     taken: list[tuple[int, int, Life]] = field(default_factory=list)
 
     def lowest(self, life: Life, nbytes: int, *, beside: bool = True) -> int:
@@ -84,9 +88,9 @@ class _Plan:
             if heir and end - start == nbytes and self._free(life, start, end):
                 return start
         address = self.begin(life, 0)
-        for start, end, other in sorted(self.taken, key=lambda entry: entry[:2]):
-            kept = other.overlaps(life) or not (beside or _is_scratch(other)) or self._apart(life, other)
-            if kept and start < address + nbytes and end > address:
+        for start, end, other in self.taken:
+            if start < address + nbytes and end > address and (
+                    other.overlaps(life) or not (beside or _is_scratch(other)) or self._apart(life, other)):
                 address = self.begin(life, end)
         return address
 
@@ -97,7 +101,7 @@ class _Plan:
         return address + (self.starts[life] - address) % self.round
 
     def _apart(self, one: Life, other: Life) -> bool:
-        return one in self.alone or other in self.alone
+        return one in self.alone or other in self.alone or (self.wait is not None and self.wait(one, other))
 
     def _free(self, life: Life, start: int, end: int) -> bool:
         """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
@@ -106,7 +110,7 @@ class _Plan:
                        for left, right, other in self.taken)
 
     def take(self, life: Life, address: int, nbytes: int) -> None:
-        self.taken.append((address, address + nbytes, life))
+        bisect.insort(self.taken, (address, address + nbytes, life), key=lambda entry: entry[:2])
 
     @property
     def used(self) -> int:
@@ -180,21 +184,36 @@ def _kept_apart(lives: Sequence[Life]) -> Iterator[frozenset[Life]]:
         yield frozenset(life for life in lives if life.nbytes < size)
 
 
-def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
-               ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
-    """A plan, which may take more than there is; ``ordered``: those that are not pinned, else the largest first."""
+def _at_no_cost(lives: Sequence[Life], layout: _Plan) -> dict[Life, list[int]]:
+    """A plan in which only what waits no longer for it shares bytes."""
+    addresses = _pinned_addresses(lives, layout)
+    for life in [life for life in lives if life not in addresses]:
+        size = _rounded(life.nbytes, layout.space)
+        addresses[life] = []
+        for _ in range(life.slots):
+            addresses[life].append(layout.lowest(life, size))
+            layout.take(life, addresses[life][-1], size)
+    return addresses
+
+
+def _pinned_addresses(lives: Sequence[Life], layout: _Plan) -> dict[Life, list[int]]:
+    """Those of the allocations whose authors have fixed them."""
     addresses: dict[Life, list[int]] = {}
-    space = layout.space
-    free: list[Life] = []
     for life in lives:
         pinned = life.op.attributes.get(ADDRESS)
         if isinstance(pinned, IntegerAttr):
-            size = _rounded(life.nbytes, space)
+            size = _rounded(life.nbytes, layout.space)
             addresses[life] = [pinned.value.data + slot * size for slot in range(life.slots)]
             for address in addresses[life]:
                 layout.take(life, address, size)
-        else:
-            free.append(life)
+    return addresses
+
+
+def _addresses(lives: Sequence[Life], layout: _Plan, capacity: int, *, reuse: bool, overlay: bool,
+               ordered: Sequence[Life] = ()) -> dict[Life, list[int]]:
+    """A plan, which may take more than there is; ``ordered``: those that are not pinned, else the largest first."""
+    addresses, space = _pinned_addresses(lives, layout), layout.space
+    free = [life for life in lives if life not in addresses]
     total = layout.used + sum(_rounded(life.nbytes, space) * life.slots for life in free)
     tight = total > capacity
     by_size = sorted(free, key=lambda life: (-life.nbytes * life.slots, life.start))
@@ -220,6 +239,8 @@ class MemoryPlan:
         room: bytes that can be given out.
         addresses: of every copy of each allocation, in bytes.
         order: the function's operations, by the positions that lives are told in.
+        wait: whether something waits longer because two allocations share bytes.
+        needed: bytes that are needed where nothing does.
     """
 
     function: func.FuncOp
@@ -227,14 +248,16 @@ class MemoryPlan:
     room: int
     addresses: dict[Life, list[int]]
     order: list[Operation]
+    wait: Callable[[Life, Life], bool]
+    needed: int
 
 
-def _sharing(planned: Mapping[Life, Sequence[int]]) -> list[Life]:
-    """The allocations that share bytes with another one."""
+def _sharing(planned: Mapping[Life, Sequence[int]], wait: Callable[[Life, Life], bool] | None = None) -> list[Life]:
+    """The allocations that share bytes with another one; with one that they ``wait`` for."""
     ranges = [(address, address + life.nbytes, life) for life, addresses in planned.items() for address in addresses]
     return [life for life, addresses in planned.items()
             if any(other is not life and left < address + life.nbytes and right > address
-                   for address in addresses for left, right, other in ranges)]
+                   and (wait is None or wait(life, other)) for address in addresses for left, right, other in ranges)]
 
 
 def _placed(number: int, life: Life, layout: MemoryPlan) -> Placed:
@@ -345,8 +368,9 @@ def _has_allocations(op: Operation) -> bool:
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
     """The pass; ``chip`` names the chip whose capacities hold, ``reuse`` allows sharing of bytes, ``reserve`` leaves free the
-    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` lets
-    scratch share bytes even without ``reuse``. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
+    bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` says that
+    the waits inside the core are the compiler's: scratch may share bytes even without ``reuse``, and while there is room what
+    waits no longer for it may. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
     share no bytes while there is room."""
 
     name = "plan-memory"
@@ -357,15 +381,37 @@ class PlanMemory(ModulePass):
     banks: bool = True
     keep_apart: bool = True
 
-    def _plan(self, module: ModuleOp, lives: list[Life], space: str, room: int, function: func.FuncOp) -> dict[Life, list[int]]:
+    def _plan(self, module: ModuleOp, lives: list[Life], space: str, room: int, function: func.FuncOp,
+              order: list[Operation]) -> MemoryPlan:
         """The plan; where it does not fit, with fewer slots for the buffers of pipelined loops."""
-        chip = chips.chip(self.chip)
+        chip, common = chips.chip(self.chip), CommonBytes(order)
+        by_banks = space == "ub" and self.reuse and self.banks
+
+        def wait(one: Life, other: Life) -> bool:
+            return not all(self._may_share(life) for life in (one, other)) or common.wait(one, other)
 
         def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
-            by_banks = space == "ub" and self.reuse and self.banks
+            units = joined(lives, order, self._may_share)
+            for begins, around in ([(starts(function, units, chip), round_of(chip))] if by_banks else []) + [({}, 1)]:
+                layout = _Plan(space, starts=begins, round=around, wait=wait)
+                found = _at_no_cost(units, layout)
+                if layout.used <= room:
+                    whole = {value: found[unit] for unit in units for value in unit.members}
+                    return {life: whole[life.op.memref] for life in lives}
             banks = (starts(function, lives, chip), round_of(chip)) if by_banks else None
             return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart,
                         keep_apart=self.keep_apart)
+
+        def made(planned: dict[Life, list[int]]) -> MemoryPlan:
+            units, layout = joined(list(planned), order, self._may_share), _Plan(space, wait=wait)
+            whole = {value: unit for unit in units for value in unit.members}
+            _at_no_cost(units, layout)
+
+            def longer(one: Life, other: Life) -> bool:
+                both = whole[one.op.memref], whole[other.op.memref]
+                return both[0] is not both[1] and wait(*both)
+
+            return MemoryPlan(function, space, room, planned, order, longer, layout.used)
 
         many = any(life.slots > 2 for life in lives)
         if many and self.reuse and self.keep_apart:  # a third slot is worth less than not to wait for others
@@ -374,7 +420,7 @@ class PlanMemory(ModulePass):
                     planned = attempt([replace(life, slots=_at_most(life, most)) for life in lives], apart=True)
                     for life in lives:
                         _tell(module, life, _at_most(life, most), room)
-                    return planned
+                    return made(planned)
         first: TileError | None = None
         cut: list[Life] = []
         while True:
@@ -390,7 +436,11 @@ class PlanMemory(ModulePass):
             else:
                 for life in cut:
                     _tell(module, life, 1, room)
-                return found
+                return made(found)
+
+    def _may_share(self, life: Life) -> bool:
+        """Whether an allocation may share bytes although there is room: what waits are needed for it, the compiler makes."""
+        return self.overlay and life.coupled is None and ADDRESS not in life.op.attributes and (self.reuse or _is_scratch(life))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         emitters: dict[func.FuncOp, OpBuilder] = {}
@@ -432,17 +482,21 @@ class PlanMemory(ModulePass):
                         maker=self.name)
         needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
         if self.keep_apart and self.reuse and needed > layout.room:
-            shared, plain = _sharing(layout.addresses), _Plan(layout.space)
+            shared, plain = _sharing(layout.addresses, layout.wait), _Plan(layout.space)
+            some = f"of {len(lives)} buffers in {name} share bytes"
+            if not shared:
+                done(module, "keep-apart", None, f"{len(_sharing(layout.addresses))} {some}, and nothing waits longer for it",
+                     maker=self.name)
+                return
             more = _sharing(_addresses(lives, plain, layout.room, reuse=True, overlay=self.overlay))
             if len(shared) < len(more) and plain.used <= layout.room:
-                text = f"{len(shared)} of {len(lives)} buffers in {name} share bytes, in place of {len(more)}"
-                done(module, "keep-apart", None, text, maker=self.name)
-            if shared:
-                largest = max(shared, key=lambda life: life.nbytes)
-                refused(module, "keep-apart", location_of(largest.op),
-                        f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: side "
-                        f"by side, all buffers in {name} take {_spaced(needed)} bytes, and {_spaced(layout.room)} are there",
-                        f"shrink the tiles to {layout.room * 100 // needed} % or less", maker=self.name)
+                done(module, "keep-apart", None, f"{len(shared)} {some} and wait for each other, in place of {len(more)}",
+                     maker=self.name)
+            largest = max(shared, key=lambda life: life.nbytes)
+            refused(module, "keep-apart", location_of(largest.op),
+                    f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: else the "
+                    f"buffers in {name} take {_spaced(layout.needed)} bytes, and {_spaced(layout.room)} are there",
+                    f"shrink the tiles to {layout.room * 100 // layout.needed} % or less", maker=self.name)
 
     def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
         """Where the pass puts the allocations of a module.
@@ -461,7 +515,7 @@ class PlanMemory(ModulePass):
                     local = [life for life in lives if life.space == space and not (whose and life.coupled is not None)]
                     room = chip.memory[space].size - (chip.memory[space].reserved if self.reserve else 0)
                     if local:
-                        made.append(MemoryPlan(function, space, room, self._plan(module, local, space, room, function), order))
+                        made.append(self._plan(module, local, space, room, function, order))
         return made
 
 

@@ -12,23 +12,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.hivm.structured import flat
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.ops import dtype
 
 MULTI_BUFFER = "hivm.multi_buffer"
 COUPLED = "hivm.tightly_coupled_buffer"
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
           memref.ViewOp, hivm.BitcastOp, arith.SelectOp)
+_ALL_OF_IT = (memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp, hivm.BitcastOp)
+"""Views that show every byte of what they are views of, in its order."""
+Loop = scf.ForOp | scf.WhileOp
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Life:
-    """One allocation.
+    """One allocation. Two lives are the same one if they are one object.
 
     Attributes:
         op: the allocation.
@@ -40,6 +45,10 @@ class Life:
             an elementwise operation reads each element before it writes it.
         pipes: who touches it.
         coupled: its number, where it is a buffer of both cores: the other one may fill it at any time that the flags allow.
+        used: first and last position of its accesses; with several slots, of those of one iteration.
+        takers: allocations first written, element by element, by the operation that reads this one's elements for the last
+            time, and no larger: they may be the same bytes, in as many slots.
+        members: the allocations of which this is the life; several where these are the same bytes.
     """
 
     op: memref.AllocOp
@@ -51,6 +60,9 @@ class Life:
     heirs: frozenset[SSAValue] = frozenset()
     pipes: frozenset[str] = frozenset()
     coupled: int | None = None
+    used: tuple[int, int] = (0, 0)
+    takers: frozenset[SSAValue] = frozenset()
+    members: tuple[SSAValue, ...] = ()
 
     @property
     def label(self) -> str:
@@ -99,6 +111,48 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def _sources(value: SSAValue) -> tuple[Sequence[SSAValue], Loop | None]:
+    """The buffers of which a value may be one, or show a part, and the loop that hands it on; none for one that begins here."""
+    owner = value.owner
+    if isinstance(owner, arith.SelectOp):
+        return owner.operands[1:], None
+    if isinstance(owner, _VIEWS):
+        return owner.operands[:1], None
+    if isinstance(value, OpResult) and isinstance(owner, scf.IfOp):
+        return [_end(region.block).operands[value.index] for region in owner.regions if region.blocks], None
+    loop = owner.parent_op() if isinstance(owner, Block) else owner
+    index = value.index if isinstance(value, (OpResult, BlockArgument)) else 0
+    if isinstance(loop, scf.ForOp):
+        index -= isinstance(value, BlockArgument)
+        return [loop.iter_args[index], _end(loop.body.block).operands[index]] if index >= 0 else [], loop
+    if isinstance(loop, scf.WhileOp):
+        if owner is loop.before_region.block:
+            return (loop.operands[index], _end(loop.after_region.block).operands[index]), loop
+        return (_end(loop.before_region.block).operands[1 + index],), loop
+    return (), None
+
+
+def _end(block: Block) -> Operation:
+    last = block.last_op
+    assert last is not None, "a terminator"
+    return last
+
+
+def _roots_of(value: SSAValue) -> tuple[set[SSAValue], set[Loop]]:
+    """The allocations, addresses and arguments that a value may be a view of, and the loops that may have carried it."""
+    roots, loops, seen, pending = set[SSAValue](), set[Loop](), {value}, [value]
+    while pending:
+        current = pending.pop()
+        found, loop = _sources(current)
+        if not found:
+            roots.add(current)
+        elif loop is not None:
+            loops.add(loop)
+        pending += (source for source in found if source not in seen)
+        seen.update(found)
+    return roots, loops
+
+
 def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
     """The lives of a function's allocations, and its operations in the order of positions."""
     order: list[Operation] = list(function.walk())
@@ -108,13 +162,14 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
     pipes: dict[SSAValue, set[str]] = {}
     for op in order:
         for access in accesses(op):
-            root = root_of(access.value)
-            if not isinstance(root.owner, memref.AllocOp):
-                continue
-            first, last = _span(op, root.owner, position, last_inside)
-            start, end = spans.get(root, (first, last))
-            spans[root] = (min(start, first), max(end, last))
-            pipes.setdefault(root, set()).add(access.pipe)
+            roots, carriers = _roots_of(access.value)
+            for root in roots:
+                if not isinstance(root.owner, memref.AllocOp):
+                    continue
+                ends = [(position[loop], last_inside[loop]) for loop in carriers]
+                ends += [_span(op, root.owner, position, last_inside), *([spans[root]] if root in spans else [])]
+                spans[root] = min(start for start, _ in ends), max(end for _, end in ends)
+                pipes.setdefault(root, set()).add(access.pipe)
     lives = []
     for op in order:
         if isinstance(op, memref.AllocOp):
@@ -122,7 +177,7 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
             if space is None or space == "gm":
                 continue
             here = position[op]
-            start, end = spans.get(op.memref, (here, here))
+            start, end = used = spans.get(op.memref, (here, here))
             slots = slots_of(op.memref)
             if slots > 1:
                 loop = op.parent_op()
@@ -132,38 +187,76 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
             if coupled is not None:
                 start, end = 0, len(order) - 1
             lives.append(Life(op, space, _nbytes(op), slots, start, end, pipes=frozenset(pipes.get(op.memref, ())),
-                              coupled=coupled))
+                              coupled=coupled, used=used, members=(op.memref,)))
     return _with_heirs(lives, order), order
 
 
 def _with_heirs(lives: list[Life], order: list[Operation]) -> list[Life]:
     """The lives, each with those that may take its bytes."""
-    heirs: dict[SSAValue, set[SSAValue]] = {}
-    by_value: dict[SSAValue, Life] = {life.op.memref: life for life in lives if life.slots == 1}
+    takers: dict[Life, set[Life]] = {}
+    by_value: dict[SSAValue, Life] = {life.op.memref: life for life in lives if life.coupled is None}
     for position, op in enumerate(order):
-        if not isinstance(op, hivm.ElementwiseOp) or not op.ENTRY.in_place:
+        if not isinstance(op, hivm.ElementwiseOp) or len(op.outs()) != 1:
             continue
-        (target,) = op.outs() if len(op.outs()) == 1 else (None,)
-        heir = None if target is None else by_value.get(root_of(target))
-        if target is None or heir is None or heir.start != position:
+        (target,) = op.outs()
+        heir = by_value.get(root_of(target))
+        if heir is None or heir.used[0] != position:
             continue
         sources = [source for source in op.ins() if isinstance(source.type, MemRefType)]
         for giver in {by_value.get(root_of(source)) for source in sources} - {None, heir}:
-            if giver is not None and giver.end == position and all(
-                    _same_places(source, target) for source in sources if root_of(source) is giver.op.memref):
-                heirs.setdefault(giver.op.memref, set()).add(heir.op.memref)
-    return [replace(life, heirs=frozenset(heirs.get(life.op.memref, ()))) for life in lives]
+            if giver is not None and giver.used[1] == position and giver.nbytes >= heir.nbytes and all(
+                    _over(op, source, target) for source in sources if root_of(source) is giver.op.memref):
+                takers.setdefault(giver, set()).add(heir)
+    return [replace(life, takers=frozenset(heir.op.memref for heir in takers.get(life, ())),
+                    heirs=frozenset(heir.op.memref for heir in takers.get(life, ())
+                                    if life.slots == heir.slots == 1 and life.end == heir.start)) for life in lives]
+
+
+def _over(op: hivm.ElementwiseOp, source: SSAValue, target: SSAValue) -> bool:
+    """Whether an operation may write elements of a view over those of another one that it reads them from."""
+    if op.ENTRY.axes_clauses and op.transpose_axes:
+        return False
+    if op.ENTRY.in_place:
+        return _same_places(source, target)
+    if op.ENTRY.hivm != "vcast" or flat(getattr(op, "temp_buffer", None)) or "i1" in (_element(source), _element(target)):
+        return False  # with scratch, the library converts in several steps; a mask is bits
+    narrower = dtype(_element(target)).nbytes < dtype(_element(source)).nbytes and _is_whole(source) and _is_whole(target)
+    line = all(isinstance(value.type, MemRefType) and len(value.type.get_shape()) == 1 for value in (source, target))
+    return _same_places(source, target) or (narrower and line)  # of a line, what is written is never ahead of what is read
 
 
 def _same_places(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two views of two allocations show the same elements of them."""
-    if isinstance(a.owner, memref.AllocOp) and isinstance(b.owner, memref.AllocOp):
-        return a.type == b.type
-    if not isinstance(a.owner, memref.SubviewOp) or not isinstance(b.owner, memref.SubviewOp):
+    """Whether two views of two allocations show the same elements of them, in elements of one size."""
+    assert isinstance(a.type, MemRefType) and isinstance(b.type, MemRefType)
+    if a.type.get_shape() != b.type.get_shape() or a.type.layout != b.type.layout or (
+            _element(a) != _element(b) and ("i1" in (_element(a), _element(b))
+                                            or dtype_of(a.type.element_type).nbytes != dtype_of(b.type.element_type).nbytes)):
         return False
-    return a.type == b.type and list(a.owner.operands[1:]) == list(b.owner.operands[1:]) and all(
-        a.owner.properties[name] == b.owner.properties[name]
-        for name in ("static_offsets", "static_sizes", "static_strides")) and _same_places(a.owner.source, b.owner.source)
+    x, y = a.owner, b.owner
+    if (_is_whole(a) and _is_whole(b)) or (isinstance(x, memref.AllocOp) and isinstance(y, memref.AllocOp)):
+        return True
+    if isinstance(x, memref.SubviewOp) and isinstance(y, memref.SubviewOp):
+        same = list(x.operands[1:]) == list(y.operands[1:]) and all(
+            x.properties[name] == y.properties[name] for name in ("static_offsets", "static_sizes", "static_strides"))
+        return same and _same_places(x.source, y.source)
+    return (isinstance(x, memref.CollapseShapeOp) and isinstance(y, memref.CollapseShapeOp) and x.properties == y.properties
+            and _same_places(x.operands[0], y.operands[0]))
+
+
+def _is_whole(value: SSAValue) -> bool:
+    """Whether a view shows all of an allocation in the order of its bytes."""
+    while isinstance(value.type, MemRefType) and isinstance(value.type.layout, NoneAttr):
+        if isinstance(value.owner, memref.AllocOp):
+            return True
+        if not isinstance(value.owner, _ALL_OF_IT):
+            return False
+        value = value.owner.operands[0]
+    return False
+
+
+def _element(value: SSAValue) -> str:
+    assert isinstance(value.type, MemRefType)
+    return str(value.type.element_type)
 
 
 def _last_positions(order: list[Operation], position: dict[Operation, int]) -> dict[Operation, int]:
@@ -191,7 +284,6 @@ def _span(op: Operation, allocation: memref.AllocOp, position: dict[Operation, i
 
 
 def _nbytes(op: memref.AllocOp) -> int:
-
     kind = op.memref.type
     total = dtype_of(kind.element_type).nbytes
     for size in kind.get_shape():

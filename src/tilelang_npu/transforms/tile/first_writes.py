@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of, is_pure
-from tilelang_npu.transforms.ir.buffers import root_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, users_of, walk
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import holds_first, touches
 from tilelang_npu.transforms.tile.strips import Strips
@@ -68,9 +68,29 @@ def _found_in(op: Operation, buffer: SSAValue, ranges: Ranges, inside: tuple[scf
             return _OldValues(reads=False, replaces=True)
         first = _found(op.body.block.ops, buffer, ranges, (*inside, op))
         if first.reads or first.replaces:
-            return _OldValues(first.reads, first.replaces and ranges.trip_count(op).low >= 1)
+            runs = ranges.trip_count(op).low >= 1 or _always_or_never(op, buffer)
+            return _OldValues(first.reads, first.replaces and runs)
         return _OldValues(_found(op.body.block.ops, buffer, ranges, inside).reads, replaces=False)
     return _OldValues(reads=True, replaces=False)
+
+
+def _always_or_never(loop: scf.ForOp, buffer: SSAValue) -> bool:
+    """Whether a loop that alone writes a buffer runs whenever it is reached, or never: of what never was written nothing is
+    old."""
+    writers = (user for user in users_of(buffer) for use in effects_of(user) if use.writes and root_of(use.value) is buffer)
+    return all(loop.is_ancestor(user) for user in writers) and all(
+        _same_each_time(bound, buffer) for bound in (loop.lb, loop.ub, loop.step))
+
+
+def _same_each_time(value: SSAValue, buffer: SSAValue) -> bool:
+    """Whether a scalar has one value while a buffer lives: it is not computed in a loop, or from others of which this holds."""
+    owner, home = value.owner, buffer.owner
+    assert isinstance(home, Operation), "an allocation"
+    around = home.parent_op()
+    block = owner if isinstance(owner, Block) else owner.parent_block()
+    if block is home.parent_block() or block is None or around is None or not around.is_ancestor(block):
+        return True
+    return isinstance(owner, Operation) and is_pure(owner) and all(_same_each_time(each, buffer) for each in owner.operands)
 
 
 def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:

@@ -64,7 +64,7 @@ class OperandBytes:
         """
         if self.space != other.space:
             return None
-        if self.root is other.root:
+        if self.root is other.root or self._same_slots(other):
             if (self.turn is None) != (other.turn is None):
                 return 0
             if not self._inner(other):
@@ -83,6 +83,13 @@ class OperandBytes:
         if self.turn is None or other.turn is None:
             return 0
         return (self.turn[1] - other.turn[1]) % self.slots
+
+    def _same_slots(self, other: OperandBytes) -> bool:
+        """Whether two buffers are the same bytes, of which the iterations of one loop take a slot in turn."""
+        one, two = self.root.owner, other.root.owner
+        return (self.slots > 1 and self.addresses == other.addresses and self.space == other.space
+                and isinstance(one, hivm.PointerCastOp) and isinstance(two, hivm.PointerCastOp)
+                and len(one.addrs) == len(two.addrs) == self.slots and one.parent_block() is two.parent_block())
 
     def _inner(self, other: OperandBytes) -> bool:
         return self.low < other.high and other.low < self.high

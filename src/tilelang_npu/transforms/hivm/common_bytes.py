@@ -1,0 +1,127 @@
+"""Which allocations may have bytes in common although there is room for all of them: those that wait no longer for it.
+
+Two ways. An elementwise operation writes its result over what it reads for the last time (:func:`joined`). And what one pipe
+alone touches takes bytes that nothing but this pipe needed before: a pipe takes its operations in order, so that it has read
+when it writes. A write over a write would want a barrier in between; where one stands there anyhow, it costs nothing either
+(:class:`CommonBytes`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.transforms.ir.lifetimes import Life, Loop, root_of
+
+
+def joined(lives: Sequence[Life], order: Sequence[Operation], may: Callable[[Life], bool]) -> list[Life]:
+    """The lives, two that ``may`` as one where one takes over the other's bytes and nothing waits longer for it.
+
+    Outside of loops nothing does: each byte is filled once. Inside, what fills the bytes for the next iteration would wait for
+    all that touches them in this one, unless one pipe does all of it.
+    """
+    units: dict[SSAValue, Life] = {life.op.memref: life for life in lives}
+    given: set[SSAValue] = set()
+    able = [life for life in lives if may(life)]
+    givers: dict[SSAValue, list[Life]] = defaultdict(list)
+    for giver in sorted(able, key=lambda life: life.nbytes):
+        for value in giver.takers:
+            givers[value].append(giver)
+    for heir in sorted(able, key=lambda life: life.used):
+        for giver in givers[heir.op.memref]:
+            if giver.op.memref in given:
+                continue
+            one, other = units[giver.op.memref], units[heir.op.memref]
+            alone = len(one.pipes | other.pipes) == 1 or not any(_loops_around(order[heir.used[0]]))
+            if alone and one.slots == other.slots == 1:
+                used = min(one.used[0], other.used[0]), max(one.used[1], other.used[1])
+                whole = replace(one, nbytes=max(one.nbytes, other.nbytes), start=min(one.start, other.start),
+                                end=max(one.end, other.end), used=used, pipes=one.pipes | other.pipes, heirs=frozenset(),
+                                members=(*one.members, *other.members))
+                units.update(dict.fromkeys(whole.members, whole))
+                given.add(giver.op.memref)
+                break
+    return list(dict.fromkeys(units[life.op.memref] for life in lives))
+
+
+def _loops_around(op: Operation) -> Iterator[Loop]:
+    """The loops that an operation is in, from the inside out."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, (scf.ForOp, scf.WhileOp)):
+            yield parent
+        parent = parent.parent_op()
+
+
+class CommonBytes:
+    """Which allocations would wait for each other if they had bytes in common.
+
+    Args:
+        order: the operations of the function, by the positions that lives are told in.
+    """
+
+    def __init__(self, order: Sequence[Operation]) -> None:
+        self._order = order
+        self._ends = _last_positions(order)
+        self._barriers: dict[str, list[int]] = {}
+        self._written: dict[Life, bool] = {}
+
+    def wait(self, one: Life, other: Life) -> bool:
+        """Whether something would wait longer for it that two allocations, which are not alive together, share bytes."""
+        if one.slots > 1 or other.slots > 1 or len(one.pipes | other.pipes) > 1:
+            return True
+        (pipe,) = one.pipes | other.pipes or {""}
+        first, second = (one, other) if one.used <= other.used else (other, one)
+        if self._written_last(first) and not self._fenced(pipe, first.used[1], second.used[0]):
+            return True
+        loops = set(_loops_around(self._order[second.used[0]]))
+        common = next((loop for loop in _loops_around(self._order[first.used[0]]) if loop in loops), None)
+        if common is None or not self._written_last(second):
+            return False
+        start, end = self._ends[common]
+        return not (self._fenced(pipe, second.used[1], end) or self._fenced(pipe, start, first.used[0]))
+
+    def _fenced(self, pipe: str, first: int, last: int) -> bool:
+        """Whether a barrier of a pipe stands behind a position and not behind another one."""
+        if pipe not in self._barriers:
+            self._barriers[pipe] = _barriers(self._order, pipe)
+        return self._barriers[pipe][last] > self._barriers[pipe][first]
+
+    def _written_last(self, life: Life) -> bool:
+        """Whether the last that happens to an allocation may be a write."""
+        if life not in self._written:
+            last = [access for access in accesses(self._order[life.used[1]]) if root_of(access.value) in life.members]
+            self._written[life] = not last or any(access.writes for access in last)
+        return self._written[life]
+
+
+def _last_positions(order: Sequence[Operation]) -> dict[Operation, tuple[int, int]]:
+    """The first and the last position of each loop."""
+    found: dict[Operation, tuple[int, int]] = {}
+    for position, op in enumerate(order):
+        for loop in _loops_around(op):
+            found[loop] = found.get(loop, (position - 1, 0))[0], position
+    return found
+
+
+def _barriers(order: Sequence[Operation], pipe: str) -> list[int]:
+    """Of each position how many barriers of a pipe stand up to it: one in front of each operation that touches what the pipe
+    has written since the one before."""
+    written: set[SSAValue] = set()
+    found, count = [], 0
+    for op in order:
+        touched = [(root_of(access.value), access.writes) for access in accesses(op) if access.pipe == pipe]
+        if any(root in written for root, _ in touched):
+            written = set()
+            count += 1
+        written.update(root for root, writes in touched if writes)
+        found.append(count)
+    return found
+
+
+__all__ = ["CommonBytes", "joined"]
