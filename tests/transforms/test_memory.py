@@ -14,6 +14,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 
 from captured import KERNELS, captured
+from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.transforms.hivm.plan_memory import MemoryPlan, PlanMemory, plan
@@ -97,6 +98,38 @@ def test_without_reuse_every_byte_has_one_owner() -> None:
     with pytest.raises(TileError, match="memory planning is off") as caught:
         plan(lives, "ub", 64, reuse=False)
     assert caught.value.code == "T104"
+
+
+def test_an_overflow_names_memory_planning_where_all_fits_with_it() -> None:
+    for sizes, helps in (((64, 64), True), ((96, 32), False)):  # of 64 bytes
+        with pytest.raises(TileError) as caught:
+            plan(_lives([(sizes[0], 0, 1), (sizes[1], 5, 1)]), "ub", 64, reuse=False)
+        assert ("switch memory planning on" in str(caught.value.help)) is helps
+
+
+def test_an_overflow_tells_what_is_alive_when_all_slots_are_given_up() -> None:
+    """Two slots of 160 KiB are 320; with one, the other buffer is what is too much, and fewer stages would not help."""
+    text = """
+func.func @k(%X: memref<40960xf32, #hivm.address_space<gm>>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  %b = memref.alloc() : memref<16384xf32, #hivm.address_space<ub>>
+  hivm.hir.vrelu ins(%b : memref<16384xf32, #hivm.address_space<ub>>) outs(%b : memref<16384xf32, #hivm.address_space<ub>>)
+  scf.for %i = %c0 to %c4 step %c1 {
+    %a = memref.alloc() : memref<40960xf32, #hivm.address_space<ub>>
+    annotation.mark %a {hivm.multi_buffer = 2 : i32} : memref<40960xf32, #hivm.address_space<ub>>
+    hivm.hir.load ins(%X : memref<40960xf32, #hivm.address_space<gm>>) outs(%a : memref<40960xf32, #hivm.address_space<ub>>)
+    hivm.hir.vrelu ins(%b : memref<16384xf32, #hivm.address_space<ub>>) outs(%b : memref<16384xf32, #hivm.address_space<ub>>)
+    hivm.hir.store ins(%a : memref<40960xf32, #hivm.address_space<ub>>) outs(%X : memref<40960xf32, #hivm.address_space<gm>>)
+  }
+  return
+}
+"""
+    with pytest.raises(TileError, match="UB needs 229 376 bytes") as caught:
+        PlanMemory().apply(make_context(), parse_module(text))
+    assert [note.split(",")[0].strip() for note in caught.value.notes[1:]] == ["a 163 840 bytes", "b 65 536 bytes"]
+    assert caught.value.help == "shrink the tiles to 85 % or less"
 
 
 def test_a_use_in_a_loop_lasts_the_loop() -> None:

@@ -328,12 +328,19 @@ def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, 
     advice = f"shrink the tiles to {int(share * 100)} % or less" if share < 1 else ""
     if any(life.slots > 1 for life in alive):
         advice += ", or ask for fewer stages (num_stages)"
-    if not reuse:
+    if not reuse and _fits_planned(lives, space, capacity):
         advice += ", or switch memory planning on"
     return TileError(
         f"the tile does not fit: {name_of(space)} needs {_spaced(needed)} bytes, {_spaced(capacity)} are there "
         f"({_spaced(over)} too many)", code="T104", location=location_of(largest.op),
         label=f"{_spaced(demand(largest))} bytes", notes=notes, help=advice)
+
+
+def _fits_planned(lives: Sequence[Life], space: str, capacity: int) -> bool:
+    """Whether the allocations fit where they may share bytes."""
+    with contextlib.suppress(TileError):
+        return bool(plan(lives, space, capacity, reuse=True))
+    return False
 
 
 def _spaced(number: int) -> str:
@@ -421,16 +428,14 @@ class PlanMemory(ModulePass):
                     for life in lives:
                         _tell(module, life, _at_most(life, most), room)
                     return made(planned)
-        first: TileError | None = None
         cut: list[Life] = []
         while True:
             try:
                 found = attempt(lives)
-            except TileError as error:
-                first = first or error
+            except TileError:
                 fewer = _with_fewer_slots(lives)
                 if fewer is None:
-                    raise first from None
+                    raise
                 lives = fewer[0]
                 cut.append(fewer[1])
             else:
