@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 __all__ = ["cdiv", "next_power_of_2"]
 
 
-def cdiv(dividend: int, divisor: int) -> int:
+@overload
+def cdiv(dividend: int, divisor: int) -> int: ...
+@overload
+def cdiv(dividend: Any, divisor: Any) -> Any: ...  # symbolic dimensions
+def cdiv(dividend: Any, divisor: Any) -> Any:
     """The quotient rounded up: how many tiles of ``divisor`` cover ``dividend``."""
     return -(-dividend // divisor)
 

@@ -398,7 +398,7 @@ def flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     """
 
 def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
     ``dst``. ``size`` is the part that counts.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
@@ -781,7 +781,7 @@ def npuir_flip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> N
     """
 
 def npuir_gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
     ``dst``. ``size`` is the part that counts.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
@@ -1715,7 +1715,7 @@ def vflip(src: Tile, dst: Tile, axis: _int, size: Sizes | None = None) -> None:
     """
 
 def vgather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-    """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+    """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
     ``dst``. ``size`` is the part that counts.
 
     Element types: int8, int16, uint16, int32, uint32, float16, bfloat16, float32.
@@ -2281,7 +2281,7 @@ class _Tile:
         """
 
     @staticmethod
-    def broadcast(dst: Tile, src: Tile, axis: _int | None = None) -> None:
+    def broadcast(dst: Tile, src: Operand, axis: _int | None = None) -> None:
         """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
 
         A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).
@@ -2353,7 +2353,7 @@ class _Tile:
     @staticmethod
     def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
         """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
-        which is uint8 or int8 and has an eighth of the elements.
+        which has as many bits: uint8 and an eighth of the elements.
 
         Element types: int16, int32, float16, float32.
 
@@ -2470,8 +2470,8 @@ class _Tile:
 
     @staticmethod
     def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
-        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32, the shape of ``dst``) behind
-        byte ``src_base_addr``.
+        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32 or int32) behind byte
+        ``src_base_addr``.
 
         Element types: int16, uint16, int32, uint32, float16, bfloat16, float32.
 

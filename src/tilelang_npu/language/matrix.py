@@ -41,8 +41,8 @@ def gemm(A: Tile, B: Tile, C: Tile, *options: object, size: Sizes | None = None,
     ``k_pack`` and ``wg_wait`` have no effect.
 
     ``C`` is written, and read unless ``initC`` holds. Shapes: ``(m, k)``, ``(k, n)``, ``(m, n)``, transposed as the
-    arguments say; A and B are float16, bfloat16, float32 (C is float32) or int8 (C is int32), in L1 or wherever the
-    compiler puts them.
+    arguments say; A and B are float16, bfloat16, float32 or, on the 950, float8 (C is
+    float32), or int8 (C is int32).
 
     Example: ``T.gemm(a, b, c, initC=(k == 0))``
 

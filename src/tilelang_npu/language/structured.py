@@ -138,7 +138,7 @@ def _axis(value: int, memory: Addressable) -> int:
 
 def _gather(what: str) -> Callable[..., None]:
     def gather(src: Tile, dst: Tile, indices: Tile, size: Sizes | None = None) -> None:
-        """Take elements of the last axis of ``src`` at ``indices``, which is int32 and has the shape of ``dst``; writes
+        """Take elements of the last axis of ``src`` at ``indices``, int32 or int16, which has the shape of ``dst``; writes
         ``dst``. ``size`` is the part that counts.
 
         Example: ``NAME(table, out, indices)``
@@ -341,8 +341,8 @@ def _vector_index(what: str) -> Callable[..., None]:
 
 def _gather_offsets(what: str) -> Callable[..., None]:
     def gather(dst: Tile, src: Tile, src_offset: Tile, src_base_addr: Number = 0) -> None:
-        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32, the shape of ``dst``) behind
-        byte ``src_base_addr``.
+        """Write to ``dst`` the elements of ``src`` at the byte offsets ``src_offset`` (uint32 or int32) behind byte
+        ``src_base_addr``.
 
         Example: ``NAME(out, a, offsets)``
         """
@@ -427,7 +427,7 @@ def _sort32(what: str) -> Callable[..., None]:
 def _compare(what: str) -> Callable[..., None]:
     def compare(dst: Tile, src0: Operand, src1: Operand, mode: str) -> None:
         """Compare two elements, or one with a scalar, by ``mode`` (``EQ NE LT LE GT GE``); writes a bit for each to ``dst``,
-        which is uint8 or int8 and has an eighth of the elements.
+        which has as many bits: uint8 and an eighth of the elements.
 
         Example: ``NAME(mask, a, b, "LT")``
         """

@@ -297,7 +297,7 @@ def tile_clear(buffer: Tile) -> None:
     _fill("T.tile.clear", buffer, 0)
 
 
-def vbrc(src: Tile, dst: Tile) -> None:
+def vbrc(src: Operand, dst: Tile) -> None:
     """Repeat ``src`` along its unit axes to the shape of ``dst``, or write a scalar to every element.
 
     ``dst`` is written; both have one element type.
@@ -315,7 +315,7 @@ def vbrc(src: Tile, dst: Tile) -> None:
     _broadcast(builder, "T.vbrc", source, target, source.extents)
 
 
-def tile_broadcast(dst: Tile, src: Tile, axis: int | None = None) -> None:
+def tile_broadcast(dst: Tile, src: Operand, axis: int | None = None) -> None:
     """``T.tile.broadcast``: repeat ``src`` to the shape of ``dst`` along ``axis``.
 
     A source with one axis becomes rows (axis 0, where the columns match) or columns (axis 1, where the rows match).

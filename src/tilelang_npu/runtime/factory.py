@@ -21,7 +21,6 @@ from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime import captures, environment, listeners
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
-from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.sharing import Kept, once
 from tilelang_npu.traced.author import user_location
@@ -36,7 +35,7 @@ __all__ = ["Factory", "Settings", "compile", "jit", "lower"]
 P = ParamSpec("P")
 R = TypeVar("R")
 Indices = int | Sequence[int] | None
-PassConfigs = Mapping[PassConfigKey | str, object] | None
+PassConfigs = Mapping[Any, object] | None  # of PassConfigKey or its text; a mapping of either would be none of both
 
 _BACKENDS = ("auto", "cython", "ctypes", "dlpack", "torch", "tvm_ffi", "simulator")
 

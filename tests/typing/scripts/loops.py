@@ -35,3 +35,11 @@ def running(width: int, dtype: str = "float16"):
 
 
 running(128).get_kernel_source()
+
+# symbolic sizes, switches of either spelling, and scalars on the host
+tiles: int = tilelang.cdiv(1000, 128) + T.ceildiv(1000, 128) + T.min(3, 4).value
+half = T.ceildiv(T.min(count, 64), 2)
+switches = {tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True}
+tilelang.jit(pass_configs=switches)
+tilelang.jit(pass_configs={"tl.ascend_auto_sync": True}, target="npuir")
+print(tilelang.cdiv(count, 64), half, tiles)
