@@ -5,8 +5,9 @@ done before the later one starts. In loop bodies this includes the next iteratio
 every N iterations. Demands are met by events set right behind the producer and waited for right in front of the consumer,
 reduced to those that nothing else implies. mmadL1 takes its events itself, where it can: its load of A waits for A alone, that
 of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their loop and
-waited for once behind it, so that a loop may run any number of times, none included. Flags that the author wrote keep their
-numbers to themselves, and what they order is not ordered twice.
+waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop around the outer one,
+where that is enough: nothing waits between its runs for what nobody needs. Flags that the author wrote keep their numbers to
+themselves, and what they order is not ordered twice.
 
 Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
 themselves: nobody can write a flag there.
@@ -73,16 +74,40 @@ class _EventWriter:
             for nested in item.blocks:
                 self.collect(nested)
         given = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
-        order = (solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line) if self.within
-                 else solve(body, self.inside, given))
+        if self.within:
+            order = solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line)
+        else:
+            order = self._held(body, given, solve(body, self.inside, given))
         self.solved.append((body, order))
+
+    def _held(self, body: BlockItems, given: Sequence[EventPair], order: Order) -> Order:
+        """Let a loop hold the tokens of the loops in it, where it needs no more for that: nothing waits between their runs."""
+        if body.loop is None:
+            return order
+        for item in body.items:
+            tokens = self.inside.tokens(item)
+            holders = {event: event.holder for event in tokens}
+            if not tokens:
+                continue
+            self.inside.hold(tokens, body)
+            held = solve(body, self.inside, given)
+            if len(held.own) <= len(order.own):
+                order = held
+                continue
+            for event, before in holders.items():
+                self.inside.hold([event], before)
+            self.inside.add(body, order)
+        return order
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
         events = [PairPlace(event, body) for body, order in self.solved for event in order.events]
-        for placed in allocate(events, self.flags):
-            order = next(order for body, order in self.solved if body is placed.body)
-            order.remove(placed.event)
+        orders = {id(body): order for body, order in self.solved}
+        numbered = allocate(events, self.flags)
+        for placed in (*numbered.idle, *numbered.left):
+            orders[id(placed.body)].remove(placed.event)
+        for placed in numbered.left:
+            order = orders[id(placed.body)]
             before = placed.body.wait_at(placed.event.wait_before, ("ALL", "ALL"))
             order.add(Fence("ALL", before, placed.event.reason, around=placed.event.distance > 0))
 
@@ -143,7 +168,7 @@ class _EventWriter:
 
     def _around(self, body: BlockItems, event: EventPair) -> None:
         """The tokens of an event that crosses iterations: one per id in front of the loop, and back behind it."""
-        loop = body.loop
+        loop = (event.holder or body).loop
         if loop is None:
             msg = "an event crosses iterations outside of a loop"
             raise InternalError(msg)

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tilelang_npu.transforms.hivm.sync.items import BlockItems
+
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """What a barrier of all pipes holds."""
 Position = int
@@ -32,6 +34,9 @@ class EventPair:
         slots: number of event ids that iterations take in turn.
         reason: what made it necessary, for the report.
         id: the first event id, once allocated.
+        holder: of an event that crosses iterations, the body of a loop around its own in front of which its tokens are set, and
+            behind which they are taken back; None: its own loop. Its loop then finds them as it left them when it ran before.
+        also: what made others necessary that it stands for.
     """
 
     source: str
@@ -42,6 +47,8 @@ class EventPair:
     slots: int
     reason: object
     id: int = -1
+    holder: BlockItems | None = None
+    also: tuple[object, ...] = ()
 
 
 @dataclass(eq=False)
@@ -84,10 +91,12 @@ class Left:
     Attributes:
         within: pipes that waited for it inside the item; what they do behind the item comes later, sets included.
         behind: pipes that wait for it right behind the item, where tokens are taken back: behind the sets that stand there.
+        later: pipes that wait for it behind a loop further out, with the ``id`` of that loop's body.
     """
 
     within: frozenset[str] = frozenset()
     behind: frozenset[str] = frozenset()
+    later: frozenset[tuple[int, str]] = frozenset()
 
 
 def leaving(index: int, pipe: str, left: Left) -> list[State]:
@@ -111,6 +120,9 @@ class Doors(Protocol):
 
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         """What comes behind the same on the far side of a loop that runs."""
+
+    def carried(self, demand: Demand) -> bool:
+        """Whether tokens that a loop finds as it left them meet a demand between two of its runs."""
 
 
 class _PlacesInOrder:
@@ -187,6 +199,11 @@ class Order:
         return list(self._own_events)
 
     @property
+    def own(self) -> list[EventPair | Fence]:
+        """The events and barriers that were added, those of the author left out."""
+        return [one for one in self._own if isinstance(one, EventPair) or not one.user]
+
+    @property
     def fences(self) -> list[Fence]:
         """The barriers."""
         return list(self._own_fences)
@@ -219,6 +236,8 @@ class Order:
     def path(self, demand: Demand) -> list[EventPair | Fence] | None:
         """The events and barriers that meet a demand; None if it is not met."""
         goal, doors = demand.then, self.doors
+        if doors and doors.carried(demand):
+            return []
         via: dict[State, tuple[State | None, EventPair | Fence | None]] = {}
         for state in self._explore(leaving(demand.first, demand.source, doors.left(demand) if doors else Left()), goal, via):
             position, pipe, start = state

@@ -1,15 +1,19 @@
 """Event ids: eight for each ordered pair of pipes; two events that can be outstanding together need different ones.
 
-An event within an iteration is outstanding from its set to its wait; one that crosses iterations, from in front of
-the loop to behind it. Events that iterations take in turn need as many consecutive ids. Where the ids of a pair run
-out, the events of that pair stop taking turns, and what is still too much becomes a full barrier; the caller is told.
+An event within an iteration is outstanding from its set to its wait; one that crosses iterations, from in front of the loop
+that holds its tokens to behind it. Events that iterations take in turn need as many consecutive ids. Where the ids of a pair
+run out, what there is is changed step by step, each time by what costs least: sets and waits within an iteration need no turns;
+the tokens of a loop can be its own; two events can be one that is set behind the later set and waited for in front of the
+earlier wait; a ring can take fewer turns. Every step orders more, never less. What it costs is counted in the bytes that pipes
+move or compute in which they can no longer overlap. What is still too much becomes a full barrier; the caller is told.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.transforms.hivm.sync.cover import EventPair
@@ -17,6 +21,8 @@ from tilelang_npu.transforms.hivm.sync.items import BlockItems
 
 Name = tuple[tuple[str, str], int]
 """From pipe, to pipe, and the number of an event."""
+_MUCH = 1 << 20
+"""More bytes than an access of open size is taken to touch."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class PairPlace:
         """From the first set to the last wait, in half positions of the function."""
         event, items = self.event, self.body.items
         if event.distance:
-            return 2 * self.body.first - 1, 2 * self.body.last + 1
+            loop = event.holder or self.body
+            return 2 * loop.first - 1, 2 * loop.last + 1
         return 2 * items[event.set_after].last + 1, 2 * items[event.wait_before].first
 
 
@@ -41,32 +48,110 @@ def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
     return [number for number in range(count) if ((source, target), number) not in used]
 
 
-def allocate(events: Sequence[PairPlace], used: Container[Name] = ()) -> list[PairPlace]:
-    """Give every event its ids; returns those that found none.
+@dataclass
+class Numbered:
+    """What became of events that had no number.
+
+    Attributes:
+        idle: those that another one stands for now.
+        left: those that found none.
+    """
+
+    idle: list[PairPlace] = field(default_factory=list)
+    left: list[PairPlace] = field(default_factory=list)
+
+
+def allocate(events: Sequence[PairPlace], used: Container[Name] = ()) -> Numbered:
+    """Give every event its ids; returns those that have none.
 
     Args:
-        events: the events.
+        events: the events; changed where there are too many.
         used: names that are taken: by the author's own flags, and by those that guard L0.
     """
     pairs: dict[tuple[str, str], list[PairPlace]] = defaultdict(list)
     for placed in events:
         pairs[placed.event.source, placed.event.target].append(placed)
-    left: list[PairPlace] = []
+    found = Numbered()
     for (source, target), group in sorted(pairs.items()):
         free = free_numbers(used, source, target)
-        failed = colour(group, free)
-        if failed:
-            for placed in group:
-                _stop_alternating(placed.event)
-            failed = colour(group, free)
-        left += failed
-    return left
+        while failed := colour(group, free):
+            step = min(_steps(group, failed), key=lambda one: one.loss, default=None)
+            if step is None:
+                break
+            idle = step.take()
+            found.idle += [placed for placed in group if placed.event in idle]
+            group = [placed for placed in group if placed.event not in idle]
+        found.left += failed
+    return found
 
 
-def _stop_alternating(event: EventPair) -> None:
-    """One id for all iterations: the next iteration's wait takes this iteration's set."""
-    event.slots = 1
-    event.distance = min(event.distance, 1)
+@dataclass(frozen=True)
+class _Step:
+    """A change that needs fewer numbers: what it costs, and what makes it and returns the events that it made idle."""
+
+    loss: float
+    take: Callable[[], Container[EventPair]]
+
+
+def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[_Step]:
+    """What can be changed among the events that are outstanding together with one that found no number."""
+    near = [placed for placed in group if any(_together(placed, other) for other in failed)]
+    for place, placed in enumerate(near):
+        event, body = placed.event, placed.body
+        whole = 0, len(body.items)
+        if event.distance == 0 and event.slots > 1:
+            yield _Step(0, partial(_take_turns, event, 1))
+        elif event.slots > 1:
+            yield _Step(_work(body, event.source, *whole) + _work(body, event.target, *whole),
+                        partial(_take_turns, event, event.slots - 1))
+        if event.holder is not None:
+            yield _Step(_work(body, event.target, *whole), partial(_hold_itself, event))
+        for other in near[place + 1:]:
+            if other.body is body and _merges(event, other.event):
+                sets = sorted((event.set_after, other.event.set_after))
+                waits = sorted((event.wait_before, other.event.wait_before))
+                loss = _work(body, event.source, sets[0] + 1, sets[1] + 1) + _work(body, event.target, *waits)
+                yield _Step(loss, partial(_merge, event, other.event, [one.event for one in group if one.body is body]))
+
+
+def _together(one: PairPlace, two: PairPlace) -> bool:
+    """Whether two events can be outstanding together."""
+    (a, b), (c, d) = one.interval, two.interval
+    return a <= d and c <= b
+
+
+def _work(body: BlockItems, pipe: str, start: int, end: int) -> float:
+    """Bytes that a pipe touches in some items of a block."""
+    return sum(min(touch.place.high - touch.place.low, _MUCH)
+               for item in body.items[start:end] for touch in item.touches if touch.pipe == pipe)
+
+
+def _take_turns(event: EventPair, slots: int) -> Container[EventPair]:
+    """Fewer ids for the iterations: a wait takes the set of an iteration that is nearer."""
+    event.slots = slots
+    event.distance = min(event.distance, slots)
+    return ()
+
+
+def _hold_itself(event: EventPair) -> Container[EventPair]:
+    event.holder = None
+    return ()
+
+
+def _merges(one: EventPair, two: EventPair) -> bool:
+    """Whether one event can stand for two."""
+    return (one.distance == two.distance and one.slots == two.slots and one.holder is two.holder
+            and (one.distance > 0 or max(one.set_after, two.set_after) < min(one.wait_before, two.wait_before)))
+
+
+def _merge(one: EventPair, two: EventPair, others: Sequence[EventPair]) -> Container[EventPair]:
+    """Let one event stand for two, and for what lies between."""
+    one.set_after = max(one.set_after, two.set_after)
+    one.wait_before = min(one.wait_before, two.wait_before)
+    idle = [event for event in others if event is not one and event.distance == one.distance
+            and event.set_after <= one.set_after and event.wait_before >= one.wait_before]
+    one.also += tuple(reason for event in idle for reason in (event.reason, *event.also))
+    return idle
 
 
 def colour(group: Sequence[PairPlace], numbers: Sequence[int]) -> list[PairPlace]:

@@ -2,15 +2,18 @@
 
 A demand of an outer block may end in a nested one, or start there. What was inserted there may meet it: an event in a loop's
 body waits for what its pipe did in front of the loop too, and the tokens that are taken back behind a loop wait for its last
-iteration. Nothing here holds only if a loop runs: the accesses in question are in it, so that where it does not run there is
-nothing to order.
+iteration. Where a loop around it holds the tokens, an iteration of the first run after waits for the last one of the run
+before, and nothing waits behind the loop. Nothing here holds only if a loop runs: the accesses in question are in it, so that
+where it does not run there is nothing to order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tilelang_npu.transforms.hivm.sync.cover import Left, Order, State, leaving
+from xdsl.ir import Operation
+
+from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
 
 
@@ -26,13 +29,33 @@ class Inside:
         """A block whose order is final."""
         self._solved[id(body)] = body, order
 
+    def tokens(self, item: Item) -> list[EventPair]:
+        """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it."""
+        return [event for block in item.blocks if block.loop is item.op for event in self._crossing(block)
+                if event.holder is None or event.holder is block]
+
+    def _crossing(self, body: BlockItems) -> Iterator[EventPair]:
+        known = self._solved.get(id(body))
+        yield from (event for event in known[1].events if event.distance) if known is not None else ()
+        for item in body.items:
+            for block in item.blocks:
+                yield from (event for event in self._crossing(block) if event.holder is not None)
+
+    def hold(self, events: Iterable[EventPair], holder: BlockItems | None) -> None:
+        """Let a loop hold the tokens of events."""
+        for event in events:
+            event.holder = holder
+        self._left.clear()
+        self._entered.clear()
+
     def left(self, item: Item, touch: Touch) -> Left:
         """What comes behind an access of an item's blocks."""
         key = id(item), touch.key
         if key not in self._left:
             found = [self._left_at(body, order, index, touch) for body, order, index in self._where(item, touch)]
             self._left[key] = Left(frozenset.intersection(*(one.within for one in found)),
-                                   frozenset.intersection(*(one.behind for one in found))) if found else Left()
+                                   frozenset.intersection(*(one.behind for one in found)),
+                                   frozenset.intersection(*(one.later for one in found))) if found else Left()
         return self._left[key]
 
     def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch) -> Left:
@@ -40,10 +63,12 @@ class Inside:
         starts = leaving(index, touch.pipe, inner)
         reached = order.reach(starts, order.count - 1)
         at_once = {touch.pipe, *inner.within}
-        behind = {event.target for event in order.events
+        tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and (reached.get(event.source, order.count) <= event.set_after
-                                         or (event.source in at_once and event.set_after >= index))}
-        return Left(frozenset({*reached, *inner.within, *inner.behind}), frozenset(behind))
+                                         or (event.source in at_once and event.set_after >= index))} | inner.later
+        behind = frozenset(target for holder, target in tokens if holder == id(body))
+        later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
+        return Left(frozenset({*reached, *inner.within, *inner.behind}), behind, later)
 
     def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
@@ -87,8 +112,42 @@ class Inside:
         if not started:
             reached.pop(pipe, None)  # is known of already
         behind = {event.target for event in order.events
-                  if event.distance and (reached.get(event.source, order.count) <= event.set_after or event.source == pipe)}
+                  if event.distance and event.holder is None
+                  and (reached.get(event.source, order.count) <= event.set_after or event.source == pipe)}
         return Left(frozenset(reached), frozenset(behind))
+
+    def carried(self, item: Item, first: Touch, second: Touch, holder: BlockItems) -> bool:
+        """Whether an access of a loop comes behind one of its run before, by tokens that a loop around it holds.
+
+        Args:
+            item: the loop.
+            first, second: the accesses.
+            holder: the body of the loop around it, in which it runs again.
+        """
+        ends = [(one, two) for one in self._where(item, first) for two in self._where(item, second)]
+        return bool(ends) and all(one[0] is two[0] and self._carries(*one, two[2], first, second, holder) for one, two in ends)
+
+    def _carries(self, body: BlockItems, order: Order, i: int, j: int, first: Touch, second: Touch, holder: BlockItems) -> bool:
+        if i == j and body.items[i].blocks and self.carried(body.items[i], first, second, holder):
+            return True
+        return any(event.holder is holder and (event.slots == 1 or _of_one_ring(body, event, first, second))
+                   and self._reaches(body, order, i, first, event) and self._is_reached(body, order, j, second, event)
+                   for event in order.events)
+
+    def _reaches(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
+        """Whether the set of an event comes behind an access in its iteration."""
+        inner = self.left(body.items[index], touch)
+        reached = order.reach(leaving(index, touch.pipe, inner), order.count - 1)
+        return (reached.get(event.source, order.count) <= event.set_after
+                or (event.source in (touch.pipe, *inner.within) and event.set_after >= index))
+
+    def _is_reached(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
+        """Whether an access comes behind the wait for an event in its iteration."""
+        item = body.items[index]
+        reached = order.reach([(event.wait_before, event.target, False)], order.count - 1)
+        return any(position <= index and (pipe == touch.pipe or self.enters(item, touch, pipe, started=False,
+                                                                            primed=position < index))
+                   for pipe, position in reached.items())
 
     def _where(self, item: Item, touch: Touch) -> Iterator[tuple[BlockItems, Order, int]]:
         """Where an access stands in the blocks of an item."""
@@ -104,4 +163,16 @@ def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[Stat
     """Where the search in a block starts that work of a pipe enters."""
     return [(-1, pipe, True) if started else (0, pipe, False),
             *((event.wait_before, event.target, False) for event in order.events
-              if primed and event.distance and event.source == pipe)]
+              if primed and event.distance and event.holder is None and event.source == pipe)]
+
+
+def _of_one_ring(body: BlockItems, event: EventPair, first: Touch, second: Touch) -> bool:
+    """Whether the numbers of an event go round with the slots that both accesses take.
+
+    When a loop runs again its iterations begin at slot 0 and at the first number, whatever it left: an iteration waits for the
+    last one that had its slot, and says nothing of the others.
+    """
+    owner = first.place.root.owner
+    return (first.place.root is second.place.root and first.place.turn is None and second.place.turn is None
+            and isinstance(owner, Operation) and owner.parent_block() is body.block and body.turns is body.loop
+            and event.slots == event.distance == first.place.slots == second.place.slots)

@@ -14,7 +14,8 @@ from tilelang_npu.transforms.ir.locations import location_of
 
 def event_remark(maker: str, body: BlockItems, event: EventPair, *, behind: bool = False, place: int | None = None) -> Remark:
     """What the sets and waits of an event or flag of a block are for."""
-    return Remark(maker, facts=Waits((_reason(event.reason, event.distance),), event.source, event.target,
+    reasons = tuple(dict.fromkeys(_reason(reason, event.distance) for reason in (event.reason, *event.also)))
+    return Remark(maker, facts=Waits(reasons, event.source, event.target,
                                      tuple(range(event.id, event.id + event.slots)),
                                      location_of(body.items[event.wait_before].op), behind, place))
 

@@ -205,6 +205,12 @@ class _Doors:
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
 
+    def carried(self, demand: Demand) -> bool:
+        later, then = divmod(demand.then, len(self.body.items))
+        item, reason = self.body.items[then], demand.reason
+        return (later > 0 and then == demand.first and bool(item.blocks) and isinstance(reason, Dependence)
+                and self.inside.carried(item, reason.first, reason.second, self.body))
+
 
 def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
           counts: Callable[[Dependence], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
