@@ -1,9 +1,9 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
-// The inner loop's tokens are taken back behind it, so that the next outer iteration starts behind its last load: the outer loop
-// needs none of its own. It runs how often it likes.
-// CHECK:      scf.for
+// The outer loop holds the inner loop's tokens, so that an iteration starts behind the last load of the one before: it needs none of
+// its own, and nothing waits between its iterations. Both run how often they like.
+// CHECK:      hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
+// CHECK-NEXT: scf.for
 // CHECK-NEXT:   hivm.hir.pointer_cast
-// CHECK-NEXT:   hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT:   scf.for
 // CHECK-NEXT:     hivm.hir.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT:     hivm.hir.load
@@ -12,8 +12,8 @@
 // CHECK-NEXT:     hivm.hir.vrelu
 // CHECK-NEXT:     hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT:   }
-// CHECK-NEXT:   hivm.hir.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT: }
+// CHECK-NEXT: hivm.hir.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]
 // CHECK-NEXT: return
 func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>, %n: index) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
   %c0 = arith.constant 0 : index
