@@ -101,15 +101,16 @@ class _EventWriter:
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
-        events = [PairPlace(event, body) for body, order in self.solved for event in order.events]
-        orders = {id(body): order for body, order in self.solved}
-        numbered = allocate(events, self.flags)
-        for placed in (*numbered.idle, *numbered.left):
-            orders[id(placed.body)].remove(placed.event)
-        for placed in numbered.left:
-            order = orders[id(placed.body)]
-            before = placed.body.wait_at(placed.event.wait_before, ("ALL", "ALL"))
-            order.add(Fence("ALL", before, placed.event.reason, around=placed.event.distance > 0))
+        places = [(PairPlace(event, body), order) for body, order in self.solved for event in order.events]
+        for placed, order in places:  # numbering may move them
+            order.remove(placed.event)
+        numbered = allocate([placed for placed, _ in places], self.flags)
+        for placed, order in places:
+            if placed in numbered.left:
+                before = placed.body.wait_at(placed.event.wait_before, ("ALL", "ALL"))
+                order.add(Fence("ALL", before, placed.event.reason, around=placed.event.distance > 0))
+            elif placed not in numbered.idle:
+                order.add(placed.event)
 
     def write(self) -> None:
         for body, order in self.solved:

@@ -201,7 +201,7 @@ class Order:
     @property
     def own(self) -> list[EventPair | Fence]:
         """The events and barriers that were added, those of the author left out."""
-        return [one for one in self._own if isinstance(one, EventPair) or not one.user]
+        return [*self._own_events, *(fence for fence in self._own_fences if not fence.user)]
 
     @property
     def fences(self) -> list[Fence]:
