@@ -25,12 +25,13 @@ TEXT = """
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
-@tilelang.jit(target="npuir")
+@tilelang.jit(target="npuir", workspace_idx=[-1])
 def make(stages):
     @T.prim_func
     def main(X: T.Tensor(({length}, {columns}), "{dtype}"), W: T.Tensor(({columns}, {columns}), "float16"),
              G: T.Tensor(({turns},), "int32"), n: T.int32, rounds: T.int32,
-             O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32")):
+             O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32"),
+             P: T.Tensor((1, {rows}, {columns}), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
             h = T.alloc_shared(({rows}, {columns}), "float16")
             w = T.alloc_shared(({columns}, {columns}), "float16")
@@ -65,6 +66,7 @@ class Loop:
         guard: what of an iteration a number of it decides: nothing, all, or what follows the load.
         row: whether the largest numbers of the rows, in one axis, are added behind everything else.
         around: what is around it: nothing, a branch, or a loop whose later rounds a number of the call leaves out.
+        through: whether what the Cube makes goes through a workspace of the author's.
         again: whether a second loop with the same text, and so the same buffers, follows.
     """
 
@@ -78,6 +80,7 @@ class Loop:
     guard: str
     row: bool
     around: str
+    through: bool
     again: bool
     steps: list[str] = field(default_factory=list)
 
@@ -85,12 +88,14 @@ class Loop:
         length = "M" if self.bound == "symbolic" else str((self.start + self.trips or 1) * ROWS)
         end = {"constant": str(self.start + self.trips), "argument": "n", "symbolic": f"M // {ROWS}"}[self.bound]
         load = [f"T.copy(X[i * {ROWS}, 0], {'h' if self.product else 'x'})"]
-        load += ["T.gemm(h, w, c, initC=True)", "T.copy(c, y)"] if self.product else ["T.vmul(x, 1.0, y)"]
+        passed = ["T.copy({0}, P[cid, 0, 0])", "T.copy(P[cid, 0, 0], y)"] if self.through else ["T.copy({0}, y)"]
+        load += (["T.gemm(h, w, c, initC=True)", *(line.format("c") for line in passed)] if self.product
+                 else ["T.vmul(x, 1.0, y)"])
         steps = [*(["T.reduce_max(y, top, dim=1)"] if self.row else []),
                  *([f"for j in T.serial({self.inner}):"] if self.inner else []),
                  *((" " * 4 if self.inner else "") + step for step in self.steps)]
         if self.chained:
-            steps += ["T.copy(y, again)", "T.gemm(again, w, d, initC=True)", "T.copy(d, y)"]
+            steps += ["T.copy(y, again)", "T.gemm(again, w, d, initC=True)", *(line.format("d") for line in passed)]
         if self.row:
             steps += [f"for a, b in T.Parallel({ROWS}, {COLUMNS}):", "    y[a, b] = y[a, b] + top[a]"]
         steps.append(f"T.copy(y, O[i * {ROWS}, 0])")
@@ -126,6 +131,7 @@ LOOP = st.builds(Loop, start=st.sampled_from([0, 0, 1, 3]), trips=st.sampled_fro
                  inner=st.sampled_from([0, 0, 1, 2]), stages=st.sampled_from([2, 3, 4]),
                  chained=st.booleans(), guard=st.sampled_from(["", "", "all", "rest"]), row=st.booleans(),
                  around=st.sampled_from(["", "", "branch", "persistent"]), again=st.sampled_from([False, False, True]),
+                 through=st.booleans(),
                  steps=st.lists(STEP, min_size=1, max_size=6)).filter(
                      lambda loop: loop.trips or (not loop.start if loop.bound == "constant" else loop.bound == "argument"))
 

@@ -123,15 +123,16 @@ class Traced:
             arguments[other].replace_all_uses_with(arguments[first])
         return replace(self, module=module, same=dict(same))
 
-    def mark_scratch(self, positions: Iterable[int]) -> None:
-        """Note in the module that the tensors at ``positions`` hold nothing when the kernel starts."""
-        scratch = set(positions) - {*self.same, *self.same.values()}
+    def mark_scratch(self, outputs: Iterable[int], workspaces: Iterable[int]) -> None:
+        """Note in the module that these tensors hold nothing when the kernel starts, and that nobody sees the workspaces."""
+        held = {*self.same, *self.same.values()}
+        unseen = {tile.SCRATCH: UnitAttr(), tile.WORKSPACE: UnitAttr()}
+        scratch = {at: {tile.SCRATCH: UnitAttr()} for at in outputs} | dict.fromkeys(set(workspaces) - set(outputs), unseen)
         function = self._function
         function.properties.pop("arg_attrs", None)
-        if scratch:
+        if scratch.keys() - held:
             function.properties["arg_attrs"] = ArrayAttr(
-                [DictionaryAttr({tile.SCRATCH: UnitAttr()} if at in scratch else {})
-                 for at in range(len(function.body.block.args))])
+                [DictionaryAttr(scratch.get(at, {}) if at not in held else {}) for at in range(len(function.body.block.args))])
 
 
 def trace(function: PrimFunc, *, dialect: str = "auto", lengths: Mapping[str, int] | None = None) -> Traced:

@@ -98,7 +98,7 @@ class JITKernel:
                       *range(count, count + traced.own))
         if same:
             traced = traced.as_one(same)
-        traced.mark_scratch((*outputs, *workspaces))
+        traced.mark_scratch(outputs, workspaces)
         with told(settings.verbose):
             self._lowering = Lowering(traced, self.chip, self.switches, self.without)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,

@@ -7,7 +7,7 @@ there. ``hivm-auto`` and ``hivm`` are the two forms that are handed out; every s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -51,6 +51,7 @@ from tilelang_npu.transforms.tile.merge_core_loops import MergeCoreLoops
 from tilelang_npu.transforms.tile.number_events import NumberEvents
 from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
+from tilelang_npu.transforms.tile.own_workspaces import OwnWorkspaces
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_launches import SplitLaunches
 from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
@@ -159,6 +160,22 @@ _PLAN_MEMORY = Row(
                          overlay=o.synchronise, banks=o.has("banks"), keep_apart=o.has("keep-apart")),
     "planned", "before synchronisation, which works on bytes")
 
+
+
+def _trial(options: Options) -> Callable[[ModuleOp], str | None]:
+    """What a module that comes from ``overlap-iterations`` would lack in the memories: its way to the plan, told to nobody."""
+    def lack(module: ModuleOp) -> str | None:
+        names, context = [row.name for row in ROWS], make_context()
+        for row in ROWS[names.index("overlap-iterations") + 1:names.index("plan-memory") + 1]:
+            made = row.made(options)
+            try:
+                (replace(made, quiet=True) if isinstance(made, PlanMemory) else made).apply(context, module)
+            except TileError as error:
+                return error.message
+        return None
+    return lack
+
+
 ROWS: tuple[Row, ...] = (
     Row("split-launches", lambda o: SplitLaunches(),
         "tile", "each function below is one launch"),
@@ -193,10 +210,13 @@ ROWS: tuple[Row, ...] = (
         "cored", "L0C has no fill: known once accumulators are"),
     Row("hoist-loads", lambda o: HoistLoads(chip=o.chip.name, hoist=o.does("hoist-loads")),
         "cored", "what leaves a loop needs no slots in it"),
+    Row("own-workspaces", lambda o: OwnWorkspaces(take=o.does("overlap-iterations")),
+        "cored", "what an iteration has for itself can move into it"),
     Row("sink-buffers",
         lambda o: SinkBuffers(chip=o.chip.name, multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers"), split=o.reuse),
         "cored", "while copies are still whole tiles"),
-    Row("overlap-iterations", lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations")),
+    Row("overlap-iterations",
+        lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"), trial=_trial(o)),
         "cored", "what is of one iteration is known"),
     Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide),
         "lowered", "clipped copies, fractals, the argument convention"),

@@ -173,6 +173,7 @@ class YieldOp(EffectsOp):
 
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
 SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
+WORKSPACE = "tile.workspace"  # argument attribute, beside SCRATCH: nobody sees the tensor but this kernel
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
 DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
 

@@ -295,8 +295,10 @@ def _at_most(life: Life, slots: int) -> int:
     return min(life.slots, slots) if life.coupled is None else life.slots
 
 
-def _tell(module: ModuleOp, life: Life, slots: int, room: int) -> None:
+def _tell(module: ModuleOp, life: Life, slots: int, room: int, *, quiet: bool) -> None:
     """Say that an allocation has fewer slots than it was to have."""
+    if quiet:
+        return
     where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
     if slots < life.slots:
         logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
@@ -378,7 +380,7 @@ class PlanMemory(ModulePass):
     bytes at the end of a memory that the ascendc branch's planner keeps (AscendNPU-IR's plans all of it), ``overlay`` says that
     the waits inside the core are the compiler's: scratch may share bytes even without ``reuse``, and while there is room what
     waits no longer for it may. ``banks`` places operands by the banks of UB, ``keep_apart`` lets small buffers
-    share no bytes while there is room."""
+    share no bytes while there is room. ``quiet``, nothing is told of what has no room: the plan is for trial."""
 
     name = "plan-memory"
     chip: str = chips.DEFAULT
@@ -387,6 +389,7 @@ class PlanMemory(ModulePass):
     overlay: bool = False
     banks: bool = True
     keep_apart: bool = True
+    quiet: bool = False
 
     def _plan(self, module: ModuleOp, lives: list[Life], space: str, room: int, function: func.FuncOp,
               order: list[Operation]) -> MemoryPlan:
@@ -426,7 +429,7 @@ class PlanMemory(ModulePass):
                 with contextlib.suppress(TileError):
                     planned = attempt([replace(life, slots=_at_most(life, most)) for life in lives], apart=True)
                     for life in lives:
-                        _tell(module, life, _at_most(life, most), room)
+                        _tell(module, life, _at_most(life, most), room, quiet=self.quiet)
                     return made(planned)
         cut: list[Life] = []
         while True:
@@ -440,7 +443,7 @@ class PlanMemory(ModulePass):
                 cut.append(fewer[1])
             else:
                 for life in cut:
-                    _tell(module, life, 1, room)
+                    _tell(module, life, 1, room, quiet=self.quiet)
                 return made(found)
 
     def _may_share(self, life: Life) -> bool:

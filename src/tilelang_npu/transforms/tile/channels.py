@@ -139,10 +139,20 @@ def _varies(value: SSAValue, loop: scf.ForOp) -> bool:
 
 def is_scratch(root: SSAValue) -> bool:
     """Whether a tensor is allocated for the kernel, with nothing in it."""
+    return _says(root, tile.SCRATCH)
+
+
+def is_unseen(root: SSAValue) -> bool:
+    """Whether a tensor is allocated for the kernel, and nobody but this launch sees what is in it."""
+    return _says(root, tile.WORKSPACE)
+
+
+def _says(root: SSAValue, name: str) -> bool:
+    """Whether an argument has an attribute."""
     if not isinstance(root, BlockArgument):
         return False
     function = root.block.parent_op()
     if not isinstance(function, func.FuncOp) or function.arg_attrs is None:
         return False
     given = function.arg_attrs.data[root.index]
-    return isinstance(given, DictionaryAttr) and tile.SCRATCH in given.data
+    return isinstance(given, DictionaryAttr) and name in given.data

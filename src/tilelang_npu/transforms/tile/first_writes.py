@@ -8,7 +8,7 @@ written nothing; what follows it is looked at as if it were not there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -47,7 +47,7 @@ def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: t
         for use in effects_of(op):
             if root_of(use.value) is buffer and use.reads:
                 anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
-                if not (anew and use.role == "accumulator"):
+                if not (anew and use.role == "accumulator") and (use.role == "scalar" or not written.holds(use.value)):
                     return _OldValues(reads=True, replaces=False)
         for use in effects_of(op):
             if root_of(use.value) is buffer and use.writes and use.role != "scalar":
@@ -91,6 +91,23 @@ def _same_each_time(value: SSAValue, buffer: SSAValue) -> bool:
     if block is home.parent_block() or block is None or around is None or not around.is_ancestor(block):
         return True
     return isinstance(owner, Operation) and is_pure(owner) and all(_same_each_time(each, buffer) for each in owner.operands)
+
+
+def dies_in(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
+    """Whether nothing behind a loop may read what it left in a buffer, in a later round of a loop around it neither."""
+    home, op = buffer.owner, cast(Operation, loop)
+    while isinstance(home, Operation) and (block := op.parent_block()) is not None:
+        behind = list(block.ops)
+        parent = block.parent_op()
+        if reads_earlier(behind[behind.index(op) + 1:], buffer, ranges) or (
+                isinstance(parent, scf.ForOp) and reads_earlier(behind, buffer, ranges)):
+            return False
+        if block is home.parent_block():
+            return True
+        if not isinstance(parent, (scf.ForOp, scf.IfOp)):
+            return False
+        op = parent
+    return False
 
 
 def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
@@ -167,10 +184,10 @@ def _writes_place(block: Block, value: SSAValue, buffer: SSAValue) -> bool:
 def _writes_at(op: Operation, value: SSAValue, buffer: SSAValue) -> bool:
     """Whether an operation writes all of the place that a view of the buffer shows."""
     return any(use.writes and not use.reads and use.role != "scalar" and root_of(use.value) is buffer
-               and _same(use.value, value) for use in effects_of(op))
+               and same_value(use.value, value) for use in effects_of(op))
 
 
-def _same(a: SSAValue, b: SSAValue) -> bool:
+def same_value(a: SSAValue, b: SSAValue) -> bool:
     """Whether two values are the same one, or computed alike from the same ones."""
     if a is b:
         return True
@@ -178,7 +195,7 @@ def _same(a: SSAValue, b: SSAValue) -> bool:
     return (isinstance(x, Operation) and isinstance(y, Operation) and x.name == y.name
             and is_pure(x)
             and x.properties == y.properties and x.attributes == y.attributes and len(x.operands) == len(y.operands)
-            and all(_same(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
+            and all(same_value(one, other) for one, other in zip(x.operands, y.operands, strict=True)))
 
 
-__all__ = ["reads_earlier", "reads_what_it_wrote"]
+__all__ = ["dies_in", "reads_earlier", "reads_what_it_wrote", "same_value"]

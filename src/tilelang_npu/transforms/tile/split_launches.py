@@ -5,7 +5,7 @@ that order: all blocks of one have ended before the first of the next begins. Th
 launches are computed in each function that needs them. That is all the same for what is computed from sizes and numbers; an
 element of a tensor is read when the launch begins that uses it, so it is refused where an earlier launch has overwritten it by
 then and the author read it before. Tensors that hold nothing when the first launch begins (``tile.scratch``) hold what it wrote
-when the next one does.
+when the next one does, and are no workspaces (``tile.workspace``) of either's own.
 
 Runs first: everything below works on functions of one launch.
 """
@@ -45,15 +45,23 @@ def written_by(launch: tile.LaunchOp) -> set[int]:
     return {root.index for root in roots if isinstance(root, BlockArgument) and isinstance(root.block.parent_op(), func.FuncOp)}
 
 
+def _used_by(launch: tile.LaunchOp) -> set[int]:
+    """The positions of the arguments that a launch has to do with."""
+    return {operand.index for op in walk(launch.body.block) for operand in op.operands
+            if isinstance(operand, BlockArgument) and isinstance(operand.block.parent_op(), func.FuncOp)}
+
+
 def _alone(function: func.FuncOp, number: int, name: str) -> func.FuncOp:
     """The function with one of its launches, and of the rest what that needs."""
     made = function.clone()
     made.properties["sym_name"] = StringAttr(name)
     launches = launches_of(made)
     written = {position for launch in launches[:number] for position in written_by(launch)}
+    others = {position for at, launch in enumerate(launches) if at != number for position in _used_by(launch)}
     if made.arg_attrs is not None:
-        made.properties["arg_attrs"] = ArrayAttr([_holding(each) if position in written else each
-                                                  for position, each in enumerate(made.arg_attrs.data)])
+        made.properties["arg_attrs"] = ArrayAttr([
+            _without(each, {tile.SCRATCH} if position in written else set(), {tile.WORKSPACE} if position in others else set())
+            for position, each in enumerate(made.arg_attrs.data)])
     made.location = launches[number].location
     for launch in [*launches[:number], *launches[number + 1:]]:
         Rewriter.erase_op(launch)
@@ -63,9 +71,9 @@ def _alone(function: func.FuncOp, number: int, name: str) -> func.FuncOp:
     return made
 
 
-def _holding(given: DictionaryAttr) -> DictionaryAttr:
-    """The attributes of an argument that an earlier launch has written."""
-    return DictionaryAttr({name: value for name, value in given.data.items() if name != tile.SCRATCH})
+def _without(given: DictionaryAttr, *names: set[str]) -> DictionaryAttr:
+    """The attributes of an argument that do not hold of it in one launch: others have written it, or will read it."""
+    return DictionaryAttr({name: value for name, value in given.data.items() if not any(name in each for each in names)})
 
 
 def _needed(launch: tile.LaunchOp) -> set[Operation]:

@@ -5,6 +5,7 @@ The two Vector cores of a block run the same statements, each on its half of a t
 
 from __future__ import annotations
 
+from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
@@ -43,13 +44,18 @@ class Strips:
         """Whether nothing of the buffer is left out."""
         return self._all or any(_reach(strips) >= self._shape[axis] for axis, strips in self._strips.items())
 
+    def holds(self, view: SSAValue) -> bool:
+        """Whether all that a view of the buffer shows was written."""
+        strip = None if self.complete else self._strip(view)
+        return self.complete or (strip is not None and _reach(self._strips.get(strip[0], []), strip[1]) >= strip[2])
+
     def _strip(self, view: SSAValue) -> tuple[int, int, int] | None:
         """Axis, first and end of a strip; ``(0, 0, extent)`` of all that both cores have together."""
-        region = view.owner
-        if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
+        rectangle = _rectangle(view)
+        if rectangle is None:
             return None
         found = None
-        for axis, (offset, size) in enumerate(zip(region.mixed_offsets(), region.mixed_sizes(), strict=True)):
+        for axis, (offset, size) in enumerate(rectangle[0]):
             extent = self._shape[axis]
             start = offset if isinstance(offset, int) else self._ranges.constant(offset)
             if not isinstance(size, int) or (start is None and not (self._shared and 2 * size == extent and _is_half(
@@ -63,9 +69,27 @@ class Strips:
         return found or (0, 0, self._shape[0])
 
 
-def _reach(strips: list[tuple[int, int]]) -> int:
-    """The first place that strips leave out."""
-    reached = 0
+def _rectangle(view: SSAValue) -> tuple[list[tuple[SSAValue | int, SSAValue | int]], list[int]] | None:
+    """Offset and size of a view along each axis of its buffer, and the buffer's axes that the view has; None where a view has
+    another shape, or parts of parts do not begin at 0."""
+    region = view.owner
+    if not isinstance(region, tile.RegionOp):
+        return None if isinstance(region, tile.ViewOp) else (
+            [(0, extent) for extent in tile.shape_of(view)], list(range(len(tile.shape_of(view)))))
+    around = _rectangle(region.source)
+    if around is None:
+        return None
+    sides, axes = around
+    for axis, (offset, size) in enumerate(zip(region.mixed_offsets(), region.mixed_sizes(), strict=True)):
+        start, _ = sides[axes[axis]]
+        if start != 0 and offset != 0:
+            return None
+        sides[axes[axis]] = (offset if start == 0 else start), size
+    return sides, [axes[axis] for axis in region.kept.get_values()]
+
+
+def _reach(strips: list[tuple[int, int]], reached: int = 0) -> int:
+    """The first place from one on that strips leave out."""
     for start, end in sorted(strips):
         if start > reached:
             break
@@ -75,9 +99,12 @@ def _reach(strips: list[tuple[int, int]]) -> int:
 
 def _is_half(offset: SSAValue | int, size: int, ranges: Ranges) -> bool:
     """Whether an offset is the sub-block's index times a size."""
+    parts = 1
+    if isinstance(offset, SSAValue) and isinstance(owner := offset.owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):
+        offset, parts = owner.lhs, ranges.constant(owner.rhs) or 0  # of what the index is a factor of nothing is left over
     form = affine(offset, ranges.constant)
     index = None if form.single is None else form.single[0]
-    if not isinstance(index, BlockArgument) or form != size * Linear[SSAValue].of(index):
+    if not isinstance(index, BlockArgument) or not parts or form != size * parts * Linear[SSAValue].of(index):
         return False
     launch = index.block.parent_op()
     return (isinstance(launch, tile.LaunchOp) and launch.explicit_sub_block is not None and launch.sub_blocks.value.data == 2
