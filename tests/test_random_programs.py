@@ -66,6 +66,7 @@ def stacked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stacks, "LEAST_BLOCKS", 2)
         patch.setattr(stacks, "LEAST_BYTES", 0)
+        patch.setattr(stacks, "AT_ONCE", 0)
         yield
 
 

@@ -26,6 +26,7 @@ SWITCHES = {
 def small_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "LEAST_BLOCKS", 2)
     monkeypatch.setattr(stacks, "LEAST_BYTES", 0)
+    monkeypatch.setattr(stacks, "AT_ONCE", 0)
 
 
 def compiled(kernel: Any, target: str = "ascendc") -> Any:
@@ -252,3 +253,14 @@ def test_small_launches_are_not_looked_at(rng: np.random.Generator, monkeypatch:
     program = normed(64, 64, "norm").program
     program.run([numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32"), np.zeros((64, 64), np.float32)], blocks=8)
     assert program._planned == (None, None)
+
+
+def test_a_small_launch_is_looked_at_when_it_comes_again(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "AT_ONCE", 1 << 25)
+    program = normed(64, 64, "norm").program
+    x, w = numbers(rng, (64, 64), "float32"), numbers(rng, (1, 64), "float32")
+    found = [np.zeros_like(x) for _ in range(3)]
+    for y in found:
+        program.run([x, w, y], blocks=8)
+        assert (program._planned[1] is None) == (y is found[0])
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()

@@ -70,6 +70,7 @@ class Program:
             CompiledFunction(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
         self.entry = kernels[0][1]
         self._planned: tuple[object, Plan | None] = (None, None)
+        self._seen: object = None
         self.mixed = mixed
         self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
                            for sub in range(per_block if function.core == "AIV" else 1))
@@ -134,15 +135,20 @@ class Program:
     def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
         """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
-        if blocks < stacks.LEAST_BLOCKS or sum(sizes) < stacks.LEAST_BYTES or not self.stacked or not self.data_free:
+        if blocks < stacks.LEAST_BLOCKS or sum(sizes) < stacks.LEAST_BYTES:
             return None
         aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
         key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
         kept, plan = self._planned
         if kept != key:
-            witnesses = [Witness() for _ in self.traced]
-            runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
-            plan = planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
+            if sum(sizes) < stacks.AT_ONCE and self._seen != key:
+                self._seen = key
+                return None
+            plan = None
+            if self.stacked and self.data_free:
+                witnesses = [Witness() for _ in self.traced]
+                runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
+                plan = planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
             self._planned = key, plan
         return plan
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 LEAST_BLOCKS = 4
 LEAST_BYTES = 1 << 20
 """Blocks of a launch, and bytes of its arguments, below which it is not worth while to look for what runs as one."""
+AT_ONCE = 1 << 25
+"""Bytes of its arguments from which on a launch is looked at when it first runs; a smaller one is when one like it follows, as
+looking takes longer than a single small launch gains."""
 MOST_PLACES = 1 << 24
 """Places in GM of all blocks that are looked at; the plan of a longer launch would take too much room itself."""
 ROOM = 9 << 17
