@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -267,6 +268,29 @@ def chain(ops: int) -> Any:
         return main
 
     return factory(64)
+
+
+TILINGS = list(product((32, 64, 128), (32, 64, 128), (32, 64, 128), (1, 2)))[:50]
+"""Rows, columns and depth of tiles, and stages."""
+
+
+def tiled(rows: int, columns: int, depth: int, stages: int) -> Any:
+    """A product of 512 x 512 x 512 in fp16 in tiles of some size."""
+    across = 512 // columns
+
+    @T.prim_func
+    def tiled(A: T.Tensor((512, 512), "float16"), B: T.Tensor((512, 512), "float16"), C: T.Tensor((512, 512), "float32")):
+        with T.Kernel(512 // rows * across, is_npu=True) as (block, _):
+            a = T.alloc_shared((rows, depth), "float16")
+            b = T.alloc_shared((depth, columns), "float16")
+            c = T.alloc_fragment((rows, columns), "float32")
+            for k in T.Pipelined(512 // depth, num_stages=stages):
+                T.copy(A[block // across * rows, k * depth], a)
+                T.copy(B[k * depth, block % across * columns], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C[block // across * rows, block % across * columns])
+
+    return tilelang.compile(tiled, out_idx=[-1], target="npuir")
 
 
 CASES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, MemRefType, UnrankedMemRefType, i1, i64
@@ -271,4 +271,9 @@ def boolean(value: bool) -> BoolAttr:
 
 def integers(values: Sequence[int]) -> DenseArrayBase:
     """A list of integers as the dense i64 array that HIVM ops carry."""
-    return DenseArrayBase.from_list(i64, list(values))
+    return _integers(tuple(values))
+
+
+@lru_cache(1024)
+def _integers(values: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i64, values)

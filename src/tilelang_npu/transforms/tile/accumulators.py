@@ -33,7 +33,8 @@ def is_zero(value: SSAValue) -> bool:
 
 def touches(op: Operation, buffer: SSAValue) -> bool:
     """Whether an operation, or one inside it, reads or writes a buffer."""
-    return any(root_of(use.value) is buffer for inner in op.walk() for use in effects_of(inner))
+    return any(root_of(use.value) is buffer for inner in op.walk() if any(root_of(value) is buffer for value in inner.operands)
+               for use in effects_of(inner))
 
 
 def next_touching(op: Operation | None, buffer: SSAValue) -> Operation | None:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.transforms.ir.buffers import root_of
+from tilelang_npu.transforms.ir.buffers import root_of, users_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import touches
@@ -38,7 +38,9 @@ def users_in_order(allocation: tile.AllocOp) -> list[Operation]:
     """The statements of an allocation's block that use the buffer."""
     home, buffer = allocation.parent_block(), allocation.result
     assert home is not None
-    return [op for op in home.ops if not isinstance(op, _LINKS) and touches(op, buffer)]
+    users = {user for user in users_of(buffer) if not isinstance(user, _LINKS) and touches(user, buffer)}
+    statements = {home.find_ancestor_op_in_block(user) for user in users}
+    return [op for op in home.ops if op in statements]
 
 
 def _lives(statements: Sequence[Operation], buffer: SSAValue, wants: Wants, ranges: Ranges) -> list[list[Operation]]:

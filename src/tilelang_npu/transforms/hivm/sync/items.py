@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
@@ -101,6 +101,7 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
           core: Callable[[Operation], str] | None = None, turns: scf.ForOp | scf.WhileOp | None = None) -> BlockItems:
     """The item tree below a block; with ``core`` the pipes are those of both cores, as ``AIC.MTE2``."""
     count = counter if counter is not None else [0]
+    places: dict[SSAValue, OperandBytes] = {}
     items: list[Item] = []
     for op in block.ops:
         if isinstance(op, hivm.MmadL1Op) and core is None:
@@ -119,7 +120,11 @@ def build(block: Block, counter: list[int] | None = None, loop: scf.ForOp | scf.
             item.fence = op.pipes()[0]
         else:
             prefix = f"{core(op)}." if core is not None else ""
-            found = [Touch(prefix + a.pipe, place_of(a.value), a.writes, op) for a in accesses(op)]
+            found = []
+            for each in accesses(op):
+                if (value := each.value) not in places:
+                    places[value] = place_of(value)
+                found.append(Touch(prefix + each.pipe, places[value], each.writes, op))
             item.touches.extend(found)
             pipes = tuple(dict.fromkeys(touch.pipe for touch in found))
             item.inner = pipes if len(pipes) > 1 else ()
