@@ -33,6 +33,7 @@ from tilelang_npu.transforms.hivm.plan_workspace import PlanWorkspace
 from tilelang_npu.transforms.hivm.send_scalars import SendScalars
 from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
+from tilelang_npu.transforms.ir.collector import collector_waits
 from tilelang_npu.transforms.ir.levels import Level
 from tilelang_npu.transforms.ir.verified import Verified
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
@@ -331,7 +332,8 @@ def lower(module: ModuleOp, options: Options, observer: Observer | None = None) 
     """
     if observer is not None:
         observer("tile", module)
-    return _run(module, _passes(options), observer)
+    with collector_waits():
+        return _run(module, _passes(options), observer)
 
 
 def complete(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
@@ -360,7 +362,8 @@ def put_in_order(module: ModuleOp) -> ModuleOp:
 
 def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, gift: str) -> ModuleOp:
     try:
-        return _run(module, named, observer)
+        with collector_waits():
+            return _run(module, named, observer)
     except InternalError as error:
         msg = f"this module cannot be given {gift}: {error}"
         raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
