@@ -28,11 +28,11 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 
 @T.prim_func
-def main(X: T.Tensor({x}, "{dtype}"), Y: T.Tensor({y}, "{dtype}"), I: T.Tensor((64,), "int32")):
+def main(X: T.Tensor({x}, "{dtype}"), Y: T.Tensor({y}, "{dtype}"), I: T.Tensor((512,), "int32"), n: T.int32):
     with T.Kernel(1, is_npu=True{threads}) as {cores}:
         x = T.alloc_shared({x}, "{dtype}")
         y = T.alloc_shared({y}, "{dtype}")
-        idx = T.alloc_shared((64,), "int32")
+        idx = T.alloc_shared((512,), "int32")
         T.copy(X, x)
         T.copy(I, idx)
 {before}
@@ -77,12 +77,12 @@ class Loop:
             before="" if self.direct else "        T.copy(Y, y)", behind="" if self.direct else "        T.copy(y, Y)",
             threads=", threads=2" if self.threads == 2 else "", cores="cid" if self.threads == 2 else "(cid, _)")
 
-    def expected(self, x: Any, y: Any, idx: Any) -> Any:
+    def expected(self, x: Any, y: Any, idx: Any, n: int) -> Any:
         """The points one by one."""
         result = y.copy()
         code = compile("\n".join(self.lines), "points", "exec")
         for point in itertools.product(*map(range, self.box)):
-            exec(code, {**dict(zip("ijk", point, strict=False)), "x": x, "X": x, "y": result, "idx": idx})
+            exec(code, {**dict(zip("ijk", point, strict=False)), "x": x, "X": x, "y": result, "idx": idx, "n": n})
         return result
 
 
@@ -97,15 +97,16 @@ def _reads(draw: st.DrawFn, box: tuple[int, ...]) -> Index:
         (f"{step} * {name} + {offset}", step * most + offset), (f"{most + offset} - {name}", most + offset),
         (f"{name} // 2", most // 2), (f"{name} % 4", min(most, 3)), (f"{name} // 3", most // 3), (f"idx[{name}]", 7),
         (f"{step} * {name} + {'ijk'[other]}", step * most + box[other] - 1), (str(offset), offset),
+        (f"{name} + n", most + 3), (f"2 * {name} + 2 * n", 2 * most + 6), (f"n - {name} + {most}", most + 3),
     ]))
 
 
 @st.composite
 def loops(draw: st.DrawFn) -> Loop:
     rank = draw(st.integers(1, 3))
-    box = tuple(draw(st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33, 40] if axis == rank - 1 else [1, 2, 3, 4, 8, 9]))
+    box = tuple(draw(st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33, 40, 300] if axis == rank - 1 else [1, 2, 3, 4, 8, 9]))
                 for axis in range(rank))
-    dtype = draw(st.sampled_from(["float16", "float32", "bfloat16", "int8", "int16", "int32"]))
+    dtype = draw(st.sampled_from(["float16", "float32", "bfloat16", "int8", "int16", "int32", "int64"]))
     order = draw(st.permutations(range(rank)))
     kinds = [draw(st.sampled_from(["", "", "", "back", "2", "2", "3", "4"])) for _ in order]
     offset = draw(st.sampled_from([0, 0, 0, 1, 8]))
@@ -129,7 +130,7 @@ def loops(draw: st.DrawFn) -> Loop:
     for place, each in zip(places, reads, strict=True):
         values = [f"{draw(st.sampled_from('xxxX'))}[{', '.join(text for text, _ in read)}]" for read in each]
         lines.append(f"y[{', '.join(text for text, _ in place)}] = {' + '.join(values)}")
-    nbytes = 4 if dtype.endswith("32") else 2
+    nbytes = 8 if dtype.endswith("64") else 4 if dtype.endswith("32") else 2
     if np.prod(x) * nbytes > 60_000 or np.prod(y) * nbytes > 40_000:
         lines, x, y = ["y[" + ", ".join("ijk"[:rank]) + "] = x[" + ", ".join("ijk"[:rank]) + "]"], box, box
     return Loop(box, dtype, x, y, lines, draw(st.sampled_from([False, False, True])), draw(st.sampled_from([1, 1, 2])))
@@ -151,13 +152,14 @@ def test_a_random_access(loop: Loop, seed: int, folder: Path) -> None:
     spec.loader.exec_module(module)
     rng = np.random.default_rng(seed)
     kind = ml_dtypes.bfloat16 if loop.dtype == "bfloat16" else np.dtype(loop.dtype)
-    x, y = (rng.integers(-50, 50, shape).astype(kind) for shape in (loop.x, loop.y))
-    idx = rng.integers(0, 8, 64).astype(np.int32)
-    expected = loop.expected(x, y, idx)
+    x, y = (rng.integers(0, 50, shape).astype(kind) for shape in (loop.x, loop.y))
+    idx = rng.integers(0, 8, 512).astype(np.int32)
+    n = int(rng.integers(0, 4))
+    expected = loop.expected(x, y, idx, n)
     ways: list[list[str]] = [[]]
     if np.prod(loop.box) * len(loop.lines) < 300:
         ways.append(["vectorise-parallel"])
     for without in ways:
         left = y.copy()
-        tilelang.compile(module.main, target="npuir", sanitize=True, pass_configs={"tl.disable": without})(x, left, idx)
+        tilelang.compile(module.main, target="npuir", sanitize=True, pass_configs={"tl.disable": without})(x, left, idx, n)
         np.testing.assert_array_equal(left, expected, err_msg=f"without {without}")

@@ -330,6 +330,11 @@ def _by_rows(loop: tile.ParallelOp, terms: _Terms, told: list[Between]) -> Opera
     block = loop.parent_block()
     if not inner or block is None:
         return None
+    extents = [terms.ranges.constant(extent) for extent in loop.mixed_extents()]
+    known = [extent for extent in extents if extent is not None]
+    stores = sum(isinstance(op, memref.StoreOp) for op in loop.body.block.walk())
+    if len(known) == len(extents) and _serial_cycles(loop, known[1:], terms.chip) < stores * terms.chip.vector["copy"].fixed:
+        return None  # short rows: their points take less than to wait for a vector instruction
     made = [arith.ConstantOp(IntegerAttr(value, IndexType())) for value in (0, 1)]
     if isinstance(outer, int):
         made.append(arith.ConstantOp(IntegerAttr(outer, IndexType())))
