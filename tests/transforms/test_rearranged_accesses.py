@@ -202,6 +202,68 @@ def test_old_values_are_read_before_they_are_written_over() -> None:
     np.testing.assert_array_equal(both(main, x, np.zeros_like(x))[0], expected)
 
 
+def test_some_rows_at_a_time_where_all_have_no_room() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((200, 300), "int8"), O: T.Tensor((300, 200), "int8")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((200, 300), "int8")
+            t = T.alloc_shared((300, 200), "int8")
+            T.copy(A, a)
+            for j, i in T.Parallel(300, 200):
+                t[j, i] = a[i, j]
+            T.copy(t, O)
+
+    a, left = drawn((200, 300), "int8"), np.zeros((300, 200), np.int8)
+    kernel = compiled(main)
+    kernel(a, left)
+    np.testing.assert_array_equal(left, a.T)
+    assert "rows at a time: copies and fills; brought into order: a by transpose" in loops(kernel)
+    assert kernel.profile(a, left).time_us < 20  # points one by one take 741
+
+
+def test_what_all_points_share_goes_to_gm() -> None:
+    """A row, and an element: both were copied as they are, to a target of another shape."""
+    @T.prim_func
+    def main(X: T.Tensor((16,), "float32"), Y: T.Tensor((4, 8), "float32"), Z: T.Tensor((8,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((16,), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(4, 8):
+                Y[i, j] = x[j + 8]
+            for j in T.Parallel(8):
+                Z[j] = x[3]
+
+    x = drawn((16,), "float32")
+    y, z = np.zeros((4, 8), np.float32), np.zeros(8, np.float32)
+    compiled(main)(x, y, z)
+    np.testing.assert_array_equal(y, np.tile(x[8:], (4, 1)))
+    np.testing.assert_array_equal(z, np.full(8, x[3]))
+
+
+def test_rows_that_are_taken_apart_are_divided_between_the_vector_cores() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((64, 128), "float32"), Y: T.Tensor((64, 128), "float32")):
+        with T.Kernel(2, threads=2, is_npu=True) as cid:
+            x = T.alloc_shared((32, 128), "float32")
+            y = T.alloc_shared((32, 128), "float32")
+            T.copy(X[cid * 32, 0], x)
+            for i, j in T.Parallel(32, 64):
+                y[i, 2 * j] = x[i, 2 * j] - x[i, 2 * j + 1]
+                y[i, 2 * j + 1] = x[i, 2 * j] + x[i, 2 * j + 1]
+            T.copy(y, Y[cid * 32, 0])
+
+    switches = dict.fromkeys(("tl.ascend_auto_sync", "tl.ascend_auto_cv_combine", "tl.ascend_memory_planning",
+                              "tl.ascend_auto_cross_core_sync"), True)
+    kernel = tilelang.compile(main, target="ascendc", pass_configs=switches, sanitize=True)
+    x, y = drawn((64, 128), "float32"), np.zeros((64, 128), np.float32)
+    kernel(x, y)
+    np.testing.assert_array_equal(y[:, ::2], x[:, ::2] - x[:, 1::2])
+    np.testing.assert_array_equal(y[:, 1::2], x[:, ::2] + x[:, 1::2])
+    text = kernel.mlir("bind-sub-blocks")
+    assert 'tile.alloc "x" : memref<16x128xf32' in text and "outs(%" in text
+    assert "half of the rows of T.Parallel, x, y" in "\n".join(kernel.explain().sections["optimisations"])
+
+
 TEXT = """
 import tilelang_npu.language as T
 
