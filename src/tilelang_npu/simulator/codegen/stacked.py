@@ -83,7 +83,7 @@ class StackedEmitter(PythonEmitter):
         """The part of a memory on chip that a view lies in."""
         if view.base.holder:
             self._flow.foreign.add(view.base.memory)
-        return self._flow.part(view.base.name, *_stretch(view))
+        return self._flow.part(view.base.memory, *_stretch(view))
 
     def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
         """The axes along which the blocks lie."""

@@ -18,7 +18,7 @@ class Flow:
     """Where the numbers come from that a core has on chip.
 
     Attributes:
-        parts: parts of memories, as the name of the memory, its first byte, and the one behind its last.
+        parts: parts of memories, as the memory, the first byte, and the one behind the last; memories of several cores are one.
         writes: what each op writes: the part, and where that comes from, operands in GM and parts by number.
         foreign: memories of other cores that it reaches.
     """
