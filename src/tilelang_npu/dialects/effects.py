@@ -40,7 +40,7 @@ from xdsl.traits import (
 from tilelang_npu.dialects.fields import accessors, places
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Effect:
     """What an operation does to one operand in memory; of a ``memref.load`` or ``memref.store`` to the element at its indices.
 
@@ -65,10 +65,15 @@ class Effect:
     pipe: str = ""
     scratch: bool = False
 
+    def __init__(self, op: Operation, index: int, role: str, reads: bool, writes: bool, keeps: bool = False, pipe: str = "",
+                 scratch: bool = False) -> None:
+        # thousands are made for a kernel, and a frozen dataclass sets its fields one by one
+        vars(self).update(op=op, index=index, role=role, reads=reads, writes=writes, keeps=keeps, pipe=pipe, scratch=scratch)
+
     @property
     def value(self) -> SSAValue:
         """The operand."""
-        return self.op.operands[self.index]
+        return self.op._operands[self.index]
 
 
 class Stated(MemoryEffect):
