@@ -50,6 +50,10 @@ PAIRS = (
     Pair("minicv", "exp_of_product", ((512, 512, 128), (2048, 1536, 256)), tolerance=(2e-3, 1e-3)),
     Pair("w4a8_gemm", "w4a8_gemm", ((256, 256, 1024), (768, 512, 2048))),
     Pair("linear_relu", "linear_relu", ((512, 512, 512), (2048, 1536, 1024)), tolerance=(2e-3, 3e-2)),
+    Pair("persistent_gemm", "persistent_gemm", ((1024, 1536, 512), (2048, 2048, 1024)), {},
+         ({"tile_K": 128}, {"tile_K": 256}), ({"tile_K": 128}, {"tile_K": 256}), (2e-3, 3e-2)),
+    Pair("grouped_gemm", "grouped_gemm", ((512, 4, 512, 256), (3584, 8, 1024, 1024)), {},
+         ({"tile_K": 128}, {"tile_K": 256}), ({"tile_K": 128}, {"tile_K": 256}), (2e-3, 3e-2)),
 )
 
 

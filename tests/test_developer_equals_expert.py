@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ("gemm", "softmax", "rms_norm", "flash_attention", "minicv", "w4a8_gemm", "linear_relu")
+NAMES = ("gemm", "softmax", "rms_norm", "flash_attention", "minicv", "w4a8_gemm", "linear_relu", "persistent_gemm",
+         "grouped_gemm")
 LIMIT = 1.05
 """Cycles of the Developer version against those of the Expert version, at most."""
 

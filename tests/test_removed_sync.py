@@ -37,6 +37,8 @@ BY_HAND = sorted(file for file in FOLDER.glob("*.py") if "expert" in file.stem)
 LONG: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "gemm_expert": ((256, 512, 1024), {}),
     "flash_attention_expert": ((256, 768, 128), {"ahead": 2}),
+    "persistent_gemm_expert": ((256, 512, 1024), {"cores": 2}),
+    "grouped_gemm_expert": ((256, 2, 256, 1024), {}),
 }
 """Where the first of an example's shapes needs no slot twice: one that does, and its tuning."""
 

@@ -13,7 +13,7 @@ from tilelang_npu.errors import Location, TileError
 
 logger = logging.getLogger("tilelang_npu")
 
-__all__ = ["TileWarning", "logger", "set_log_level", "told", "unheard", "warn_at"]
+__all__ = ["TileWarning", "is_unheard", "logger", "set_log_level", "told", "unheard", "warn_at"]
 
 
 _UNHEARD: ContextVar[bool] = ContextVar("tilelang_npu_unheard", default=False)
@@ -25,7 +25,7 @@ class TileWarning(UserWarning):
 
 def warn_at(remark: TileError) -> None:
     """Warn of something in a kernel at its line; nothing is raised."""
-    if _UNHEARD.get():
+    if is_unheard():
         return
     place = remark.location or Location("<kernel>", 1)
     text = remark.message + (f"; {remark.help}" if remark.help else "")
@@ -51,15 +51,20 @@ class _Told:
 
 
 def _is_heard(record: logging.LogRecord) -> bool:
-    return not _UNHEARD.get() and (_Told.inside == 0 or record.levelno >= _Told.least or _VERBOSE.get())
+    return not is_unheard() and (_Told.inside == 0 or record.levelno >= _Told.least or _VERBOSE.get())
 
 
 logger.addFilter(_is_heard)
 
 
+def is_unheard() -> bool:
+    """Whether this thread does what nobody asked for by itself: there is nothing to warn of."""
+    return _UNHEARD.get()
+
+
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Say nothing of the kernels that this thread compiles inside of the ``with``: they are the package's own."""
+    """Say nothing of the kernels that this thread compiles and runs in the ``with``: they are for the package's own ends."""
     token = _UNHEARD.set(True)
     try:
         yield
