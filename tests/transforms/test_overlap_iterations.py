@@ -280,3 +280,41 @@ def test_buffers_of_different_times_need_no_room_side_by_side() -> None:
     sizes = [each.nbytes for each in memory.buffers if each.name in ("first", "second")]
     assert len(sizes) == 2 and sum(sizes) > 196608
     assert overlapped.last_launch.cycles < 0.75 * serial.last_launch.cycles
+
+
+def asking(cross_interval: int | None = None, **by_hand: object) -> Any:
+    @T.prim_func
+    def main(Q: T.Tensor((TILE, DIM), "float16"), K: T.Tensor((4 * TILE, DIM), "float16"),
+             O: T.Tensor((TILE, TILE), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            q = T.alloc_shared((TILE, DIM), "float16")
+            k = T.alloc_shared((TILE, DIM), "float16")
+            scores = T.alloc_fragment((TILE, TILE), "float32")
+            total = T.alloc_fragment((TILE, TILE), "float32")
+            T.copy(Q, q)
+            T.clear(total)
+            for i in T.Pipelined(4, num_stages=2, cross_interval=cross_interval, **by_hand):
+                T.copy(K[i * TILE, 0], k)
+                T.gemm(q, k, scores, initC=True, b_transpose=True)
+                T.vexp(scores, scores)
+                T.vadd(total, scores, total)
+            T.copy(total, O)
+
+    return main
+
+
+@pytest.mark.parametrize("interval", [None, 1, 2, 4])
+def test_an_interval_of_flags_changes_nothing_and_is_told(interval: int | None) -> None:
+    kernel = tilelang.compile(asking(interval), out_idx=[2], target="npuir")
+    told = [each for each in kernel.explain().refused if "cross_interval" in each.text]
+    assert len(told) == (interval in (2, 4)) and all(f"not one in {interval} " in each.text and each.place for each in told)
+    assert kernel.mlir() == tilelang.compile(asking(), out_idx=[2], target="npuir").mlir()
+
+
+@pytest.mark.parametrize(("asked", "code"), [({"order": [0, 1, 2, 3]}, "T190"), ({"stage": [0, 0, 1, 1]}, "T190"),
+                                             ({"group": [[0], [1, 2]]}, "T190"), ({"sync": [[0]]}, "T190"),
+                                             ({"cross_interval": 0}, "T150"), ({"cross_interval": 1.5}, "T150")])
+def test_a_schedule_by_hand_is_refused_with_the_reason(asked: dict[str, Any], code: str) -> None:
+    with pytest.raises(tilelang.TileError) as told:
+        tilelang.compile(asking(**asked), out_idx=[2], target="npuir")
+    assert told.value.code == code and next(iter(asked)) in str(told.value)

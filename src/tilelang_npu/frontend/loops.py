@@ -119,6 +119,8 @@ class Loops(Calls, ABC):
         made = scf.ForOp(lower, upper, stride, [], region_of(block))
         if loop.num_stages:
             made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
+        if loop.cross_interval > 1:
+            made.attributes[tile.CROSS_INTERVAL] = IntegerAttr(loop.cross_interval, i64)
         if loop.kind == "unroll":
             made.attributes[tile.UNROLL] = UnitAttr()
         builder.emit(made, location)

@@ -172,12 +172,14 @@ class Loop(Generic[V]):
         extents: ``(start, stop, step)`` of one axis, or the extents of the axes of ``Parallel`` and ``grid``.
         num_stages: pipeline depth that was asked for; 0 for none.
         index: of ``Persistent`` the number of the block; its extents are the domain, the wave and the group.
+        cross_interval: iterations that were to share a flag between the cores.
     """
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
     extents: tuple[object, ...]
     num_stages: int = 0
     index: object = None
+    cross_interval: int = 1
 
     def __iter__(self) -> Iterator[V]:
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
@@ -286,20 +288,29 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
               sync: object = None, group: object = None, cross_interval: int | None = None) -> Loop[int]:
     """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
 
+    Each iteration has flags of its own between the cores, also where ``cross_interval`` asks for fewer; ``explain()`` tells.
+
     Example: ``T.Pipelined(T.ceildiv(K, 64), num_stages=2)``
 
     Raises:
-        TileError: T150, a negative depth, or an empty range that looks like a depth in second place.
+        TileError: T150, a negative depth, an interval below 1, or an empty range that looks like a depth in second place;
+            T190, a schedule by hand: the compiler puts each statement where what it needs allows.
     """
-    _nothing_of("Pipelined", order=order, stage=stage, sync=sync, group=group,
-                cross_interval=None if cross_interval == 1 else cross_interval)
+    for name, value in {"order": order, "stage": stage, "sync": sync, "group": group}.items():
+        if value is not None:
+            raise TileError(f"T.Pipelined: argument {name!r} schedules the statements by hand, by numbers that count what "
+                            "another compiler makes of them", code="T190",
+                            help=f"leave {name} out: statements are put where what they need allows, and explain() says how")
+    if cross_interval is not None and (not _is_integer(cross_interval) or cross_interval < 1):
+        raise TileError(f"T.Pipelined: cross_interval={cross_interval!r} is not a number of iterations", code="T150",
+                        help="leave it out, or give 1 or more")
     if isinstance(num_stages, bool) or not isinstance(num_stages, int) or num_stages < 0:
         raise TileError(f"T.Pipelined: num_stages={num_stages!r} is not a number of stages", code="T150",
                         help="give 0 (no pipeline) or a depth such as 2")
     if _is_integer(start) and _is_integer(stop) and start >= stop and start != 0:
         raise TileError(f"T.Pipelined({start}, {stop}) never runs: the second argument is `stop`", code="T150",
                         help=f"write T.Pipelined({start}, num_stages={stop}) for a pipeline of {stop} stages")
-    return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages)
+    return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages, cross_interval=cross_interval or 1)
 
 
 @overload

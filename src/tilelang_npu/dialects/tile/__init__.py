@@ -30,6 +30,7 @@ from tilelang_npu.dialects.tile.buffers import (
 from tilelang_npu.dialects.tile.calls import CallOp, DumpOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
+    CROSS_INTERVAL,
     DIALECT,
     NUM_STAGES,
     SCRATCH,
@@ -71,6 +72,7 @@ Tile = Dialect(
 
 __all__ = [
     "ATOMIC",
+    "CROSS_INTERVAL",
     "DIALECT",
     "NUM_STAGES",
     "SCRATCH",

@@ -172,6 +172,7 @@ class YieldOp(EffectsOp):
 
 
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
+CROSS_INTERVAL = "tile.cross_interval"  # attribute of scf.for: iterations that T.Pipelined wanted to share a flag
 SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
 WORKSPACE = "tile.workspace"  # argument attribute, beside SCRATCH: nobody sees the tensor but this kernel
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll

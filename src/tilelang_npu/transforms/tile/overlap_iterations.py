@@ -34,7 +34,7 @@ from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, te
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.cores import put_core
+from tilelang_npu.transforms.ir.cores import core_of, put_core
 from tilelang_npu.transforms.ir.locations import line_of, stand_in
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -296,6 +296,10 @@ class OverlapIterations(ModulePass):
                 stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns),
                 tuple(map(location_of, turns)))))
         for inner in op.walk():
+            asked = inner.attributes.pop(tile.CROSS_INTERVAL, None)
+            if isinstance(asked, IntegerAttr) and {"AIC", "AIV"} <= {core_of(each) for each in inner.walk()}:
+                refused(op, self.name, location_of(inner), f"each iteration has flags of its own between the cores, not one in "
+                        f"{asked.value.data} (cross_interval)", "do the work of several iterations in one, or leave it out")
             inner.attributes.pop(tile.NUM_STAGES, None)
             if isinstance(inner, scf.ForOp):
                 for workspace in [each for each in _turns(inner) if space_of(each.result) == chips.GM]:
