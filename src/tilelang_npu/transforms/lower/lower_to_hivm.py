@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     StridedLayoutAttr,
     UnitAttr,
+    UnrealizedConversionCastOp,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -360,7 +361,12 @@ class KernelLowering:
         reach = [emit.value(emit.minimum(position, emit.sub(bound, 1))) if is_read(position) else position
                  for position, bound in zip(positions, view.buffer.shape, strict=True)]
         read = emit.insert(memref.LoadOp.get(view.buffer.value, reach)).res
-        made = emit.insert(arith.SelectOp(inside, read, emit.constant(0, view.buffer.element)))
+        kind = view.buffer.element
+        plain = kind if not isinstance(kind, IntegerType) else IntegerType(kind.bitwidth)  # all that arith computes on
+        bits = read if plain == kind else emit.insert(UnrealizedConversionCastOp.get([read], [plain])).results[0]
+        made: Operation = emit.insert(arith.SelectOp(inside, bits, emit.constant(0, plain)))
+        if plain != kind:
+            made = emit.insert(UnrealizedConversionCastOp.get([made.results[0]], [kind]))
         self._bind(op, made)
 
     def _inside(self, view: View, positions: list[SSAValue]) -> SSAValue | None:
