@@ -38,7 +38,7 @@ SAID = Remark("insert-sync", facts=Waits((WaitReason("RAW", Touched("a", LINE, T
                                          "MTE2", "V", (0, 1), LINE, behind=True))
 OF_THE_WHOLE = (
     Remark("vectorise-parallel", DONE, "vectorise-parallel", LINE, "exp",
-           facts=Points((8, None), (0, 2), ("exp",), ("x",), True)),
+           facts=Points((8, None), (0, 2), ("exp",), ("x",), ("y",), 4)),
     Remark("sink-buffers", REFUSED, "multi-buffer", None, "there is no room", "shrink the tiles"),
     Remark("plan-memory", facts=Placed("k", 1, 0, 2, 64, "ub", 1024, (2, 5), (7, 9))),
     Remark("infer-scopes", DONE, place=LINE, facts=Scoped("k", ("ub", "cbuf"))),
