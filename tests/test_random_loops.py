@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 LOOPS = int(os.environ.get("TILELANG_RANDOM_LOOPS", "60"))
@@ -145,8 +145,14 @@ def _made(path: Path, text: str) -> Any:
     return module.make
 
 
+SAME_FLAG = Loop(start=0, trips=1, bound="constant", product=True, inner=0, stages=2, chained=True, guard="", row=False,
+                 around="", again=True, through=True, steps=["T.vmul(z, 0.5, y)"])
+"""Two pipes of the Vector cores set flags, one behind the first loop and one in the second; one number served both."""
+
+
 @settings(max_examples=LOOPS, suppress_health_check=list(HealthCheck))
 @given(loop=LOOP, seed=st.integers(0, 99), rounds=st.integers(0, 3))
+@example(loop=SAME_FLAG, seed=0, rounds=0)
 def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int, rounds: int) -> None:
     make = _made(tmp_path_factory.mktemp("loop") / f"loop{seed}.py", loop.text())
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import InternalError, SanitizerError, TileError
 from tilelang_npu.errors import door as _door
+from tilelang_npu.errors import meant as _meant
 from tilelang_npu.places import Places as _Places
 
 if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of one that is misspelt
@@ -124,7 +125,7 @@ def _load(name: str) -> object:
         return import_module(f"tilelang.{name}")  # a module that only scripts for TileLang-Ascend know
     else:
         msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg, name=name, obj=import_module(__name__))
+        raise _meant(AttributeError(msg, name=name, obj=import_module(__name__)))
     globals()[name] = found
     return found
 

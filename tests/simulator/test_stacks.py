@@ -248,6 +248,22 @@ def test_a_place_that_is_not_there_is_told_with_its_block(rng: np.random.Generat
         program.run(args, blocks=8)
 
 
+def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) -> None:
+    """The second half of the cores has no row: what each would store comes of its own block, and goes to one place for all."""
+    @T.prim_func
+    def doubled(X: T.Tensor((5, 61), "float32"), Y: T.Tensor((5, 61), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, 16), "float32")
+            T.tile.fill(x, 1.0)
+            T.copy(X[half * 8, block * 16], x)
+            T.tile.add(x, x, x)
+            T.copy(x, Y[half * 8, block * 16])
+
+    args = [numbers(rng, (5, 61), "float32"), np.zeros((5, 61), np.float32)]
+    assert piles(compiled(doubled), args, 4) is not None
+    np.testing.assert_array_equal(args[1], 0)
+
+
 def test_small_launches_are_not_looked_at(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "LEAST_BYTES", 1 << 20)
     program = normed(64, 64, "norm").program

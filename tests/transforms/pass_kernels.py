@@ -279,6 +279,29 @@ def in_two(M: int, N: int) -> Any:
     return in_two
 
 
+@tilelang.jit(out_idx=[2], workspace_idx=[3], target="npuir")
+def through_a_workspace(M: int, N: int, K: int) -> Any:
+    """Products that go to the Vector cores through a tensor that the call allocates, tile after tile."""
+    @T.prim_func
+    def through_a_workspace(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32"),
+                            P: T.Tensor((1, 16, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            a = T.alloc_shared((16, K), "float16")
+            b = T.alloc_shared((K, N), "float16")
+            product = T.alloc_fragment((16, N), "float32")
+            y = T.alloc_shared((16, N), "float32")
+            T.copy(B[0, 0], b)
+            for i in T.Pipelined(M // 16, num_stages=2):
+                T.copy(A[i * 16, 0], a)
+                T.gemm(a, b, product, initC=True)
+                T.copy(product, P[block, 0, 0])
+                T.copy(P[block, 0, 0], y)
+                T.vadd(y, y, y)
+                T.copy(y, C[i * 16, 0])
+
+    return through_a_workspace
+
+
 def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
@@ -294,5 +317,6 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "back_and_forth": (lambda: back_and_forth(16, 32), (_small(16, 32), _small(32, 32))),
     "chosen": (lambda: chosen(96, 48), (_small(96, 32), _small(32, 48), np.arange(64, dtype=np.int32) % 3)),
     "by_hand": (lambda: by_hand(16, 64), (_small(16, 64, dtype=np.float32),)),
+    "through_a_workspace": (lambda: through_a_workspace(64, 32, 32), (_small(64, 32), _small(32, 32))),
     "in_two": (lambda: in_two(40, 24), (_small(40, 32), _small(32, 24))),
 }

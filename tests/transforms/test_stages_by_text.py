@@ -71,13 +71,14 @@ class Compiled(NamedTuple):
         return module
 
     def run(self, module: ModuleOp) -> tuple[list[bytes], list[Any]]:
-        """The arrays behind a run, and its hazards."""
+        """The arrays behind a run that anybody sees, and its hazards."""
         values = copies(self.arguments)
         found: list[Any] = []
         for one, blocks in zip(self.kernel.programs, self.blocks, strict=True):
             program = simulator.Program(module, self.kernel.chip, entry=one.name)
             found += simulator.simulate(program, values, blocks=blocks, hazards=True).hazards
-        return [value.tobytes() for value in values if isinstance(value, np.ndarray)], found
+        seen = [value for place, value in enumerate(values) if place not in self.kernel.workspace_idx]
+        return [value.tobytes() for value in seen if isinstance(value, np.ndarray)], found
 
 
 @cache

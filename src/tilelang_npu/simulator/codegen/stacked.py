@@ -54,7 +54,7 @@ class StackedEmitter(PythonEmitter):
             raise ApartError
         self._flow = flow
         self._operands = 0
-        self._here: dict[tuple[str, str], int] = {}
+        self._here: dict[tuple[str, str], tuple[int, bool]] = {}
         self._arrays: set[str] = set()
         self._body: list[str] | None = None
 
@@ -68,7 +68,8 @@ class StackedEmitter(PythonEmitter):
         for operand in operands:
             views = alternatives(operand.buffer)
             if views[0].base.memory == "gm":
-                self._here.update(((view.base.name, self.name_of(view.offset)), self._operands) for view in views)
+                here = self._operands, operand.writes
+                self._here.update(((view.base.name, self.name_of(view.offset)), here) for view in views)
                 if operand.reads:
                     gm.add(self._operands)
                 self._operands += 1
@@ -88,10 +89,11 @@ class StackedEmitter(PythonEmitter):
     def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
         """The axes along which the blocks lie."""
         if view.base.memory == "gm":
-            number = self._here.get((view.base.name, self.name_of(view.offset)))
-            if number is None:
+            here = self._here.get((view.base.name, self.name_of(view.offset)))
+            if here is None:
                 raise ApartError
-            front = f"stack.in_gm({number})"
+            number, written = here
+            front = f"stack.in_gm({number}, written={written})"
         else:
             fronts = self.define(f"stack.on_chip({self.constant(self._flow, 'flow')}, {view.base.memory!r})", self.launch)
             front = f"{fronts}[{self._part(view)}]"

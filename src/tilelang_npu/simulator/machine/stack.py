@@ -67,9 +67,11 @@ class Stack:
         """Blocks in it."""
         return self.sizes[0] * self.sizes[1]
 
-    def in_gm(self, operand: int) -> Front:
-        """The axes of an operand in GM."""
+    def in_gm(self, operand: int, *, written: bool) -> Front:
+        """The axes of an operand in GM. What blocks write at one place has no elements, and room for what each of them has."""
         far, near = self.places[operand]
+        if written:
+            return *self.sizes, far, near
         return (self.sizes[0] if far else 1), (self.sizes[1] if near else 1), far, near
 
     def on_chip(self, flow: Flow, memory: str) -> list[Front]:

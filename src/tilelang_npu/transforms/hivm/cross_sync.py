@@ -45,6 +45,11 @@ def _split(pipe: str) -> tuple[str, str]:
     return core, name
 
 
+def _unordered(one: EventPair, other: EventPair) -> bool:
+    """Whether two pipes of one core set the flags: nothing orders these sets, however far apart in the program they stand."""
+    return one.source != other.source and _split(one.source)[0] == _split(other.source)[0]
+
+
 class _FlagWriter:
     """Finds and writes the flags of one function."""
 
@@ -79,7 +84,7 @@ class _FlagWriter:
         placed = [PairPlace(event, body) for body, order in self.solved for event in order.events]
         for one in placed:
             one.event.slots = 1  # flags count: one number serves all iterations
-        failed = colour(placed, tuple(flags))
+        failed = colour(placed, tuple(flags), _unordered)
         if failed:
             first = failed[0].body.items[failed[0].event.set_after].op
             raise refuse(first, f"the hand-overs between Cube and Vector need more flags than the {len(flags)} that are left",

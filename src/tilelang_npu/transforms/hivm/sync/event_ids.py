@@ -154,8 +154,15 @@ def _merge(one: EventPair, two: EventPair, others: Sequence[EventPair]) -> Conta
     return idle
 
 
-def colour(group: Sequence[PairPlace], numbers: Sequence[int]) -> list[PairPlace]:
-    """Give each event the lowest numbers that nothing outstanding together with it has; returns those that found none."""
+def colour(group: Sequence[PairPlace], numbers: Sequence[int],
+           apart: Callable[[EventPair, EventPair], bool] = lambda one, other: False) -> list[PairPlace]:
+    """Give each event the lowest numbers that nothing outstanding together with it has; returns those that found none.
+
+    Args:
+        group: the events.
+        numbers: there are.
+        apart: whether two must differ although one is over in the program before the other begins.
+    """
     done: list[PairPlace] = []
     failed: list[PairPlace] = []
     for placed in sorted(group, key=lambda p: (p.interval, p.event.set_after, p.event.wait_before)):
@@ -163,7 +170,7 @@ def colour(group: Sequence[PairPlace], numbers: Sequence[int]) -> list[PairPlace
         taken: set[int] = set()
         for other in done:
             a, b = other.interval
-            if a <= high and low <= b:
+            if (a <= high and low <= b) or apart(placed.event, other.event):
                 taken.update(range(other.event.id, other.event.id + other.event.slots))
         free = [number for number in numbers if number not in taken]
         found = next((start for start in free
