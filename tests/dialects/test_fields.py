@@ -47,3 +47,10 @@ def test_fields_are_what_xdsl_reads(kind: type[IRDLOperation]) -> None:
             assert getattr(op, name) == expected, (name, sizes)
             flat = () if expected is None else tuple(expected) if isinstance(expected, tuple) else (expected,)
             assert tuple(op.operands[index] for index in where[name]) == flat
+
+
+def test_a_field_cannot_be_set() -> None:
+    kind = next(kind for kind in KINDS if accessors(kind.get_irdl_definition()))
+    (name, *_) = accessors(kind.get_irdl_definition())
+    with pytest.raises(AttributeError, match="by their positions"):
+        setattr(kind.__new__(kind), name, None)

@@ -93,7 +93,7 @@ class _Field:
 
     def __set__(self, op: IRDLOperation, value: object) -> None:
         msg = "operands are written by their positions"
-        raise NotImplementedError(msg)
+        raise AttributeError(msg)
 
 
 def accessors(definition: OpDef) -> dict[str, _Field]:
