@@ -21,7 +21,7 @@ from xdsl.rewriter import Rewriter
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
 from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.linear import Interval, Linear
+from tilelang_npu.linear import Linear
 from tilelang_npu.target import Chip, name_of
 from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
@@ -415,16 +415,7 @@ class Vectoriser:
         if not isinstance(value.type, IndexType):
             return None
         form = affine(value)
-        variables = self.loop.body.block.args
-        return form if all(atom in variables or not self.invariants.depends(atom) for atom in form.terms) else None
-
-    def _apart(self, form: Linear[SSAValue]) -> tuple[list[int], Linear[SSAValue]]:
-        """The multiple of each loop variable, and what is the same for all points."""
-        steps = []
-        for variable in self.loop.body.block.args:
-            steps.append(form.factor(variable))
-            form = form.substitute(variable, 0)
-        return steps, form
+        return form if self.invariants.parted(form) is not None else None
 
     def _count(self, form: Linear[SSAValue], target: SSAValue) -> None:
         """A sum of loop variables as data: its value at each point."""
@@ -432,10 +423,13 @@ class Vectoriser:
         if not isinstance(kind, MemRefType) or kind.element_type != IntegerType(32):
             msg = "a loop variable as a value of another type than int32"
             raise NotVector(msg, "use the variable as int32, and T.cast the result")
-        steps, first = self._apart(form)
-        self._arange(self.invariants.total(first) if first.terms else first.constant, steps, target)
+        parts = self.invariants.parted(form)
+        assert parts is not None
+        terms, first = parts
+        self._arange(self.invariants.total(first) if first.terms else first.constant, terms, target)
 
-    def _arange(self, first: SSAValue | int, steps: list[int], target: SSAValue) -> None:
+    def _arange(self, first: SSAValue | int, terms: Sequence[tuple[int, int]], target: SSAValue) -> None:
+        steps = (dict(terms).get(axis, 0) for axis in range(len(self.extents)))
         values = [self.emit(arith.ConstantOp(IntegerAttr(value, IndexType()))).results[0] if isinstance(value, int) else value
                   for value in (first, *steps)]
         self.emit(tile.CallOp("arange", values, [target]))
@@ -448,17 +442,17 @@ class Vectoriser:
         left, right = self._places(op.lhs), self._places(op.rhs)
         if left is None or right is None:
             return False
-        steps, rest = self._apart(left - right)
-        ends = [Interval(min(0, step * (extent - 1)), max(0, step * (extent - 1)))
-                for step, extent in zip(steps, self.extents, strict=True)]
-        moving = sum(ends, Interval.at(0))
-        if not moving.within(Interval(-_EXACT + 2, _EXACT - 2)):
+        parts = self.invariants.parted(left - right)
+        assert parts is not None
+        terms, rest = parts
+        low, high = Multiples(terms, 0).bounds(self.extents)
+        if max(-low, high) > _EXACT - 2:
             return False
         place = self.scratch(Float32Type())
-        self._arange(0, steps, place)
+        self._arange(0, terms, place)
         bound = self.invariants.total(rest * -1)
-        for limit, nearer in ((moving.low - 1, arith.MaxSIOp), (moving.high + 1, arith.MinSIOp)):  # beyond, all is decided
-            end = self.emit(arith.ConstantOp(IntegerAttr(int(limit), IndexType()))).results[0]
+        for limit, nearer in ((low - 1, arith.MaxSIOp), (high + 1, arith.MinSIOp)):  # beyond, all is decided
+            end = self.emit(arith.ConstantOp(IntegerAttr(limit, IndexType()))).results[0]
             bound = self.emit(nearer(bound, end)).results[0]
         whole = self.emit(arith.IndexCastOp(bound, IntegerType(32))).results[0]
         scalar = self.emit(arith.SIToFPOp(whole, Float32Type())).results[0]

@@ -131,7 +131,18 @@ class Invariants:
 
     def sum(self, value: SSAValue) -> Multiples | None:
         """What one index expression says, of any number of loop variables; None where it is no sum of multiples of them."""
-        form = affine(value)
+        parts = self.parted(affine(value))
+        if parts is None:
+            return None
+        terms, form = parts
+        if form.known:
+            return Multiples(terms, form.constant)
+        if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
+            self._offsets[form] = self.hoist(value) if not terms else self.total(form)
+        return Multiples(terms, self._offsets[form])
+
+    def parted(self, form: Linear[SSAValue]) -> tuple[tuple[tuple[int, int], ...], Linear[SSAValue]] | None:
+        """A sum as the terms of ``Multiples``, and what is the same for all points; None where anything else changes."""
         terms: list[tuple[int, int]] = []
         for each in list(form.terms):
             if not self.depends(each):
@@ -140,12 +151,7 @@ class Invariants:
                 return None
             terms.append((each.index, form.factor(each)))
             form = form.substitute(each, 0)
-        terms.sort(key=lambda term: (-abs(term[1]), term[0]))
-        if form.known:
-            return Multiples(tuple(terms), form.constant)
-        if form not in self._offsets:  # the same sum is the same offset, wherever it was computed
-            self._offsets[form] = self.hoist(value) if not terms else self.total(form)
-        return Multiples(tuple(terms), self._offsets[form])
+        return tuple(sorted(terms, key=lambda term: (-abs(term[1]), term[0]))), form
 
     def total(self, form: Linear[SSAValue]) -> SSAValue:
         """A sum in front of the loop."""
