@@ -89,11 +89,12 @@ def test_additions() -> None:
 
 def test_the_best_of_rows() -> None:
     x = RNG.permutation(4 * 320).astype(np.float32).reshape(4, 320)
-    values, places = np.zeros((4, 120), np.float32), np.zeros((4, 120), np.float32)
-    run(vector.top_k(4, 256, 320, 120, cores=2, chip="910B1"), x, values, places)
-    order = np.argsort(-x[:, :256], axis=1)[:, :120]
+    index, values, places = np.arange(192, dtype=np.uint32), np.zeros((4, 160), np.float32), np.zeros((4, 160), np.float32)
+    run(vector.top_k(4, 192, 320, 160, cores=2, chip="910B1"), x, index, values, places)
+    order = np.argsort(-x[:, :160], axis=1)  # as the source: only as many elements as are asked for are merged
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
-    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(places.view(np.uint32), order)
+    assert vector.lists_of(1000) == [512, 128, 128, 128, 32, 32, 32]
 
 
 @pytest.mark.parametrize("vectors", [1, 2])

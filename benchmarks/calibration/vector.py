@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import tilelang_npu as tilelang
@@ -114,19 +115,64 @@ def read_to_l1(rows: int, length: int, tile: tuple[int, int], *, chip: str) -> A
     return tilelang.compile(read, target="ascendc", chip=chip)
 
 
+def lists_of(count: int) -> list[int]:
+    """Lengths of the sorted lists that are left of ``count`` pairs, the longest first, when as many as go into it were merged four
+    and four at a time. What is left behind the last of 32 is not looked at."""
+    longest = 32
+    while longest * 4 <= count:
+        longest *= 4
+    lists, size = [], longest
+    while size >= 32:
+        lists += [size] * (count // size)
+        count, size = count % size, size // 4
+    return lists
+
+
 def top_k(rows: int, length: int, pitch: int, count: int, *, cores: int = 48, chip: str) -> Any:
-    """The largest of each row and where they were, by groups of 32 sorted and merged by four."""
+    """The largest of each row and where they were, by groups of 32 that are sorted, merged by four as far as this goes, and then
+    one after the other; each step goes to a place of its own and is copied back. Loads and stores overlap with it."""
     share = rows // cores
+    ends = [2 * end for end in accumulate(lists_of(count))]
+    merges = []  # elements of a list, and how many groups of four lists there are
+    while 128 * 4 ** len(merges) <= count:
+        merges.append((64 * 4 ** len(merges), count // (128 * 4 ** len(merges))))
+
+    @T.macro
+    def by_four(pairs, merged, slot, step):
+        if step < len(merges):
+            width, groups = merges[step]
+            for group in T.serial(groups):
+                first = 4 * width * group
+                T.tile.merge_sort(
+                    merged[first : first + 4 * width], pairs[slot, first : first + width],
+                    pairs[slot, first + width : first + 2 * width], pairs[slot, first + 2 * width : first + 3 * width],
+                    pairs[slot, first + 3 * width : first + 4 * width])
+            T.pipe_barrier("v")
+            T.copy(merged[0 : 4 * width * groups], pairs[slot, 0 : 4 * width * groups])
+            T.pipe_barrier("v")
+            by_four(pairs, merged, slot, step + 1)
+
+    @T.macro
+    def one_by_one(pairs, merged, slot, step):
+        if step + 1 < len(ends):
+            T.tile.merge_sort(merged[0 : ends[step + 1]], pairs[slot, 0 : ends[step]], pairs[slot, ends[step] : ends[step + 1]])
+            T.pipe_barrier("v")
+            T.copy(merged[0 : ends[step + 1]], pairs[slot, 0 : ends[step + 1]])
+            T.pipe_barrier("v")
+            one_by_one(pairs, merged, slot, step + 1)
 
     @T.prim_func
-    def top_k(X: T.Tensor((rows, pitch), "float32"), values: T.Tensor((rows, count), "float32"),
-              places: T.Tensor((rows, count), "float32")):
+    def top_k(X: T.Tensor((rows, pitch), "float32"), index: T.Tensor((length,), "uint32"),
+              values: T.Tensor((rows, count), "float32"), places: T.Tensor((rows, count), "float32")):
         with T.Kernel(cores, is_npu=True) as (core, _):
             x = T.alloc_ub((2, length), "float32")
+            at = T.alloc_ub((length,), "uint32")
             pairs = T.alloc_ub((2, 2 * length), "float32")
+            merged = T.alloc_ub((2 * length,), "float32")
             best = T.alloc_ub((2, count), "float32")
             where = T.alloc_ub((2, count), "float32")
             with T.Scope("V"):
+                T.copy(index, at)
                 for slot in range(2):
                     T.set_flag("v", "mte2", slot)
                     T.set_flag("mte3", "v", slot)
@@ -137,9 +183,11 @@ def top_k(rows: int, length: int, pitch: int, count: int, *, cores: int = 48, ch
                     T.copy(X[row, 0:length], x[slot, :])
                     T.set_flag("mte2", "v", slot)
                     T.wait_flag("mte2", "v", slot)
-                    T.tile.sort(pairs[slot, :], x[slot, :], length)
+                    T.tile.sort32(pairs[slot, :], x[slot, :], at)
                     T.set_flag("v", "mte2", slot)
                     T.pipe_barrier("v")
+                    by_four(pairs, merged, slot, 0)
+                    one_by_one(pairs, merged, slot, 0)
                     T.wait_flag("mte3", "v", slot)
                     T.tile.gather_mask(best[slot, :], pairs[slot, 0 : 2 * count], "P0101")
                     T.pipe_barrier("v")

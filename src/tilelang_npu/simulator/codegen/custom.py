@@ -14,8 +14,10 @@ from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Buffer
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess
+from tilelang_npu.simulator.machine.work import Lanes, ScalarAccess, Sorting
 
+SORTS = {"sort": True, "topk": True, "sort32": False}
+"""The ops that sort their first source, and whether they merge its groups of 32."""
 Shown = Array | float
 """What a kernel shows: a buffer or a number."""
 
@@ -42,13 +44,20 @@ def _custom(em: PythonEmitter, op: hivm.CustomOp) -> None:
     first = len(sources)
     buffers = [*sources, *(em.buffer(ssa) for ssa in op.outs())]
     bits = max(8 * buffer.element.nbytes for buffer in buffers)
-    place = 0 if entry.cost in ("mrgsort4", "cmpv", "reducev2") else first
-    em.step(op, lambda slot: Lanes(entry.cost, bits, min(place, len(buffers) - 1)), pipe=entry.pipe)
+    em.step(op, lambda slot: _work(entry, bits, first, len(buffers)), pipe=entry.pipe)
     arrays = [em.array(buffer) for buffer in buffers]
     texts = [arrays[one] if isinstance(one, int) else one for one in given]
     facts = em.constant(facts_of(op.attributes), "facts")
     call = em.constant(entry.meaning, entry.name)
     em.line(f"{call}(({''.join(f'{name}, ' for name in arrays[first:])}), ({''.join(f'{name}, ' for name in texts)}), {facts})")
+
+
+def _work(entry: ops.Structured, bits: int, first: int, count: int) -> Lanes | Sorting:
+    """What an op's cost follows from; operand ``first`` of ``count`` is its first destination."""
+    if entry.name in SORTS:
+        return Sorting(entry.cost, 0, merged=SORTS[entry.name])
+    place = 0 if entry.cost in ("cmpv", "reducev2") else first
+    return Lanes(entry.cost, bits, min(place, count - 1))
 
 
 @effect(hivm.DebugOp)

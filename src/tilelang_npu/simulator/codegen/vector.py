@@ -17,7 +17,7 @@ from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.events import Slot
-from tilelang_npu.simulator.machine.work import Fold, Lanes
+from tilelang_npu.simulator.machine.work import Fold, Lanes, Sorting
 
 
 def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
@@ -243,7 +243,9 @@ def _cumulate(em: PythonEmitter, op: _Scan, kind: str, cost: str) -> None:
 
 @effect(hivm.VSortOp)
 def _sort(em: PythonEmitter, op: hivm.VSortOp) -> None:
-    (source,), targets = _lanes(em, op, "mrgsort4", [op.src], list(op.dst))
+    arrays = [em.array(em.buffer(ssa)) for ssa in (op.src, *op.dst)]
+    em.step(op, lambda slot: Sorting("mrgsort4", 0, merged=True))
+    source, targets = arrays[0], arrays[1:]
     descending = op.descending is not None and bool(op.descending.value.data)
     axis = op.sort_axis.value.data
     values, indices = targets[0], targets[1] if len(targets) > 1 else "None"

@@ -51,6 +51,16 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """Access ``shape`` as pairs of a value and its index, sorted in groups of 32 by ``cost``; where ``merged``, the groups four
+    and four at a time, until one is left."""
+
+    cost: str
+    shape: int
+    merged: bool
+
+
+@dataclass(frozen=True)
 class Fold:
     """A reduction of access 0 along ``axes``: pairwise ``combine`` down to one repeat, then ``cost`` on the last axis."""
 
@@ -148,6 +158,6 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | ScalarAccess | Transfer | Lanes | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet
+Work = (Nothing | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet
         | CrossWait)
 """What the cost of some op follows from."""

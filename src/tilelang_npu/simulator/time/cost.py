@@ -8,7 +8,7 @@ from math import ceil
 
 from tilelang_npu.ops.dtypes import dtype
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
-from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Transfer
+from tilelang_npu.simulator.machine.work import Fold, Lanes, Mmad, Multiply, ScalarAccess, Sorting, Transfer
 from tilelang_npu.target import BLOCK, Chip, Move
 
 REPEAT = 256
@@ -17,6 +17,8 @@ REPEATS = 255
 """Most repeats of one vector instruction."""
 LONG_ROW = 8
 """L2 lines of a row from which on its unaligned ends no longer count."""
+SORTED, MERGED, PAIR = 32, 4, 8
+"""Elements that are sorted at once, lists that are merged at once, and bytes of an element with its index."""
 ROWS_OF_BRCB = 8
 """Rows that one repeat of brcb spreads over a block each."""
 
@@ -55,6 +57,8 @@ class CostModel:
             return self._lanes(work, prints, event)
         if isinstance(work, Fold):
             return self._fold(work, prints[0])
+        if isinstance(work, Sorting):
+            return self._sorting(work, prints[work.shape])
         if isinstance(work, Multiply):
             macro = Mmad(work.element, False, 0, 0, 0, (-1, -1), (-1, -1), -1, (-1, -1), False, False)
             return self.multiply(macro, value(work.m, event), value(work.k, event), value(work.n, event))
@@ -138,6 +142,18 @@ class CostModel:
         apart = (second - first) % banks.groups
         apart = min(apart, banks.groups - apart)
         return 1.0 + max(0, blocks - apart) / blocks
+
+    def _sorting(self, work: Sorting, source: Footprint) -> Cost:
+        """Two pairs a cycle in each pass; a merge takes four lists to one and needs the pass before."""
+        if source.empty:
+            return Cost(1, 1)
+        passes, lists = 1, ceil(source.sizes[-1] / SORTED)
+        while work.merged and lists > 1:
+            passes, lists = passes + 1, ceil(lists / MERGED)
+        repeats = ceil(_count(source.sizes) * PAIR / REPEAT)
+        rate = self.chip.vector[work.cost]
+        done = (rate.fixed + rate.slope32 * repeats) * passes
+        return Cost(max(rate.issue, done - rate.fixed), done, source.nbytes)
 
     def _fold(self, work: Fold, source: Footprint) -> Cost:
         if source.empty:
