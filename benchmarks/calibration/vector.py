@@ -116,8 +116,8 @@ def read_to_l1(rows: int, length: int, tile: tuple[int, int], *, chip: str) -> A
 
 
 def lists_of(count: int) -> list[int]:
-    """Lengths of the sorted lists that are left of ``count`` pairs, the longest first, when as many as go into it were merged four
-    and four at a time. What is left behind the last of 32 is not looked at."""
+    """Lengths of the sorted lists that are left of ``count`` pairs, the longest first, when as many as go into it were merged
+    four and four at a time. What is left behind the last of 32 is not looked at."""
     longest = 32
     while longest * 4 <= count:
         longest *= 4
@@ -129,8 +129,8 @@ def lists_of(count: int) -> list[int]:
 
 
 def top_k(rows: int, length: int, pitch: int, count: int, *, cores: int = 48, chip: str) -> Any:
-    """The largest of each row and where they were, by groups of 32 that are sorted, merged by four as far as this goes, and then
-    one after the other; each step goes to a place of its own and is copied back. Loads and stores overlap with it."""
+    """The largest of each row and where they were, by groups of 32 that are sorted, merged by four as far as this goes, and
+    then one after the other; each step goes to a place of its own and is copied back. Loads and stores overlap with it."""
     share = rows // cores
     ends = [2 * end for end in accumulate(lists_of(count))]
     merges = []  # elements of a list, and how many groups of four lists there are

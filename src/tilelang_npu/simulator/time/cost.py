@@ -173,13 +173,31 @@ class CostModel:
             elements = rest
         if last in work.axes:
             rows = elements // max(1, source.sizes[last])
-            per_row = ceil(source.sizes[last] * width / REPEAT)
-            if per_row > 1:  # halves are combined until a row fits one repeat
-                more = self._chain(work.combine, work.bits, rows * (per_row - 1), (per_row - 1).bit_length())
-                busy, done = busy + more[0], done + more[1]
-            more = self._chain(work.cost, work.bits, rows, 1)
+            run = source.sizes[last] * width
+            ways = [self._by_halves(work, rows, run)]
+            if run > REPEAT and "cg" + work.cost[1:] in self.chip.vector:
+                ways.append(self._by_blocks("cg" + work.cost[1:], work.bits, rows, run))
+            more = min(ways, key=lambda way: way[1])
             busy, done = busy + more[0], done + more[1]
         return Cost(busy, max(busy, done), source.nbytes)
+
+    def _by_halves(self, work: Fold, rows: int, run: int) -> tuple[float, float]:
+        """Halves of rows of ``run`` bytes are combined until a row fits one repeat, then each row is reduced at once."""
+        per_row = ceil(run / REPEAT)
+        last = self._chain(work.cost, work.bits, rows, 1)
+        if per_row == 1:
+            return last
+        first = self._chain(work.combine, work.bits, rows * (per_row - 1), (per_row - 1).bit_length())
+        return first[0] + last[0] + self.chip.vector[work.combine].fixed, first[1] + last[1]
+
+    def _by_blocks(self, key: str, bits: int, rows: int, run: int) -> tuple[float, float]:
+        """All blocks become an element each, and these again, until each row is one."""
+        repeats = rounds = 0
+        while True:
+            repeats, rounds = repeats + ceil(rows * run / REPEAT), rounds + 1
+            if run <= BLOCK:
+                return self._chain(key, bits, repeats, rounds)
+            run = ceil(run / BLOCK) * bits // 8
 
     def _chain(self, key: str, bits: int, repeats: int, rounds: int) -> tuple[float, float]:
         """Instructions of which each needs the one before: all but the last are waited for."""
