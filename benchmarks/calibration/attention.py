@@ -15,10 +15,12 @@ from calibration.case import Case
 
 BASE, DIM = 128, 128
 """Rows of queries and of keys in one multiplication, and the size of a head."""
+HEADS, CORES = 12, 24
+"""Heads of the long measurements, and cores of the chip."""
 
 
 def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: int = 8, chip: str) -> Any:
-    """One head.
+    """One head. The rings are those of a core, not of a block, where there are more blocks than cores.
 
     Args:
         tile: keys that the cores exchange at once.
@@ -28,6 +30,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
     parts = tile // BASE
     rows = BASE // 2 // parts  # of a slice that a Vector core works on
     count, blocks = keys // tile, queries // BASE
+    rings = min(blocks, CORES)
     half, scale = BASE // 2, DIM**-0.5
     scored, scores_taken, weighed, weights_taken, multiplied, product_taken = range(6)  # flags
 
@@ -37,9 +40,9 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
         K: T.Tensor((keys, DIM), "float16"),
         V: T.Tensor((keys, DIM), "float16"),
         O: T.Tensor((queries, DIM), "float32"),
-        scores_of: T.Tensor((blocks, ring, parts, BASE, BASE), "float32"),
-        weights_of: T.Tensor((blocks, ring, parts, BASE, BASE), "float16"),
-        product_of: T.Tensor((blocks, ring, BASE, DIM), "float32"),
+        scores_of: T.Tensor((rings, ring, parts, BASE, BASE), "float32"),
+        weights_of: T.Tensor((rings, ring, parts, BASE, BASE), "float16"),
+        product_of: T.Tensor((rings, ring, BASE, DIM), "float32"),
     ):
         with T.Kernel(blocks, is_npu=True) as (block, vid):
             q = T.alloc_L1((BASE, DIM), "float16")
@@ -80,7 +83,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                             T.wait_flag("m", "fix", 0)
                             if T.And(part == 0, i >= ring):
                                 T.wait_cross_flag(scores_taken)
-                            T.copy(scores_l0, scores_of[block, i % ring, part, :, :])
+                            T.copy(scores_l0, scores_of[block % rings, i % ring, part, :, :])
                             T.set_flag("fix", "m", 0)
                             if part == parts - 1:
                                 T.set_cross_flag("fix", scored)
@@ -90,7 +93,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                             T.copy(V[j * tile + part * BASE, 0], v[slot, :, :])
                             if part == 0:
                                 T.wait_cross_flag(weighed)
-                            T.copy(weights_of[block, j % ring, part, :, :], p[slot, :, :])
+                            T.copy(weights_of[block % rings, j % ring, part, :, :], p[slot, :, :])
                             if part == parts - 1:
                                 T.set_cross_flag("mte2", weights_taken)
                             T.set_flag("mte2", "mte1", 2 + slot)
@@ -110,7 +113,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                                 T.wait_flag("m", "fix", 1)
                                 if j >= ring:
                                     T.wait_cross_flag(product_taken)
-                                T.copy(product_l0, product_of[block, j % ring, :, :])
+                                T.copy(product_l0, product_of[block % rings, j % ring, :, :])
                                 T.set_flag("fix", "m", 1)
                                 T.set_cross_flag("fix", multiplied)
 
@@ -151,7 +154,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                             if part == 0:
                                 T.wait_cross_flag(scored)
                             for column in T.serial(parts):
-                                T.copy(scores_of[block, i % ring, column, first : first + rows, :],
+                                T.copy(scores_of[block % rings, i % ring, column, first : first + rows, :],
                                        scores[slot, :, column * BASE : (column + 1) * BASE])
                             if part == parts - 1:
                                 T.set_cross_flag("mte2", scores_taken)
@@ -189,7 +192,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                                 T.wait_cross_flag(weights_taken)
                             for column in T.serial(parts):
                                 T.copy(weights[slot, :, column * BASE : (column + 1) * BASE],
-                                       weights_of[block, i % ring, column, first : first + rows, :])
+                                       weights_of[block % rings, i % ring, column, first : first + rows, :])
                             if part == parts - 1:
                                 T.set_cross_flag("mte3", weighed)
                             T.set_flag("mte3", "v", slot)
@@ -197,7 +200,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
                         j = i - ahead
                         T.wait_cross_flag(multiplied)
                         T.wait_flag("v", "mte2", 2)
-                        T.copy(product_of[block, j % ring, vid * half : (vid + 1) * half, :], product)
+                        T.copy(product_of[block % rings, j % ring, vid * half : (vid + 1) * half, :], product)
                         T.set_cross_flag("mte2", product_taken)
                         T.set_flag("mte2", "v", 2)
                         T.wait_flag("mte2", "v", 2)
@@ -221,7 +224,7 @@ def by_rows(queries: int, keys: int, *, tile: int = 256, ahead: int = 4, ring: i
     return tilelang.compile(attention, target="ascendc", chip=chip, workspace_idx=[4, 5, 6])
 
 
-def in_batches(tasks: int, keys: int, *, stages: int = 14, every: int = 2, cores: int = 24, chip: str) -> Any:
+def in_batches(tasks: int, keys: int, *, stages: int = 14, every: int = 2, cores: int = CORES, chip: str) -> Any:
     """Heads of one key head, as ``tasks`` tiles of 128 queries for each core; half precision between the cores.
 
     Args:
@@ -434,9 +437,6 @@ def square(length: int) -> Case:
 def of_grid(queries: int, keys: int) -> Case:
     """A core per 128 queries."""
     return Case(lambda _count: by_rows(queries, keys, chip="910B2"))
-
-
-HEADS, CORES = 12, 24
 
 
 def expert(length: int) -> Case:

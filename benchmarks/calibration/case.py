@@ -30,11 +30,13 @@ class Case:
         kernel: compiles it; gets how often it repeats what it does, where it is too long to be walked through whole.
         counts: two numbers of such repeats, from which the time of ``whole`` follows along a line; none, and it is whole.
         whole: repeats of the measured kernel.
+        times: how often the measured kernel does all that.
     """
 
     kernel: Callable[[int], Any]
     counts: tuple[int, int] | None = None
     whole: int = 0
+    times: int = 1
 
     def modelled(self) -> Modelled:
         """The times, without values."""
@@ -44,7 +46,7 @@ class Case:
         first, second = (_of(self.kernel(count).trace()) for count in self.counts)
 
         def along(start: float, end: float) -> float:
-            return end + (end - start) / (more - few) * (self.whole - more)
+            return self.times * (end + (end - start) / (more - few) * (self.whole - more))
 
         pipes = {pipe: along(first.pipes[pipe], us) for pipe, us in second.pipes.items()}
         return Modelled(along(first.us, second.us), second.bound, pipes)

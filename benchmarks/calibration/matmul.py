@@ -12,12 +12,13 @@ STEP = 64
 """Depth of an MMAD of float16 in all of them."""
 
 
-def matmul(size: int, over: tuple[int, int], *, tile: tuple[int, int] = (128, 256), steps: tuple[int, int] = (1, 1),
-           slots: int = 2, part: tuple[int, int] | None = None, passes: int = 1, wide: bool = False, tiles: int = 0,
+def matmul(size: int, over: tuple[int, int], *, deep: int = 0, tile: tuple[int, int] = (128, 256), steps: tuple[int, int] = (1, 1),
+           slots: int = 2, part: tuple[int, int] | None = None, passes: int = 1, wide: bool = False,
            chip: str = "910B1") -> Any:
     """A GEMM of ``size`` in all three directions.
 
     Args:
+        deep: its K, where that differs.
         over: cores along M and along N.
         tile: rows and columns of a tile of C.
         steps: how many depths of an MMAD a load of A and of B brings.
@@ -26,14 +27,14 @@ def matmul(size: int, over: tuple[int, int], *, tile: tuple[int, int] = (128, 25
             by whole tiles, or, where tiles do not divide a part and its last one is as narrow as is left, by part of that one.
         passes: parts of M that all cores go through one after the other, for the sake of L2.
         wide: whether C is float32.
-        tiles: of each core only so many tiles, where that is enough to know the rest; 0 for all.
     """
     tile_m, tile_n = tile
     step_a, step_b = steps
     inner = step_a // step_b
     part_m, part_n = part or (size // over[0] // passes, size // over[1])
     down, rest = part_m // tile_m, part_n % tile_n
-    depth = size // (STEP * step_a)
+    deep = deep or size
+    depth = deep // (STEP * step_a)
     fractals = -(-rest // 16) * 16
 
     @T.macro
@@ -68,8 +69,8 @@ def matmul(size: int, over: tuple[int, int], *, tile: tuple[int, int] = (128, 25
 
     @T.prim_func
     def gemm(
-        A: T.Tensor((size, size), "float16"),
-        B: T.Tensor((size, size), "float16"),
+        A: T.Tensor((size, deep), "float16"),
+        B: T.Tensor((size, deep), "float16"),
         C: T.Tensor((size, size), "float32" if wide else "float16"),
     ):
         with T.Kernel(over[0] * over[1], is_npu=True) as (core, _):
@@ -89,7 +90,7 @@ def matmul(size: int, over: tuple[int, int], *, tile: tuple[int, int] = (128, 25
                     T.set_flag("m", "mte1", half)
                 T.set_flag("fix", "m", 0)
 
-                for turn in T.serial(tiles or passes * down * across):
+                for turn in T.serial(passes * down * across):
                     row = (turn // (down * across) * over[0] + core // over[1]) * part_m + turn % down * tile_m
                     column = first_n + turn // down % across * tile_n
                     tile_of_c(A, B, C, a, b, left, right, c, turn, row, column, tile_n, tile_n)
@@ -109,9 +110,10 @@ def matmul(size: int, over: tuple[int, int], *, tile: tuple[int, int] = (128, 25
     return tilelang.compile(gemm, target="ascendc", chip=chip)
 
 
-def one_core(tile: tuple[int, int]) -> Case:
-    """8192^3 on one core: some of its tiles, the rest along a line."""
-    return Case(lambda count: matmul(8192, (1, 1), tile=tile, slots=1, tiles=count), (8, 24), 8192**2 // (tile[0] * tile[1]))
+def one_core(part: int, tile: tuple[int, int]) -> Case:
+    """8192^3 on one core: a part of C along some of K, the rest along a line."""
+    return Case(lambda count: matmul(part, (1, 1), deep=count * STEP, tile=tile, slots=1), (4, 8), 8192 // STEP,
+                times=(8192 // part) ** 2)
 
 
 def on_all(**how: Any) -> Case:
@@ -126,8 +128,8 @@ def in_loads_of_256(size: int) -> Case:
 
 IN_PASSES: dict[str, Any] = {"steps": (8, 4), "part": (1024, 1536), "passes": 2}
 CASES = {
-    "matmul_c0": one_core((64, 64)),
-    "matmul_c1": one_core((128, 256)),
+    "matmul_c0": one_core(2048, (64, 64)),
+    "matmul_c1": one_core(4096, (128, 256)),
     "matmul_c2": Case(lambda _count: matmul(8192, (2, 12), slots=1, part=(4096, 683))),
     "matmul_c3": on_all(slots=1),
     "matmul_c4": on_all(steps=(2, 2)),

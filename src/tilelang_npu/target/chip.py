@@ -64,8 +64,9 @@ class Memory(_Table):
 class Move(_Table):
     """Cycles of one data movement between two memories.
 
-    A lone move of ``b`` bytes takes ``max(floor, fixed + b / rate, b / sustained)`` cycles from start to arrival. Its pipe
-    takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in flight side by side.
+    A lone move of ``b`` bytes takes ``max(floor, fixed + max(b / rate, rows * row), b / sustained)`` cycles from start to
+    arrival. Its pipe takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in flight
+    side by side, but at most ``flight`` bytes of them.
 
     Attributes:
         fixed: latency of the first byte.
@@ -74,6 +75,7 @@ class Move(_Table):
         sustained: bytes per cycle of long moves and of many moves in a row.
         issue: least cycles between the starts of two moves of the pipe.
         row: cycles that each contiguous run of the strided side takes at least.
+        flight: bytes that may be in flight at once; 0 where that is no limit.
         source: where the numbers are from.
     """
 
@@ -83,6 +85,7 @@ class Move(_Table):
     sustained: float
     issue: float = 1.0
     row: float = 0.0
+    flight: float = 0.0
     source: str
 
 
@@ -95,7 +98,10 @@ class Path(_Table):
         target: where they go.
         pipe: the pipe that moves them.
         core: the kind of core whose pipe it is.
-        move: how long it takes, and the source of these numbers; None where a unit copies, at its own rate.
+        move: how long it takes, and the source of these numbers, from GM what L2 does not hold; None where a unit copies, at its
+            own rate.
+        near: how long it takes from GM what L2 holds; None where that is not known to differ.
+        spread: bytes that L2 could have served meanwhile by rows, for each that goes this way.
         layout: how the matrix is laid out anew on the way (``nd2nz``, ``nz2nd``); empty where it stays as it is.
         ops: the ops of HIVM that go this way alone, the one that the compiler takes first; empty where HIVM has none for it.
         converts: the element types (MLIR spelling) that change on the way, and what HIVM calls that.
@@ -116,6 +122,8 @@ class Path(_Table):
     rows: int = 1
     run: int = 1
     name: str = ""
+    near: Move | None = None
+    spread: float = 1.0
 
 
 def table(memory: Mapping[str, Memory], *paths: Path) -> Mapping[str, Path]:
@@ -232,18 +240,26 @@ class Traffic(_Table):
     """What all cores together get from global memory, in bytes per second.
 
     Attributes:
-        hbm_read: bytes that are read for the first time.
-        hbm_write: bytes that are written for the first time (the L2 takes part of them).
-        l2: bytes that are read or written again.
-        line: bytes of an L2 line; runs that are not aligned to it move at ``unaligned`` of the rate.
-        unaligned: see ``line``.
+        hbm_read: what L2 does not hold.
+        hbm_write: what is written for the first time (the L2 takes part of it).
+        l2_read, l2_write: what L2 holds, where it is only read, or only written.
+        l2: the same, read and written at the same time.
+        line: bytes of an L2 line, which is what comes from HBM.
+        sector: bytes that requests to L2 are multiples of. A run that starts at none of them takes whole lines, which its
+            neighbours fetch again.
     """
 
     hbm_read: float
     hbm_write: float
+    l2_read: float
+    l2_write: float
     l2: float
     line: int
-    unaligned: float
+    sector: int
+
+    def l2_at(self, reads: float) -> float:
+        """The rate of L2 where that share of its bytes is read and the rest written."""
+        return min(self.l2, self.l2_read / max(reads, 1e-9), self.l2_write / max(1.0 - reads, 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)

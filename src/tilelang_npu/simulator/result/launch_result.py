@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -29,11 +29,13 @@ from tilelang_npu.simulator.sanitizer.padding import find_padding
 from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
 from tilelang_npu.simulator.sanitizer.stale import find_stale
 from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
+from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import PIPES, Expansion
 from tilelang_npu.simulator.time.timing import BlockTiming, Slice, simulate_times
-from tilelang_npu.simulator.time.traffic import Bytes, bytes_of, pace_of, seconds_per_byte
+from tilelang_npu.simulator.time.traffic import Key as Tensor
+from tilelang_npu.simulator.time.traffic import Moved, Served, bytes_of, pace_of, served
 from tilelang_npu.target import Chip
 
 ROUNDS = 4
@@ -290,7 +292,7 @@ class Launch:
         per_group = len({core.block for core in cores})
         sharing, last = float(width), 0.0
         for _ in range(ROUNDS):
-            timing = simulate_times(order, cores, records, self.chip, pace_of(self._seconds, sharing, self.chip))
+            timing = simulate_times(order, cores, records, self.chip, pace_of(self._served, sharing, self.chip))
             sharing = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
             if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
                 break
@@ -300,22 +302,55 @@ class Launch:
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     @_in_common
-    def moved(self) -> Bytes:
+    def moved(self) -> dict[Tensor, Moved]:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
         counts = Counter(self._key(run) for run in self.recorded.blocks)
-        total: Bytes = defaultdict(float)
+        total: dict[Tensor, Moved] = defaultdict(Moved)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
-                for key, nbytes in bytes_of(stream, self.expansions[index]).items():
-                    total[key] += nbytes * counts[self._key(run)]
+                for key, part in bytes_of(stream, self.expansions[index]).items():
+                    total[key].add(part.nbytes, part.far, part.near, counts[self._key(run)])
         return total
 
     @_in_common
-    def _seconds(self) -> dict[tuple[int, bool], float]:
+    def _served(self) -> dict[Tensor, Served]:
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
-        return seconds_per_byte(self.moved, sizes, self._produced(), self.chip)
+        if l2.touched(self.moved, sizes) <= self.chip.l2:
+            missed = l2.missed_once(self.moved, sizes, self._produced())
+        else:
+            missed = l2.missed_by_walk(self._touches(), self.chip.l2)
+        return served(self.moved, missed, self.chip)
+
+    def _touches(self) -> Iterator[list[list[l2.Touch]]]:
+        """The transfers of the cores, wave by wave."""
+        known: dict[int, list[tuple[int, int, bool, int, int]]] = {}
+        for start in range(0, len(self.recorded.blocks), self.cores):
+            wave = []
+            for run in self.recorded.blocks[start:start + self.cores]:
+                for stream, offsets, (index, _) in zip(run.streams, run.gm, self.recorded.program.lanes, strict=True):
+                    if id(stream) not in known:
+                        known[id(stream)] = self._transfers(stream, index)
+                    wave.append([l2.Touch(buffer, written, offsets[place], form, nbytes)
+                                 for place, buffer, written, form, nbytes in known[id(stream)]])
+            yield wave
+
+    def _transfers(self, stream: Stream, index: int) -> list[tuple[int, int, bool, int, int]]:
+        """Of a core's stream the transfers: place among the GM offsets, tensor, whether it is written, which kind, bytes."""
+        found, place = [], 0
+        records, expansion = self.recorded.program.functions[index].records, self.expansions[index]
+        for event in stream:
+            record = records[number_of(event)]
+            parts = [part for step in expansion.of(event) for part in step.cost.gm]
+            outside = [access for access in record.accesses if access.offset is None]
+            for number, access in enumerate(outside):
+                for part in parts:
+                    if part.buffer == access.buffer and part.written == access.writes:
+                        found.append((place + number, part.buffer, part.written, part.nbytes, part.nbytes))
+                        break
+            place += len(outside)
+        return found
 
     def _produced(self) -> frozenset[int]:
         """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
@@ -324,7 +359,7 @@ class Launch:
         for runs in together if found else ():
             open_ = set(found)
             for ordered in self._order(runs).steps:
-                for buffer, writes, _ in ordered.step.cost.gm:
+                for buffer, writes, *_ in ordered.step.cost.gm:
                     if buffer in open_:
                         open_.discard(buffer)
                         if not writes:
@@ -393,11 +428,9 @@ class Launch:
     def _slow_memory(self) -> str:
         """HBM or L2, whichever takes the chip longer."""
         hbm = l2 = 0.0
-        for key, nbytes in self.moved.items():
-            seconds = self._seconds.get(key, 0.0) * nbytes
-            least = nbytes / self.chip.traffic.l2
-            hbm += max(0.0, seconds - least)
-            l2 += least
+        for key, one in self._served.items():
+            hbm += one.hbm * self.moved[key].far
+            l2 += one.l2 * self.moved[key].near
         return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
 
     @once
@@ -549,7 +582,7 @@ class Launch:
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
         timing = simulate_times(self._order(runs), together.cores, together.records, self.chip,
-                                pace_of(self._seconds, group.sharing, self.chip), trace=True)
+                                pace_of(self._served, group.sharing, self.chip), trace=True)
         return TracedTimes(timing, together)
 
     def summary(self, name: str | None = None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, gcd
+from typing import NamedTuple
 
 from tilelang_npu.ops.dtypes import dtype
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, value
@@ -15,12 +16,28 @@ REPEAT = 256
 """Bytes that a vector instruction takes per repeat (docs/hardware.md#vector-instructions)."""
 REPEATS = 255
 """Most repeats of one vector instruction."""
-LONG_ROW = 8
-"""L2 lines of a row from which on its unaligned ends no longer count."""
 SORTED, MERGED, PAIR = 32, 4, 8
 """Elements that are sorted at once, lists that are merged at once, and bytes of an element with its index."""
 ROWS_OF_BRCB = 8
 """Rows that one repeat of brcb spreads over a block each."""
+
+
+class InGm(NamedTuple):
+    """Bytes in GM that a step reads or writes.
+
+    Attributes:
+        buffer: the kernel argument.
+        written: whether they are written.
+        nbytes: bytes that are used.
+        far: bytes that come from HBM if L2 does not hold them: of runs that start anywhere in a line, all of their lines.
+        near: bytes that L2 is busy with otherwise.
+    """
+
+    buffer: int
+    written: bool
+    nbytes: int
+    far: float
+    near: float
 
 
 @dataclass(frozen=True)
@@ -31,14 +48,18 @@ class Cost:
         busy: until the pipe takes the next step.
         done: until the result is there.
         nbytes: bytes that it moves or computes on.
-        gm: bytes in GM as ``(kernel argument, whether they are written, bytes)``; what unaligned lines cost is in them.
-            With other cores at work they may take longer.
+        gm: what it moves in GM. With other cores at work that may take longer.
+        more_busy, more_done: by how much ``busy`` and ``done`` are longer if L2 holds nothing of what is read.
+        latency: of ``done``, what no pipe is busy with.
     """
 
     busy: float
     done: float
     nbytes: int = 0
-    gm: tuple[tuple[int, bool, float], ...] = ()
+    gm: tuple[InGm, ...] = ()
+    more_busy: float = 0.0
+    more_done: float = 0.0
+    latency: float = 0.0
 
 
 class CostModel:
@@ -74,27 +95,45 @@ class CostModel:
         source = prints[0]
         if source.empty:
             return Cost(1, 1)
-        rows = 1
+        path = self.chip.paths[work.path]
+        assert path.move is not None, f"{work.path} moves nothing"
+        rows, share = 1, 1.0
         gm = []
         for access, place in zip(accesses, prints, strict=True):
             if access.memory == "gm":
                 plain = place.simplified()
                 rows = max(rows, _count(plain.sizes))
-                gm.append((access.buffer, access.writes, place.nbytes * self._line_factor(plain)))
-        return self.moved(self.chip.moves[work.path], source.nbytes, rows, tuple(gm))
+                moved = self._lines(plain) * _count(plain.sizes)
+                gm.append(InGm(access.buffer, access.writes, place.nbytes, moved, moved * path.spread))
+                share = min(share, self._first_of_line(plain))
+        near = self.moved(path.near or path.move, source.nbytes, rows)
+        far = self.moved(path.move, int(source.nbytes / share), rows)
+        return Cost(near.busy, near.done, source.nbytes, tuple(gm), share * (far.busy - near.busy),
+                    share * (far.done - near.done), (path.near or path.move).fixed)
 
-    def _line_factor(self, plain: Footprint) -> float:
-        """What rows that do not start at L2 lines cost the chip, per byte; long rows lose little."""
+    def _lines(self, plain: Footprint) -> float:
+        """Bytes that a run moves: itself, and on average what else is in its lines where it starts anywhere in them."""
+        traffic = self.chip.traffic
+        if not plain.strides or all(stride % traffic.sector == 0 for stride in plain.strides):
+            return plain.element
+        grain = gcd(traffic.sector, *plain.strides)
+        return plain.element + traffic.line - grain
+
+    def _first_of_line(self, plain: Footprint) -> float:
+        """Of runs shorter than a line, of which the neighbours follow, the share that L2 cannot hold yet."""
         line = self.chip.traffic.line
-        if plain.element >= LONG_ROW * line or all(stride % line == 0 for stride in plain.strides):
+        if not plain.strides or plain.strides[-1] < line or plain.element >= line:
             return 1.0
-        return 1.0 / self.chip.traffic.unaligned
+        return plain.element / line
 
     @staticmethod
-    def moved(move: Move, nbytes: int, rows: int = 1, gm: tuple[tuple[int, bool, float], ...] = ()) -> Cost:
+    def moved(move: Move, nbytes: int, rows: int = 1) -> Cost:
         """The cycles of a data movement."""
         busy = max(move.issue, rows * move.row, nbytes / move.sustained)
-        return Cost(busy, max(busy, move.floor, move.fixed + nbytes / move.rate), nbytes, gm)
+        done = max(busy, move.floor, move.fixed + max(nbytes / move.rate, rows * move.row))
+        if move.flight:
+            busy = max(busy, done * min(1.0, nbytes / move.flight))
+        return Cost(busy, done, nbytes)
 
     # -- vectors -------------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ The scalar unit issues steps in program order, as long as the queue in front of 
 in order; it takes the next one while the results of the last are still on their way. A set fires when the earlier work of
 its pipe is done and holds nobody; a wait holds its pipe; a barrier drains it.
 
-GM is shared: with other cores at work, a transfer takes at least its bytes times ``pace``, the cycles per byte that are
-left to this core (``traffic``).
+GM is shared: with other cores at work, a transfer takes at least its bytes times the cycles per byte that are left to this core
+(``traffic``), and its latency. What L2 does not hold takes longer on an idle chip too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,19 @@ from tilelang_npu.simulator.time.steps import ALL, CROSS_WAIT, INTERNAL, PIPES, 
 from tilelang_npu.target import Chip
 
 SCALAR = 0
-Pace = Mapping[tuple[int, bool], float]
-"""Cycles per byte of GM by (kernel argument, whether it is written)."""
+
+
+class Share(NamedTuple):
+    """What one of several transfers gets of a tensor in GM: the share of its bytes that L2 does not hold, and the mean cycles per
+    byte that HBM and that L2 take."""
+
+    far: float
+    hbm: float
+    l2: float
+
+
+Pace = Mapping[tuple[int, bool], Share]
+"""By kernel argument and whether it is written."""
 
 
 class Slice(NamedTuple):
@@ -138,11 +149,8 @@ class _TimedWalk:
         cost = step.cost
         busy, done = cost.busy, cost.done
         if cost.gm:
-            shared = _shared(cost, self.pace)
-            if shared > busy:
-                pipe.stalled += shared - busy
-                busy = shared
-                done = max(done, shared)
+            busy, done, late = beside(cost, self.pace)
+            pipe.stalled += late
         pipe.free = start + busy
         if pipe.number == SCALAR:
             pipe.clock.issue = pipe.free
@@ -217,7 +225,7 @@ class _Traced(_TimedWalk):
         if pipe.last >= 0 and slices[pipe.last].end > start:
             slices[pipe.last] = slices[pipe.last]._replace(end=start)
         pipe.last = len(slices)
-        done = max(step.cost.done, _shared(step.cost, self.pace))
+        done = beside(step.cost, self.pace)[1]
         ordered = self.order.steps[place]
         slices.append(Slice(ordered.core, pipe.number, start, start + done, ordered.number, step.cost.nbytes,
                             pipe.reason if held else ""))
@@ -268,9 +276,16 @@ def simulate_times(order: StepOrder, cores: Sequence[CoreId], records: Sequence[
         dict(walk.held), walk.slices)
 
 
-def _shared(cost: Cost, pace: Pace) -> float:
-    """Cycles that the GM bytes of a step take beside the other cores."""
-    total = 0.0
-    for buffer, written, nbytes in cost.gm:
-        total += nbytes * pace.get((buffer, written), 0.0)
-    return total
+def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
+    """Cycles until the pipe takes the next step and until the result of this one is there, beside the other cores; and what of the
+    first the others cause."""
+    far = shared = 0.0
+    for part in cost.gm:
+        share = pace.get((part.buffer, part.written))
+        if share is not None:
+            shared += part.far * share.hbm + part.near * share.l2
+            far = max(far, share.far)
+    busy, done = cost.busy + far * cost.more_busy, cost.done + far * cost.more_done
+    if shared <= busy:
+        return busy, done, 0.0
+    return shared, max(done, cost.latency + shared), shared - busy

@@ -1,56 +1,84 @@
 """How fast global memory is for one core while others use it too.
 
-The chip serves each byte once from HBM and again from L2. What all blocks together move in a tensor, against the tensor's
-size, gives the mean seconds per byte of the tensor; with ``n`` transfers in flight, one gets a byte every ``n`` times as
-long. How many are in flight on average follows from the times, and the times from it: a few rounds settle it.
+The chip serves each byte once from HBM and again from L2, as long as L2 holds it. What all blocks together move in a tensor,
+against the tensor's size, gives the share that comes from HBM and the mean seconds per byte; with ``n`` transfers in flight, one
+gets a byte every ``n`` times as long. How many are in flight on average follows from the times, and the times from it: a few
+rounds settle it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tilelang_npu.simulator.machine.events import Event
 from tilelang_npu.simulator.time.steps import Expansion
-from tilelang_npu.simulator.time.timing import Pace
+from tilelang_npu.simulator.time.timing import Pace, Share
 from tilelang_npu.target import Chip
 
-Bytes = defaultdict[tuple[int, bool], float]
+Key = tuple[int, bool]
+"""A kernel argument, and whether it is written."""
 
 
-def bytes_of(stream: Sequence[Event], expansion: Expansion) -> Bytes:
-    """GM bytes of one core's block by (kernel argument, whether they are written)."""
-    total: Bytes = defaultdict(float)
+@dataclass
+class Moved:
+    """Bytes of a tensor that a launch moves, as in ``InGm``."""
+
+    nbytes: float = 0.0
+    far: float = 0.0
+    near: float = 0.0
+
+    def add(self, nbytes: float, far: float, near: float, times: int) -> None:
+        """Count something so many times."""
+        self.nbytes += nbytes * times
+        self.far += far * times
+        self.near += near * times
+
+
+def bytes_of(stream: Sequence[Event], expansion: Expansion) -> dict[Key, Moved]:
+    """GM bytes of one core's block."""
+    total: dict[Key, Moved] = defaultdict(Moved)
     for event, count in Counter(stream).items():
         for step in expansion.of(event):
-            for buffer, written, nbytes in step.cost.gm:
-                total[buffer, written] += nbytes * count
+            for part in step.cost.gm:
+                total[part.buffer, part.written].add(part.nbytes, part.far, part.near, count)
     return total
 
 
-def seconds_per_byte(moved: Bytes, sizes: Mapping[int, int], produced: frozenset[int],
-                     chip: Chip) -> dict[tuple[int, bool], float]:
-    """Mean time that the chip needs for a byte of each tensor.
+@dataclass(frozen=True)
+class Served:
+    """How the chip serves a tensor.
+
+    Attributes:
+        far: share of its bytes that come from HBM, or go there.
+        hbm, l2: mean seconds for a byte of it, as far as HBM and as far as L2 has to do with it.
+    """
+
+    far: float
+    hbm: float
+    l2: float
+
+
+def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], chip: Chip) -> dict[Key, Served]:
+    """What serves the bytes of each tensor.
 
     Args:
         moved: bytes of the whole launch.
-        sizes: bytes of each tensor.
-        produced: tensors whose reads find what the kernel wrote: they come from L2.
+        missed: of them the share that L2 does not hold, or hold until they are written again (``l2``).
         chip: gives the rates.
     """
     rates = chip.traffic
-    times = {}
-    for (buffer, written), total in moved.items():
-        if not total:
-            continue
-        first = min(float(total), float(sizes.get(buffer, 0)))
-        if buffer in produced and not written:
-            first = 0.0
-        fast = rates.hbm_write if written else rates.hbm_read
-        times[buffer, written] = (first / fast + (total - first) / rates.l2) / total
-    return times
+    near = sum(part.near for part in moved.values())
+    read = sum(part.near for (_, written), part in moved.items() if not written)
+    l2 = rates.l2_at(read / near if near else 1.0)
+    found = {}
+    for key in moved:
+        far = missed.get(key, 0.0)
+        found[key] = Served(far, far / (rates.hbm_write if key[1] else rates.hbm_read), (1.0 - far) / l2)
+    return found
 
 
-def pace_of(times: Mapping[tuple[int, bool], float], sharing: float, chip: Chip) -> Pace:
-    """Cycles per byte for one transfer among ``sharing`` that are in flight at the same time."""
-    return {key: seconds * sharing * chip.clock for key, seconds in times.items()}
+def pace_of(serves: Mapping[Key, Served], sharing: float, chip: Chip) -> Pace:
+    """What one transfer gets among ``sharing`` that are in flight at the same time."""
+    return {key: Share(one.far, one.hbm * sharing * chip.clock, one.l2 * sharing * chip.clock) for key, one in serves.items()}
