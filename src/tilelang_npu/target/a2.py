@@ -64,8 +64,8 @@ PATHS = table(
          near=Move(fixed=197, rate=123, sustained=110, issue=21, row=1.0, source="MSKPP 910B3, L2 hit; issue CALC")),
     Path("gm", "cbuf", "MTE2", "AIC", ops=("load", "copy"), move=FROM_HBM,
          near=Move(fixed=192, rate=166, sustained=152, issue=21, row=1.0, source="MSKPP 910B1/B3, L2 hit; issue CALC")),
-    # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. That 24
-    # cores get 3.9 TB/s and not the 5.2 of L2 DOC explains by the layout; the same of 8192^3 (3.75 with what misses) and 6144^3.
+    # One core's loads of 64 + 64 rows of 128 bytes take 514 cycles, those of 128 + 256 rows 1380: 81 and 3.39 a row. That
+    # 24 cores get 3.9 TB/s and not the 5.2 of L2 DOC explains by the layout; 8192^3 (3.75 with what misses) and 6144^3 agree.
     Path("gm", "cbuf", "MTE2", "AIC", layout="nd2nz", ops=("nd2nz",), spread=1.33, move=replace(FROM_HBM, row=3.39),
          near=Move(fixed=81, rate=152, sustained=152, issue=21, row=3.39, source="CALC on DOC matmul c0, c1; rate as gm_l1")),
     Path("ub", "gm", "MTE3", "AIV", ops=("store", "copy"),

@@ -76,7 +76,7 @@ ASCEND_910_95 = Chip(
     aic=32, aiv=64, clock=1650 * MHz, hbm=128 * GiB, l2=128 * MiB,  # INI
     memory=MEMORY, banks=Banks(groups=8, width=32), paths=PATHS, units=a2.UNITS, cube=CUBE, vector=VECTOR,
     scalar=a2.SCALAR, sync=a2.SYNC,
-    traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2, whose 5.2 DOC gives for it too
+    traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
     launch=a2.LAUNCH,
 )
 

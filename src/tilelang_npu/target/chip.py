@@ -65,8 +65,8 @@ class Move(_Table):
     """Cycles of one data movement between two memories.
 
     A lone move of ``b`` bytes takes ``max(floor, fixed + max(b / rate, rows * row), b / sustained)`` cycles from start to
-    arrival. Its pipe takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in flight
-    side by side, but at most ``flight`` bytes of them.
+    arrival. Its pipe takes the next move earlier, after ``max(issue, rows * row, b / sustained)`` cycles: requests are in
+    flight side by side, but at most ``flight`` bytes of them.
 
     Attributes:
         fixed: latency of the first byte.
@@ -98,9 +98,9 @@ class Path(_Table):
         target: where they go.
         pipe: the pipe that moves them.
         core: the kind of core whose pipe it is.
-        move: how long it takes, and the source of these numbers, from GM what L2 does not hold; None where a unit copies, at its
-            own rate.
-        near: how long it takes from GM what L2 holds; None where that is not known to differ.
+        move: how long it takes, and the source of these numbers (from GM: what L2 does not hold); None where a unit copies, at
+            its own rate.
+        near: how long from GM what L2 holds takes; None where that is not known to differ.
         spread: bytes that L2 could have served meanwhile by rows, for each that goes this way.
         layout: how the matrix is laid out anew on the way (``nd2nz``, ``nz2nd``); empty where it stays as it is.
         ops: the ops of HIVM that go this way alone, the one that the compiler takes first; empty where HIVM has none for it.

@@ -1,9 +1,9 @@
 """What L2 holds: which of the bytes that a launch moves come from HBM, and which are written back there.
 
-L2 keeps what was used last (a matrix of 302 MB that is read four times over hits 0.005 % of the time in its 192 MB: DOC
-data_copy). What a launch touches at all decides where that is less than L2 holds: each byte is read from HBM once, and written
-back never, since the next launch writes it again. Beyond, the transfers of the cores are walked through side by side, each as one
-thing that L2 holds or does not.
+L2 keeps what was used last: of a matrix of 302 MB that is read four times over, 0.005 % are found in its 192 MB (DOC
+data_copy). Where all that a launch touches fits, each byte is read from HBM once, and none is written back, since the next
+launch writes it again. Beyond, the transfers of the cores are walked through side by side, each as one thing that L2 holds or
+does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WALKED = 2_000_000
 """Transfers of a launch that are walked through; of a longer one the first."""
 
 
-class Touch(NamedTuple):
+class Used(NamedTuple):
     """One transfer: the tensor, whether it is written, where, in which form, and how many bytes."""
 
     buffer: int
@@ -53,7 +53,7 @@ class _Held:
     missed: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
     moved: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
-    def touch(self, one: Touch) -> None:
+    def touch(self, one: Used) -> None:
         """Use some bytes; what has not been used for longest makes room."""
         key = one.buffer, one.offset, one.form
         self.moved[one.buffer, one.written] += one.nbytes
@@ -73,15 +73,16 @@ class _Held:
             self.missed[buffer, True] += nbytes
 
 
-def side_by_side(cores: Sequence[Sequence[Touch]]) -> Iterator[Touch]:
+def side_by_side(cores: Sequence[Sequence[Used]]) -> Iterator[Used]:
     """The transfers of cores that start and end together."""
     order = sorted((place / len(touches), core, place) for core, touches in enumerate(cores) for place in range(len(touches)))
     for _, core, place in order:
         yield cores[core][place]
 
 
-def missed_by_walk(waves: Iterable[Sequence[Sequence[Touch]]], capacity: float) -> dict[Key, float]:
-    """The shares that miss, from the transfers of the cores of each wave; what is written and left makes way for the next launch."""
+def missed_by_walk(waves: Iterable[Sequence[Sequence[Used]]], capacity: float) -> dict[Key, float]:
+    """The shares that miss, from the transfers of the cores of each wave; what is written and left makes way for the next
+    launch."""
     held, left = _Held(capacity), WALKED
     for cores in waves:
         if left <= 0:

@@ -27,8 +27,8 @@ SCALAR = 0
 
 
 class Share(NamedTuple):
-    """What one of several transfers gets of a tensor in GM: the share of its bytes that L2 does not hold, and the mean cycles per
-    byte that HBM and that L2 take."""
+    """What one of several transfers gets of a tensor in GM: the share of its bytes that L2 does not hold, and the mean cycles
+    per byte that HBM and that L2 take."""
 
     far: float
     hbm: float
@@ -277,8 +277,8 @@ def simulate_times(order: StepOrder, cores: Sequence[CoreId], records: Sequence[
 
 
 def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
-    """Cycles until the pipe takes the next step and until the result of this one is there, beside the other cores; and what of the
-    first the others cause."""
+    """Cycles until the pipe takes the next step and until the result of this one is there, beside the other cores; and what
+    of the first the others cause."""
     far = shared = 0.0
     for part in cost.gm:
         share = pace.get((part.buffer, part.written))

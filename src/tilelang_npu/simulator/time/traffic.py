@@ -1,9 +1,8 @@
 """How fast global memory is for one core while others use it too.
 
-The chip serves each byte once from HBM and again from L2, as long as L2 holds it. What all blocks together move in a tensor,
-against the tensor's size, gives the share that comes from HBM and the mean seconds per byte; with ``n`` transfers in flight, one
-gets a byte every ``n`` times as long. How many are in flight on average follows from the times, and the times from it: a few
-rounds settle it.
+The chip serves each byte once from HBM and again from L2, as long as L2 holds it (``l2``). That gives the mean seconds per byte
+of each tensor; with ``n`` transfers in flight, one gets a byte every ``n`` times as long. How many are in flight on average
+follows from the times, and the times from it: a few rounds settle it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,67 @@
+"""What L2 holds, against a cache that keeps every single line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilelang_npu.simulator.time.l2 import Used, missed_by_walk, missed_once, side_by_side, touched
+from tilelang_npu.simulator.time.traffic import Moved
+
+
+def by_lines(touches: list[Used], capacity: int) -> dict[tuple[int, bool], float]:
+    """The same by an array of times: the lines that were not used for longest go."""
+    used: dict[tuple[int, int], int] = {}
+    dirty: set[tuple[int, int]] = set()
+    missed: dict[tuple[int, bool], float] = {}
+    moved: dict[tuple[int, bool], float] = {}
+    for now, one in enumerate(touches):
+        key = one.buffer, one.written
+        moved[key] = moved.get(key, 0) + one.nbytes
+        place = one.buffer, one.offset
+        if place not in used and not one.written:
+            missed[key] = missed.get(key, 0) + one.nbytes
+        used[place] = now
+        if one.written:
+            dirty.add(place)
+        while len(used) * one.nbytes > capacity:
+            oldest = min(used, key=used.__getitem__)
+            del used[oldest]
+            if oldest in dirty:
+                dirty.remove(oldest)
+                missed[oldest[0], True] = missed.get((oldest[0], True), 0) + one.nbytes
+    for buffer, _ in dirty:
+        missed[buffer, True] = missed.get((buffer, True), 0) + touches[0].nbytes
+    return {key: missed.get(key, 0) / total for key, total in moved.items()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_used_last_is_held(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    touches = [Used(int(rng.integers(3)), bool(rng.integers(2)), int(rng.integers(40)) * 512, 512, 512) for _ in range(600)]
+    for capacity in (512 * 10, 512 * 50, 512 * 500):
+        assert missed_by_walk([[touches]], capacity) == pytest.approx(by_lines(touches, capacity))
+
+
+def test_a_cycle_that_does_not_fit_hits_never() -> None:
+    touches = [Used(0, False, place * 512, 512, 512) for place in range(100)] * 4
+    assert missed_by_walk([[touches]], 99 * 512) == {(0, False): 1.0}
+    assert missed_by_walk([[touches]], 100 * 512) == {(0, False): 0.25}
+
+
+def test_cores_that_read_the_same_share_what_one_reads() -> None:
+    touches = [Used(0, False, place * 512, 512, 512) for place in range(100)]
+    assert missed_by_walk([[touches] * 4], 10 * 512) == {(0, False): 0.25}
+
+
+def test_cores_of_unequal_length_end_together() -> None:
+    long, short = ([Used(core, False, place, 1, 1) for place in range(count)] for core, count in ((0, 4), (1, 2)))
+    assert [one.buffer for one in side_by_side([long, short])] == [0, 1, 0, 0, 1, 0]
+
+
+def test_what_fits_is_read_once_and_not_written_back() -> None:
+    moved = {(0, False): Moved(nbytes=400), (1, True): Moved(nbytes=100),
+             (2, True): Moved(nbytes=80), (2, False): Moved(nbytes=80)}
+    assert touched(moved, {0: 100, 1: 100, 2: 20}) == 220
+    assert missed_once(moved, {0: 100, 1: 100, 2: 20}, frozenset({2})) == {
+        (0, False): 0.25, (1, True): 0.0, (2, True): 0.0, (2, False): 0.0}
