@@ -1,6 +1,6 @@
 """How far the modelled times are from measured ones: each published measurement beside the same kernel written here.
 
-    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--json FILE]
+    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--leave-out] [--json FILE]
 
 The measurements stand in ``calibration/measured.json``, each with its source and the tiling that this states, the kernels in
 the files beside it. Nothing is computed but times: all rows take about a minute. The tables: each row with the ratio of the
@@ -15,17 +15,30 @@ import json
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from math import log
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from calibration import attention, fused, matmul, vector
 from calibration.case import Case, Modelled
 
+from tilelang_npu.target import Chip
+
 MEASURED = Path(__file__).resolve().parent / "calibration" / "measured.json"
 CASES: dict[str, Case] = {**vector.CASES, **matmul.CASES, **attention.CASES, **fused.CASES}
+FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "gm_l1_nd2nz.spread", "gm_l1_nd2nz.row", "gm_ub.flight",
+          "cube.overhead", "cube.burst", "sync.handoff", "scalar.alu", "launch.kernel_us", "launch.mix_us")
+"""The constants that come from these measurements; all others are published by themselves."""
+STEP = 1.1
+"""By what a constant is changed to see what that does."""
+NOISE, WITHIN = 0.1, 0.5
+"""What a fit takes for the errors of the model, and for what a constant may be off by: logarithms."""
 FEWEST = 3
 """Rows from which on a ladder has an order worth comparing."""
 
@@ -37,6 +50,7 @@ class Row:
     Attributes:
         name, kind, ladder, source, measured: as they stand in the file.
         pipes: busy microseconds of pipes, as measured.
+        slopes: by how many per cent the modelled time changes with one per cent of each fitted constant.
     """
 
     name: str
@@ -46,6 +60,7 @@ class Row:
     measured: float
     pipes: dict[str, float]
     modelled: Modelled
+    slopes: tuple[float, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -62,11 +77,69 @@ class Row:
         return max(self.ratio, 1 / self.ratio)
 
 
-def rows(only: Sequence[str] = ()) -> list[Row]:
-    """All rows, or those of some classes or of some names."""
+def rows(only: Sequence[str] = (), *, varied: bool = False) -> list[Row]:
+    """All rows, or those of some classes or of some names.
+
+    Args:
+        varied: how each changes with the fitted constants, too.
+    """
     table: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["rows"]
-    return [Row(name, row["class"], row["ladder"], row["source"], row["us"], row.get("pipes", {}), CASES[name].modelled())
-            for name, row in table.items() if not only or row["class"] in only or name in only]
+    return [_row(name, row, varied=varied) for name, row in table.items() if not only or row["class"] in only or name in only]
+
+
+def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
+    case = CASES[name]
+    launches = case.launches()
+    modelled = case.modelled(launches)
+    slopes = tuple(log(case.modelled(launches, partial(changed, name)).us / modelled.us) / log(STEP)
+                   for name in FITTED) if varied else ()
+    return Row(name, row["class"], row["ladder"], row["source"], row["us"], row.get("pipes", {}), modelled, slopes)
+
+
+def changed(name: str, chip: Chip) -> Chip:
+    """The chip with a fitted constant ``STEP`` times as large."""
+    part, constant = name.split(".")
+    if part in chip.paths:
+        path = chip.paths[part]
+        near = path.near
+        if constant == "spread":
+            new = replace(path, spread=path.spread * STEP)
+        else:
+            new = replace(path, move=replace(path.move, **{constant: getattr(path.move, constant) * STEP}),
+                          near=near and replace(near, **{constant: getattr(near, constant) * STEP}))
+        return replace(chip, paths={**chip.paths, part: new})
+    row = getattr(chip, part)
+    return replace(chip, **{part: replace(row, **{constant: getattr(row, constant) * STEP})})
+
+
+def left_out(found: Sequence[Row]) -> list[float]:
+    """The errors of rows where the fitted constants are fitted anew without their source: by least squares of the logarithms of
+    the ratios, along the slopes, each source of equal weight and each constant within a factor of about ``e ** WITHIN``."""
+    slopes = np.array([row.slopes for row in found])
+    ratios = np.log([row.ratio for row in found])
+    errors = np.zeros(len(found))
+    for source in {row.source for row in found}:
+        out = np.array([row.source == source for row in found])
+        weights = np.array([1 / sum(other.source == row.source for other in found) for row in found])[~out]
+        scaled = slopes[~out] * np.sqrt(weights)[:, None] / NOISE
+        normal = scaled.T @ scaled + np.eye(len(FITTED)) / WITHIN**2
+        step = -np.linalg.solve(normal, scaled.T @ (ratios[~out] * np.sqrt(weights) / NOISE))
+        errors[out] = np.abs(np.exp(ratios[out] + slopes[out] @ step) - 1)
+    return list(errors)
+
+
+def show_left_out(found: Sequence[Row]) -> None:
+    """The table of errors without the rows' own sources."""
+    errors = left_out(found)
+    print(f"\n{'class':16} {'median error':>13} {'without its source':>19} {'source':>45}")
+    for kind in dict.fromkeys(row.kind for row in found):
+        those = [(row, error) for row, error in zip(found, errors, strict=True) if row.kind == kind]
+        print(f"{kind:16} {statistics.median(row.error for row, _ in those):13.1%}"
+              f" {statistics.median(error for _, error in those):19.1%}")
+        for source in dict.fromkeys(row.source for row, _ in those):
+            own = [(row, error) for row, error in those if row.source == source]
+            print(f"{'':16} {statistics.median(row.error for row, _ in own):13.1%}"
+                  f" {statistics.median(error for _, error in own):19.1%} {source:>45}")
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
@@ -107,10 +180,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="classes or names of rows, with commas between")
     parser.add_argument("--pipes", action="store_true", help="busy times of pipes too, where they were measured")
     parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--leave-out", action="store_true", help="errors with constants that are fitted without a row's source")
     given = parser.parse_args()
-    found = rows([part for part in given.only.split(",") if part])
+    found = rows([part for part in given.only.split(",") if part], varied=given.leave_out)
     show_rows(found, pipes=given.pipes)
     show_classes(found)
+    if given.leave_out:
+        show_left_out(found)
     if given.json:
         given.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in found], indent=1), encoding="utf-8")
 

@@ -116,7 +116,8 @@ def test_rank_correlation_shares_ranks() -> None:
 
 
 def test_a_time_along_a_line_is_that_of_the_whole() -> None:
-    whole = calibrate.Case(lambda count: vector.add_scalar(64, count, chip="910B1"), (2, 3), 6).modelled()
+    case = calibrate.Case(lambda count: vector.add_scalar(64, count, chip="910B1"), (2, 3), 6)
+    whole = case.modelled(case.launches())
     launch = vector.add_scalar(64, 6, chip="910B1").trace()
     assert launch is not None
     assert whole.us == pytest.approx(launch.time_us, rel=0.01)

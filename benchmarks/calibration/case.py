@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from tilelang_npu.simulator import Launch
+from tilelang_npu.target import Chip
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,18 @@ class Case:
     whole: int = 0
     times: int = 1
 
-    def modelled(self) -> Modelled:
-        """The times, without values."""
+    def launches(self) -> list[Launch]:
+        """What it does, without values: the whole of it, or both parts."""
+        return [self.kernel(count).trace() for count in self.counts or (0,)]
+
+    def modelled(self, launches: Sequence[Launch], change: Callable[[Chip], Chip] | None = None) -> Modelled:
+        """The times of its launches, on the chip as it is or with a change."""
+        if change is not None:
+            launches = [Launch(launch.recorded, chip=change(launch.chip)) for launch in launches]
         if self.counts is None:
-            return _of(self.kernel(0).trace())
+            return _of(launches[0])
         few, more = self.counts
-        first, second = (_of(self.kernel(count).trace()) for count in self.counts)
+        first, second = map(_of, launches)
 
         def along(start: float, end: float) -> float:
             return self.times * (end + (end - start) / (more - few) * (self.whole - more))
@@ -52,7 +61,7 @@ class Case:
         return Modelled(along(first.us, second.us), second.bound, pipes)
 
 
-def _of(launch: Any) -> Modelled:
+def _of(launch: Launch) -> Modelled:
     busy: dict[str, float] = {}
     for shares in launch.pipes.values():  # of Cube and Vector cores: a measurement has the pipes of one kind
         for pipe, share in shares.items():

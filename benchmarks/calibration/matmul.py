@@ -12,9 +12,9 @@ STEP = 64
 """Depth of an MMAD of float16 in all of them."""
 
 
-def matmul(size: int, over: tuple[int, int], *, deep: int = 0, tile: tuple[int, int] = (128, 256), steps: tuple[int, int] = (1, 1),
-           slots: int = 2, part: tuple[int, int] | None = None, passes: int = 1, wide: bool = False,
-           chip: str = "910B1") -> Any:
+def matmul(size: int, over: tuple[int, int], *, deep: int = 0, tile: tuple[int, int] = (128, 256),
+           steps: tuple[int, int] = (1, 1), slots: int = 2, part: tuple[int, int] | None = None, passes: int = 1,
+           wide: bool = False, chip: str = "910B1") -> Any:
     """A GEMM of ``size`` in all three directions.
 
     Args:

@@ -113,16 +113,17 @@ class Launch:
         numbers: what was seen of the numbers, where somebody watched them.
         made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
         before: the earlier launches of the call.
+        chip: gives the times; the one that it ran on where not given. The cores are as many as there were.
 
     What follows from the record alone, launches that recorded the same have in common.
     """
 
     def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
-                 made: Iterable[int] = (), before: Sequence[Launch] = ()) -> None:
+                 made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None) -> None:
         self.recorded = recorded
         self._made, self._before = tuple(made), tuple(before)
         self.numbers = list(numbers)
-        self.chip: Chip = recorded.program.chip
+        self.chip = chip or recorded.program.chip
         self.blocks = recorded.count
         self.name = recorded.program.name
         _ = self._checked
@@ -130,7 +131,7 @@ class Launch:
             _ = self.hazards
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"))
+        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"), self.chip)
 
     def keep(self, changed: Iterable[int]) -> None:
         """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
@@ -323,7 +324,7 @@ class Launch:
             missed = l2.missed_by_walk(self._touches(), self.chip.l2)
         return served(self.moved, missed, self.chip)
 
-    def _touches(self) -> Iterator[list[list[l2.Touch]]]:
+    def _touches(self) -> Iterator[list[list[l2.Used]]]:
         """The transfers of the cores, wave by wave."""
         known: dict[int, list[tuple[int, int, bool, int, int]]] = {}
         for start in range(0, len(self.recorded.blocks), self.cores):
@@ -332,7 +333,7 @@ class Launch:
                 for stream, offsets, (index, _) in zip(run.streams, run.gm, self.recorded.program.lanes, strict=True):
                     if id(stream) not in known:
                         known[id(stream)] = self._transfers(stream, index)
-                    wave.append([l2.Touch(buffer, written, offsets[place], form, nbytes)
+                    wave.append([l2.Used(buffer, written, offsets[place], form, nbytes)
                                  for place, buffer, written, form, nbytes in known[id(stream)]])
             yield wave
 
@@ -591,9 +592,9 @@ class Launch:
 
 
 def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
-            hazards: list[Hazard] | None) -> Launch:
+            hazards: list[Hazard] | None, chip: Chip) -> Launch:
     """A launch of another process."""
-    launch = Launch(recorded, numbers=numbers, made=made, before=before)
+    launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip)
     if hazards is not None:
         vars(launch)["hazards"] = hazards
     return launch

@@ -1,0 +1,93 @@
+"""What holds of modelled times whatever the kernel: no bound of the hardware is beaten, and no better chip is slower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from simulator import texts
+from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.simulator import Launch, simulate
+from tilelang_npu.target import Chip, chip
+
+
+def additions(blocks: int, tile: int) -> Launch:
+    n = blocks * tile
+    x = np.zeros(n, np.float16)
+    return simulate(parse_module(texts.add_tiles(tile, "f16")), [x, x.copy(), x.copy(), n], blocks=blocks, chip="910B1")
+
+
+def products(m: int, n: int, k: int) -> Launch:
+    args = [np.zeros(shape, np.float16) for shape in ((m, k), (k, n), (m, n))]
+    return simulate(parse_module(texts.gemm(m, n, k)), args, blocks=m * n // 128**2, chip="910B1")
+
+
+KERNELS: dict[str, Callable[[], Launch]] = {
+    "one addition": lambda: additions(1, 2048), "48 additions": lambda: additions(48, 16384),
+    "waves of small additions": lambda: additions(480, 512), "one product": lambda: products(128, 128, 512),
+    "24 products": lambda: products(512, 768, 1024), "waves of products": lambda: products(1024, 896, 128),
+}
+
+
+@cache
+def launch(name: str) -> Launch:
+    return KERNELS[name]()
+
+
+def faster(factor: float, *names: str) -> Callable[[Chip], Chip]:
+    def change(one: Chip) -> Chip:
+        return replace(one, traffic=replace(one.traffic, **{name: getattr(one.traffic, name) * factor for name in names}))
+
+    return change
+
+
+BETTER: dict[str, Callable[[Chip], Chip]] = {
+    "HBM": faster(1.5, "hbm_read", "hbm_write"), "much HBM": faster(20, "hbm_read", "hbm_write"),
+    "L2": faster(1.5, "l2", "l2_read", "l2_write"), "larger L2": lambda one: replace(one, l2=2 * one.l2),
+    "clock": lambda one: replace(one, clock=1.2 * one.clock),
+    "flags": lambda one: replace(one, sync=replace(one.sync, handoff=10)),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("what", BETTER)
+def test_no_better_chip_is_slower(name: str, what: str) -> None:
+    before = launch(name)
+    after = Launch(before.recorded, chip=BETTER[what](before.chip))
+    assert after.time_us <= 1.01 * before.time_us
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_bound_of_the_hardware_is_beaten(name: str) -> None:
+    """Not the peak of the Cube cores, not what HBM can bring of what is read, not what L2 can serve."""
+    one = launch(name)
+    seconds = one.cycles / one.chip.clock
+    moved = one.moved
+    bound = one.recorded.bound
+    sizes = {parameter.index: array.nbytes
+             for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
+    first = sum(min(part.nbytes, sizes[buffer]) for (buffer, written), part in moved.items() if not written)
+    assert seconds >= first / 1.8e12, "HBM's nominal rate"
+    assert seconds >= sum(part.nbytes for part in moved.values()) / one.chip.traffic.l2
+    busy = one.busy_cycles
+    for kind, row in busy.items():
+        cores = min(one.cores, one.blocks) * (2 if kind == "AIV" and "AIC" in busy else 1)
+        for pipe, cycles in row.items():
+            assert cycles <= one.cycles * cores * 1.0001, (kind, pipe)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_times_are_equal_from_run_to_run(name: str) -> None:
+    assert KERNELS[name]().time_us == launch(name).time_us
+    assert Launch(launch(name).recorded).time_us == launch(name).time_us
+
+
+def test_the_chip_of_a_launch_may_be_another() -> None:
+    one = launch("24 products")
+    slow = Launch(one.recorded, chip=chip("910B4"))
+    assert slow.time_us > one.time_us
+    assert slow.cores == one.cores
