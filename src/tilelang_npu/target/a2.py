@@ -168,7 +168,10 @@ TRAFFIC = Traffic(
     line=512, sector=128,  # INI, DOC: requests are of 128, 256 or 512 bytes
 )
 
-LAUNCH = LaunchTimes(kernel_us=6.5, mix_us=3.0, block_us=0.74)  # DOC 264.02 - 257.56; DOC/CATLASS 1 to 5; SIMP 0.14 + 0.6
+# Task less core time: 0.46 to 0.54 us with one core (DOC add, matmul c0, c1), 3.66 with 24 (c2), 6.46 with 48 (add double
+# buffered): cores are started one by one, as SIMP's 0.14 us has it. A mixed kernel starts 72: 6.2 us more than its 24 Cube
+# cores (DOC: 17.85 against 11.21 us).
+LAUNCH = LaunchTimes(kernel_us=0.5, core_us=0.13, block_us=0.74)  # CALC; SIMP 0.14 + 0.6
 
 CUBE = Cube(
     m=16,

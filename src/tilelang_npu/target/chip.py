@@ -264,10 +264,11 @@ class Traffic(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchTimes(_Table):
-    """Microseconds around a kernel: its start and end, the extra of a kernel of both cores, the next block on a core."""
+    """Microseconds around a kernel: its start and end with one core, each further core that takes part, of either kind, and the
+    next block on a core."""
 
     kernel_us: float
-    mix_us: float
+    core_us: float
     block_us: float
 
 

@@ -181,8 +181,9 @@ class Launch:
 
     @property
     def launch_us(self) -> float:
-        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel."""
-        return self.chip.launch.kernel_us + (self.chip.launch.mix_us if self.recorded.program.mixed else 0.0)
+        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel, core by core."""
+        cores = min(self.cores, self.blocks) * len(self.recorded.program.lanes)
+        return self.chip.launch.kernel_us + self.chip.launch.core_us * (cores - 1)
 
     @_in_common
     def _core_cycles(self) -> list[float]:
