@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import chrome_trace, plot, report
+from tilelang_npu.simulator.result import chrome_trace, plot, report, transfers
 from tilelang_npu.simulator.result.elements_written import written
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
@@ -99,8 +98,8 @@ _Value = TypeVar("_Value")
 
 
 def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
-    """A property that launches which recorded the same have in common."""
-    return once(make, attrgetter("recorded.alike"))
+    """A property that launches which recorded the same have in common, but for those that are timed on another chip."""
+    return once(make, lambda launch: launch.recorded.alike if launch.chip is launch.recorded.program.chip else launch)
 
 
 @door
@@ -131,7 +130,8 @@ class Launch:
             _ = self.hazards
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"), self.chip)
+        return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"),
+                         None if self.chip is self.recorded.program.chip else self.chip)
 
     def keep(self, changed: Iterable[int]) -> None:
         """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
@@ -322,37 +322,8 @@ class Launch:
         if l2.touched(self.moved, sizes) <= self.chip.l2:
             missed = l2.missed_once(self.moved, sizes, self._produced())
         else:
-            missed = l2.missed_by_walk(self._touches(), self.chip.l2)
+            missed = l2.missed_by_walk(transfers.by_wave(self.recorded, self.expansions, self.cores), self.chip.l2)
         return served(self.moved, missed, self.chip)
-
-    def _touches(self) -> Iterator[list[list[l2.Used]]]:
-        """The transfers of the cores, wave by wave."""
-        known: dict[int, list[tuple[int, int, bool, int, int]]] = {}
-        for start in range(0, len(self.recorded.blocks), self.cores):
-            wave = []
-            for run in self.recorded.blocks[start:start + self.cores]:
-                for stream, offsets, (index, _) in zip(run.streams, run.gm, self.recorded.program.lanes, strict=True):
-                    if id(stream) not in known:
-                        known[id(stream)] = self._transfers(stream, index)
-                    wave.append([l2.Used(buffer, written, offsets[place], form, nbytes)
-                                 for place, buffer, written, form, nbytes in known[id(stream)]])
-            yield wave
-
-    def _transfers(self, stream: Stream, index: int) -> list[tuple[int, int, bool, int, int]]:
-        """Of a core's stream the transfers: place among the GM offsets, tensor, whether it is written, which kind, bytes."""
-        found, place = [], 0
-        records, expansion = self.recorded.program.functions[index].records, self.expansions[index]
-        for event in stream:
-            record = records[number_of(event)]
-            parts = [part for step in expansion.of(event) for part in step.cost.gm]
-            outside = [access for access in record.accesses if access.offset is None]
-            for number, access in enumerate(outside):
-                for part in parts:
-                    if part.buffer == access.buffer and part.written == access.writes:
-                        found.append((place + number, part.buffer, part.written, part.nbytes, part.nbytes))
-                        break
-            place += len(outside)
-        return found
 
     def _produced(self) -> frozenset[int]:
         """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
@@ -593,7 +564,7 @@ class Launch:
 
 
 def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
-            hazards: list[Hazard] | None, chip: Chip) -> Launch:
+            hazards: list[Hazard] | None, chip: Chip | None) -> Launch:
     """A launch of another process."""
     launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip)
     if hazards is not None:
