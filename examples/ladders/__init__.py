@@ -1,0 +1,241 @@
+"""What a ladder is: one problem, and the kernels that solve it, each better than the one before.
+
+A ladder is a folder beside this one. Its ``ladder.py`` says what the problem is (a ``Ladder``); each ``stepN_NAME.py`` is a
+script with one kernel, whose docstring says what changed and why. The tests, the tables and the pages of docs/gallery are made
+from these and know no ladder by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.target import Chip
+
+HERE = Path(__file__).resolve().parent.parent
+
+TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2)}
+Case = Mapping[str, Any]
+"""Arguments of a factory of kernels: sizes, element types, what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a problem takes at least, however it is solved.
+
+    Attributes:
+        read: bytes that are read once.
+        written: bytes that are written once.
+        flops: operations of products, by the type of their operands as MLIR writes it.
+    """
+
+    read: float = 0.0
+    written: float = 0.0
+    flops: Mapping[str, float] = field(default_factory=dict)
+
+    def memory_us(self, chip: Chip) -> float:
+        """Microseconds in which the chip moves these bytes: what is read comes from HBM, what is written stays in L2 if all
+        of it has room there."""
+        rates = chip.traffic
+        write = rates.l2_write if self.read + self.written <= chip.l2 else rates.hbm_write
+        return 1e6 * (self.read / rates.hbm_read + self.written / write)
+
+    def cube_us(self, chip: Chip) -> float:
+        """Microseconds in which its Cube cores do these operations."""
+        return 1e6 * sum(count / chip.peak_flops(kind) for kind, count in self.flops.items())
+
+    def roof_us(self, chip: Chip) -> float:
+        """The longer of both: no kernel is faster."""
+        return max(self.memory_us(chip), self.cube_us(chip))
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """What was measured of the same problem on a GPU.
+
+    Attributes:
+        step: the kernel there.
+        dtype: its element type.
+        time: with its unit.
+        share: of the card's memory bandwidth; empty where none is published.
+    """
+
+    step: str
+    dtype: str
+    time: str
+    share: str = ""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """One problem.
+
+    Attributes:
+        title: of its page.
+        about: what is computed, and what makes it slow; Markdown.
+        cases: sizes at which values are checked.
+        large: sizes at which time is modelled.
+        inputs: arguments of a kernel for a case; one that returns nothing writes the last of them.
+        expected: the result for these arguments and the case, by NumPy.
+        work: the least that a case takes.
+        tolerance: how far values may be off, relative and absolute, by the element type of the result; ``TOLERANCE`` has what
+            is not here.
+        goal: the share of the roof that the last step reaches.
+        beside: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
+        rest: what keeps the last step from its goal; empty where it reaches it.
+        shown: which of the large sizes the profiles on the page are of.
+        counterparts: the same on a GPU.
+    """
+
+    title: str
+    about: str
+    cases: Sequence[Case]
+    large: Sequence[Case]
+    inputs: Callable[..., tuple[NDArray[Any], ...]]
+    expected: Callable[..., Any]
+    work: Callable[..., Work]
+    tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    goal: float = 0.85
+    beside: str = "memory"
+    rest: str = ""
+    shown: int = 0
+    counterparts: Sequence[Counterpart] = ()
+
+    def check(self, factory: Callable[..., Any]) -> None:
+        """What a step does as a script: its values against NumPy, and how long it takes at large sizes."""
+        self.values(factory)
+        self.times(factory)
+        print("PASS")
+
+    def values(self, factory: Callable[..., Any]) -> None:
+        """Run the kernels of a factory against NumPy."""
+        for case in self.cases:
+            arrays = self.inputs(**case)
+            wanted = self.expected(*(array.copy() for array in arrays), **case)
+            got = factory(**case)(*arrays)
+            for one, other in zip(_several(arrays[-1] if got is None else got), _several(wanted), strict=True):
+                rtol, atol = {**TOLERANCE, **self.tolerance}.get(one.dtype.name, (0.0, 0.0))
+                np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol, err_msg=name(case))
+
+    def times(self, factory: Callable[..., Any]) -> None:
+        """Print how long they take at the large sizes."""
+        for case in self.large:
+            print(f"{name(case):<40} {self.timed(factory, case)}")
+
+    def timed(self, factory: Callable[..., Any], case: Case) -> Timed:
+        """How long the kernel for a case takes; nothing is computed unless what it does depends on what it reads."""
+        kernel = factory(**case)
+        launch = kernel.trace()
+        if launch is None:
+            kernel(*self.inputs(**case))
+            launch = kernel.last_launch
+        return Timed(launch, self.work(**case), kernel.chip, self.beside)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A launch beside what its problem takes at least."""
+
+    launch: Any
+    work: Work
+    chip: Chip
+    beside: str
+
+    @property
+    def us(self) -> float:
+        """Modelled microseconds, the launch included."""
+        return float(self.launch.time_us)
+
+    @property
+    def share(self) -> float:
+        """Of the roof."""
+        return self.work.roof_us(self.chip) / self.us
+
+    @property
+    def rate(self) -> str:
+        """Bytes or operations of the work in a second."""
+        if self.beside == "memory":
+            return f"{(self.work.read + self.work.written) / self.us / 1e3:.0f} GB/s"
+        return f"{sum(self.work.flops.values()) / self.us / 1e6:.1f} TFLOP/s"
+
+    @property
+    def bound(self) -> str:
+        """The busiest pipe, of the longest launch."""
+        return str(max(getattr(self.launch, "parts", (self.launch,)), key=lambda part: part.time_us).bound_by)
+
+    def __str__(self) -> str:
+        return f"{self.us:10.1f} us  {self.rate:>14}  {self.share:6.1%} of the roof, bound by {self.bound}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file of a ladder.
+
+    Attributes:
+        file: it.
+        title: the first line of its docstring.
+        text: the rest of it.
+        code: what stands behind the docstring.
+    """
+
+    file: Path
+    title: str
+    text: str
+    code: str
+
+    def factory(self) -> Callable[..., Any]:
+        """What it makes kernels with: the function that has the ladder's name."""
+        with_ladder(self.file.parent)
+        return runpy.run_path(str(self.file), run_name=self.file.stem)[self.file.parent.name]  # type: ignore[no-any-return]
+
+
+def name(case: Case) -> str:
+    """A case as tables name it."""
+    return " ".join(f"2^{value.bit_length() - 1}" if isinstance(value, int) and value >= 2**20 and value & (value - 1) == 0
+                    else str(value) for value in case.values() if value is not False)
+
+
+def folders() -> list[Path]:
+    """All ladders."""
+    return sorted(file.parent for file in HERE.glob("*/ladder.py"))
+
+
+def with_ladder(folder: Path) -> Any:
+    """The module ``ladder`` of a folder; from here on its steps find it under that name, as scripts do."""
+    sys.modules.pop("ladder", None)
+    sys.path[:] = [str(folder), *(place for place in sys.path if Path(place).parent != HERE)]
+    import ladder
+
+    return ladder
+
+
+def load(folder: Path) -> Ladder:
+    """The ladder of a folder."""
+    found = with_ladder(folder).LADDER
+    assert isinstance(found, Ladder)
+    return found
+
+
+def steps(folder: Path) -> list[Step]:
+    """Its files, in order."""
+    return [_step(file) for file in sorted(folder.glob("step*.py"), key=lambda file: int(file.stem.split("_")[0][4:]))]
+
+
+def _step(file: Path) -> Step:
+    source = file.read_text(encoding="utf-8")
+    first = ast.parse(source).body[0]
+    title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
+    code = "\n".join(source.splitlines()[first.end_lineno:]).strip("\n")
+    return Step(file, title, text.strip(), code)
+
+
+def _several(value: Any) -> Sequence[NDArray[Any]]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]

@@ -1,0 +1,45 @@
+"""One core, one tile after the other
+
+The plainest kernel: a single core brings a tile to UB, reduces it to one number, and combines that with what it has.
+`T.reduce_sum` works on whole vectors, so that this is far from a loop over elements (which the scalar unit would do in some
+7 ns each, 0.2 s in all). But 47 cores have nothing to do, one core has at most 8 KB of requests to HBM under way, and V and
+MTE2 take turns.
+
+Beyond the end of the vector arrives `pad_value`: what changes nothing.
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@tilelang.jit(target="npuir")
+def reduce(length, dtype, op, tile=4096):
+    wide = "float32" if op == "sum" else dtype
+    nothing = 0 if op == "sum" else -T.infinity(dtype)
+
+    @T.prim_func
+    def reduce(X: T.Tensor((length,), dtype), Y: T.Tensor((1,), wide)):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((tile,), dtype)
+            values = T.alloc_shared((tile,), wide)
+            one = T.alloc_shared((1,), wide)
+            result = T.alloc_shared((1,), wide)
+            T.fill(result, nothing)
+            for i in T.serial(T.ceildiv(length, tile)):
+                T.copy(X[i * tile], x, pad_value=nothing)
+                T.copy(x, values)
+                if op == "sum":
+                    T.reduce_sum(values, one)
+                    T.vadd(result, one, result)
+                else:
+                    T.reduce_max(values, one)
+                    T.vmax(result, one, result)
+            T.copy(result, Y)
+
+    return reduce
+
+
+if __name__ == "__main__":
+    check(reduce)

@@ -1,0 +1,103 @@
+"""Every step of every ladder is right, clean and as fast as its page says; no step is slower than the one before."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
+
+import ladders
+
+from tilelang_npu.dialects.text import parse_module
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ladders.folders()
+STEPS = [step for folder in FOLDERS for step in ladders.steps(folder)]
+NAMES = [f"{step.file.parent.name}-{step.file.stem}" for step in STEPS]
+CLOSE = 0.05
+"""By what share a time may differ from the page's before the page has to be made again."""
+SLOWER = 0.01
+"""What a step may lose: the last digit of what tables show."""
+
+
+@pytest.fixture(autouse=True)
+def _own_path() -> Iterator[None]:
+    """A ladder is found as a script finds it, and no other test finds it."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
+    sys.modules.pop("ladder", None)
+
+
+def _page(folder: Path) -> str:
+    return (ROOT / "docs" / "gallery" / f"{folder.name}.md").read_text(encoding="utf-8")
+
+
+def _tables(folder: Path) -> list[list[tuple[float, float]]]:
+    """Of each table of a page the microseconds and the share of each step."""
+    row = re.compile(r"^\| \d+\. .* \| ([\d.]+) us \|.*\| ([\d.]+)% \|", re.MULTILINE)
+    parts = re.split(r"^### ", _page(folder), flags=re.MULTILINE)[1:]
+    return [[(float(us), float(share) / 100) for us, share in row.findall(part)] for part in parts if "of the roof" in part]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=NAMES)
+def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
+        step: ladders.Step, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, name = step.file.parent, step.file.parent.name
+    ladder, factory = ladders.load(folder), step.factory()
+    with monkeypatch.context() as sanitizing:
+        sanitizing.setenv("TILELANG_NPU_SANITIZE", "1")
+        ladder.values(factory)  # raises where values are wrong, or the sanitizer finds something
+    ladder.times(factory)
+    lines = capsys.readouterr().out.splitlines()
+    assert step.code.endswith(f'if __name__ == "__main__":\n    check({name})'), "as a script it does the same"
+    parse_module(factory(**ladder.cases[0]).mlir())  # reads and verifies
+    place = ladders.steps(folder).index(step)
+    for line, table in zip(lines, _tables(folder), strict=True):
+        took = re.search(r"([\d.]+) us ", line)
+        assert took is not None
+        assert float(took[1]) == pytest.approx(table[place][0], rel=CLOSE), (
+            f"{line}: the page is older; run benchmarks/gallery.py --only {name}")
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_no_step_is_slower_than_the_one_before(folder: Path) -> None:
+    ladder, tables = ladders.load(folder), _tables(folder)
+    assert len(tables) == len(ladder.large)
+    for case, table in zip(ladder.large, tables, strict=True):
+        assert len(table) == len(ladders.steps(folder))
+        for (_, before), (_, share) in zip(table, table[1:], strict=False):
+            assert share >= before * (1 - SLOWER), (ladders.name(case), table)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_last_step_is_near_the_roof_or_the_page_says_what_keeps_it(folder: Path) -> None:
+    ladder = ladders.load(folder)
+    tables = zip(ladder.large, _tables(folder), strict=True)
+    missed = [ladders.name(case) for case, table in tables if table[-1][1] < ladder.goal]
+    assert bool(missed) == bool(ladder.rest), missed
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_page_has_what_its_steps_have(folder: Path) -> None:
+    page = _page(folder)
+    for number, step in enumerate(ladders.steps(folder), 1):
+        assert f"\n## {number}. {step.title}\n\n{step.text}\n" in page, f"run benchmarks/gallery.py --only {folder.name}"
+    assert ladders.steps(folder)[0].code in page
+    assert ladders.load(folder).about in page
+
+
+def test_a_case_that_takes_less_is_a_larger_share_of_the_roof() -> None:
+    """Half the bytes in the same time are half the share, and products count where they take longer than bytes."""
+    from tilelang_npu.target import chip as chip_named
+
+    chip = chip_named("Ascend910B2")
+    small, large = ladders.Work(read=2**26), ladders.Work(read=2**27)
+    assert large.roof_us(chip) == pytest.approx(2 * small.roof_us(chip)) == pytest.approx(2**27 / 1.456e6)
+    product = ladders.Work(read=2**20, flops={"f16": 2 * 4096**3})
+    assert product.roof_us(chip) == pytest.approx(2 * 4096**3 / (24 * 16**3 * 2 * 1.85e9) * 1e6 * 1.0, rel=0.05)
