@@ -225,3 +225,15 @@ def test_numbers_of_an_mlir_file(tool, tmp_path: Path) -> None:
     done = tool("sim", tmp_path / "softmax.mlir", "--npz", tmp_path / "in.npz", "--numbers")
     assert done.code == 0, done.err
     assert ["block 2" in line for line in done.out.splitlines() if "first at" in line] == [True, True]
+
+
+def test_profiles_are_printed_and_written(tool, script: Path, tmp_path: Path) -> None:
+    out = tmp_path / "profiles.json"
+    done = tool("run", script, "--profile", "--json", out)
+    assert done.code == 0, done.err
+    assert "critical path of" in done.out
+    assert "what if" in done.out
+    (one,) = json.loads(out.read_text())["kernels"]
+    assert sum(part["us"] for part in one["critical_path"]) == one["time_us"]
+    assert {part["file"] for part in one["critical_path"] if "file" in part} == {str(script)}
+    assert "critical path of" not in tool("run", script, "--json", out).out

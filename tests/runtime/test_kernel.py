@@ -84,12 +84,26 @@ def test_it_says_what_it_is() -> None:
     assert (kernel.out_idx, kernel.workspace_idx, kernel.dialect) == ([1], [], "ascendc")
 
 
-def test_profile_gives_the_last_launch() -> None:
+def test_profile_looks_at_the_last_launch() -> None:
     kernel = doubled(32, 64)
-    launch = kernel.profile()
-    assert launch is kernel.last_launch
-    assert kernel.profile() is launch
-    assert launch.time_us > 0
+    traced = kernel.profile((32, 64))
+    kernel(np.zeros((32, 64), np.float32))
+    assert kernel.profile().launch is kernel.last_launch
+    assert kernel.profile().time_us == traced.time_us > 0
+
+
+def test_profile_takes_shapes_for_arrays() -> None:
+    kernel = doubled(32, 64)
+    before = kernel.last_launch
+    assert kernel.profile((32, 64)).launch.time_us == kernel.profile(A=[32, 64]).launch.time_us == kernel.trace().time_us
+    assert kernel.profile((32, 64), (32, 64)).launch.time_us == kernel.trace().time_us, "with memory for the result"
+    assert kernel.last_launch is before, "nothing ran"
+    with pytest.raises(TileError) as caught:
+        tilelang.compile(product(), out_idx=[2], target="npuir").profile((128, 64), (65, 64))
+    assert caught.value.code == "T403"
+    with pytest.raises(TileError) as caught:
+        kernel.profile((32, 64), (32, 64), (32, 64))
+    assert caught.value.code == "T401"
 
 
 def test_texts_are_written_where_asked(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED, _FLAGS = ("--chip", "--mlir", "--schedule", "--trace", "--without", *VALUED), ("--all-stages", "--numbers", *FLAGS)
+_VALUED = ("--chip", "--json", "--mlir", "--schedule", "--trace", "--without", *VALUED)
+_FLAGS = ("--all-stages", "--numbers", "--profile", *FLAGS)
 
 
 def add_to(commands: Any) -> None:
@@ -34,6 +35,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
+    parser.add_argument("--profile", action="store_true",
+                        help="say of every kernel where its time goes, and what changes would win")
+    parser.add_argument("--json", metavar="FILE", help="write the profiles of the kernels as JSON")
     add_sanitizer(parser)
     add_schedule(parser)
     add_numbers(parser)
@@ -73,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         show(tally.findings)
         for number in tally.numbers.values():
             print(f"\n{number}")
+    if args.profile or args.json is not None:
+        _profile(args, outcome.record)
     names = _file_names(outcome.record)
     if args.mlir is not None:
         _write_mlir(args.mlir, names, args.all_stages)
@@ -91,6 +97,18 @@ def _summary(tally: Tally) -> str:
     if tally.count > 1:
         text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
     return text
+
+
+def _profile(args: argparse.Namespace, record: Record) -> None:
+    """Tell where the time of each kernel's last run goes."""
+    from tilelang_npu.runtime.profiling import profile
+
+    profiles = [profile(tally.kernel, (), {}, tally.last) for tally in record.tallies]
+    if args.profile:
+        for one in profiles:
+            print(f"\n{one}")
+    if args.json is not None:
+        write_text(args.json, json.dumps({"kernels": [one.to_dict() for one in profiles]}, indent=1) + "\n")
 
 
 def _file_names(record: Record) -> dict[str, JITKernel]:

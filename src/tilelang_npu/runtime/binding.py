@@ -95,6 +95,11 @@ class Signature:
         made = {*self.outputs, *self.workspaces}
         return tuple(position for position in range(len(self.parameters)) if position not in made)
 
+    def passed(self, count: int) -> tuple[int, ...]:
+        """Positions that a call with so many arguments passes: the caller may bring the memory for the results."""
+        both = tuple(sorted({*self.inputs, *self.outputs}))
+        return both if count == len(both) else self.inputs
+
     def bind(self, arguments: Sequence[Any]) -> BoundCall:
         """Check the arguments and allocate the rest. The caller may also pass the outputs, at their places.
 
@@ -103,9 +108,7 @@ class Signature:
                 cannot be written, T405 a number for an array or the reverse, T407 memory that cannot be reached.
         """
         called = user_location()
-        passed = self.inputs
-        if len(arguments) == len(self.inputs) + len(self.outputs):
-            passed = tuple(sorted({*self.inputs, *self.outputs}))  # the caller's own memory for the results
+        passed = self.passed(len(arguments))
         if len(arguments) != len(passed):
             raise self._miscounted(arguments, called)
         values: list[Any] = [None] * len(self.parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import warnings
@@ -18,7 +17,7 @@ from tilelang_npu.runtime import environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
 from tilelang_npu.runtime.coverage import LeftOut, ParameterEffect, effects, has_nan, left_out
 from tilelang_npu.runtime.here import Here
-from tilelang_npu.runtime.log import TileWarning, is_unheard, logger, told, unheard, warn_at
+from tilelang_npu.runtime.log import TileWarning, is_unheard, logger, told, warn_at
 from tilelang_npu.runtime.longer import longer
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.memory_report import MemoryReport
     from tilelang_npu.runtime.sync_report import SyncReport
     from tilelang_npu.simulator import AnyLaunch, Program
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 __all__ = ["JITKernel"]
 
@@ -205,7 +205,7 @@ class JITKernel:
                 finds in the run.
             SanitizerError: ``sanitize`` is on, and the run has hazards; its results are in the arrays.
         """
-        args = self._positional(args, named)
+        args = self.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
         call = self.signature.bind(args)
@@ -221,7 +221,8 @@ class JITKernel:
             return None if self.dialect == "npuir" else []
         return results[0] if len(results) == 1 else results
 
-    def _positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in order, those that are named too."""
         if "stream" in named and all(parameter.name != "stream" for parameter in self.params):
             del named["stream"]
         return self.signature.positional(args, named)
@@ -273,7 +274,7 @@ class JITKernel:
         from tilelang_npu.simulator import Launch
         from tilelang_npu.simulator.result.call_launches import joined
 
-        args = self._positional(args, named)
+        args = self.positional(args, named)
         if args and self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths).trace(*args)
         if args:
@@ -451,8 +452,9 @@ class JITKernel:
         notes = None
         if annotate:
             from tilelang_npu.runtime.annotations import comments
+            from tilelang_npu.runtime.profiling import launch_of
 
-            launch = None if stage != FINAL else self.last_launch or self.trace() or self.profile()
+            launch = None if stage != FINAL else launch_of(self)
             notes = comments(module, launch)
         return print_module(module, generic=generic, locations=locations, notes=notes)
 
@@ -489,13 +491,10 @@ class JITKernel:
         Raises:
             TileError: what the call raises.
         """
+        from tilelang_npu.runtime.profiling import launch_of
         from tilelang_npu.runtime.sync_report import sync_report
 
-        launch = self.trace(*args) if args or self.last_launch is None else self.last_launch
-        if launch is None:
-            with unheard() if not args else contextlib.nullcontext():  # of what comes of made-up inputs nobody wants to hear
-                launch = self.profile(*args)
-        return sync_report(self.name, launch)
+        return sync_report(self.name, launch_of(self, args))
 
     def explain(self) -> Explanation:
         """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits. Printed,
@@ -554,16 +553,19 @@ class JITKernel:
 
         return live_module(self.mlir(stage, generic=True, locations=True))
 
-    def profile(self, *args: Any, **named: Any) -> AnyLaunch:
-        """Times of the last run; of a run with these arguments, where any are given or there was none.
+    def profile(self, *args: Any, **named: Any) -> Profile:
+        """Where the time goes: the critical path, pipes, lines, bytes, and what changes would win (docs/profiling.md).
+
+        Args:
+            args, named: as for a call, or shapes in place of arrays; nothing is written, but where data decide what the kernel
+                does: there it runs. Without any, the last launch is looked at, or a trace, or a run on made-up inputs.
 
         Raises:
             TileError: what the call raises.
         """
-        if args or named or self.last_launch is None:
-            self(*(self._positional(args, named) or self.get_profiler().inputs()))
-        assert self.last_launch is not None
-        return self.last_launch
+        from tilelang_npu.runtime.profiling import profile
+
+        return profile(self, args, named)
 
     def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
         """Inputs, times and comparisons for this kernel."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from tilelang_npu.errors import TileError, door
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
+from tilelang_npu.target import Chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 
 @door
@@ -94,6 +98,16 @@ class Launches:
                 break
             block -= part.blocks
         return part.plot(block, axes)
+
+    def retimed(self, chip: Chip) -> Launches:
+        """What these launches would have taken on another chip; see ``Launch.retimed``."""
+        return Launches(self.name, tuple(part.retimed(chip) for part in self.parts))
+
+    def profile(self) -> Profile:
+        """Where the time of all of them goes; see ``Launch.profile``."""
+        from tilelang_npu.simulator.result.profile.launch_profile import Profile
+
+        return Profile(self)
 
     def summary(self, name: str | None = None) -> str:
         """Each launch in five lines, and their time together."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.simulator.time.steps import PIPES
 
 if TYPE_CHECKING:
-    from tilelang_npu.simulator.result.launch_result import Launch, TracedTimes
+    from tilelang_npu.simulator.result.launch_result import Launch
+    from tilelang_npu.simulator.time.walked import TracedTimes
 
 MAX_EVENTS = 100_000
 """Slices from which on later blocks are left out; a viewer gets slow beyond."""
@@ -47,7 +48,7 @@ def _draw(launch: Launch, traced: TracedTimes, shift: int, start: float, events:
     """The slices of one block (of all of them, where they run together); ``shift`` is its distance to the traced one."""
     per_cycle = 1e6 / launch.chip.clock
     lanes = len(launch.recorded.program.lanes)
-    for piece in traced.timing.slices:
+    for piece in traced.slices:
         identity = traced.together.cores[piece.core]
         block = identity.block + shift
         process = block % launch.cores * lanes + piece.core % lanes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
-from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.result import chrome_trace, plot, report, transfers
 from tilelang_npu.simulator.result.elements_written import written
-from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard
@@ -32,10 +31,14 @@ from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import PIPES, Expansion
-from tilelang_npu.simulator.time.timing import BlockTiming, Slice, simulate_times
+from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
 from tilelang_npu.simulator.time.traffic import Key as Tensor
 from tilelang_npu.simulator.time.traffic import Moved, Served, bytes_of, pace_of, served
+from tilelang_npu.simulator.time.walked import Together, TracedTimes, Walked
 from tilelang_npu.target import Chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 ROUNDS = 4
 """Rounds in which the sharing of GM is settled at most."""
@@ -59,7 +62,7 @@ class Group:
         run: one of the blocks.
         width: blocks that run side by side.
         count: how many blocks there are of it.
-        sharing: GM transfers of all cores that are in flight at the same time, on average.
+        sharing: GM transfers of all cores that are in flight at the same time, on average, as the times were found with.
         timing: the times.
     """
 
@@ -70,36 +73,18 @@ class Group:
     timing: BlockTiming
 
 
-class Together(NamedTuple):
-    """Cores that run together: who they are, their events, what the steps of these are, and what is known of their ops."""
-
-    cores: list[CoreId]
-    streams: list[Stream]
-    expansions: list[Expansion]
-    records: list[tuple[OpRecord, ...]]
-
-
-class TracedTimes(NamedTuple):
-    """The times of cores that run together, with their slices."""
-
-    timing: BlockTiming
-    together: Together
-
-    def record(self, piece: Slice) -> OpRecord:
-        """What is known of the op of a slice."""
-        return self.together.records[piece.core][number_of(self.together.streams[piece.core][piece.event])]
-
-
 Key = tuple[int, ...]
 """Stands for the event streams of a block: equal ones are one object."""
 
+Expand = Callable[[Sequence[OpRecord], CostModel], Expansion]
+"""Makes the steps of a function's ops."""
 
 _Value = TypeVar("_Value")
 
 
 def _in_common(make: Callable[[Launch], _Value]) -> once[Launch, _Value]:
-    """A property that launches which recorded the same have in common, but for those that are timed on another chip."""
-    return once(make, lambda launch: launch.recorded.alike if launch.chip is launch.recorded.program.chip else launch)
+    """A property that launches which recorded the same have in common, but for those that are timed in another way."""
+    return once(make, lambda launch: launch if launch.is_retimed else launch.recorded.alike)
 
 
 @door
@@ -113,16 +98,19 @@ class Launch:
         made: the user's arguments, by position, that the call allocated: nothing is in them before the first launch.
         before: the earlier launches of the call.
         chip: gives the times; the one that it ran on where not given. The cores are as many as there were.
+        expand: makes the steps of each function's ops.
 
     What follows from the record alone, launches that recorded the same have in common.
     """
 
     def __init__(self, recorded: Recorded, *, hazards: bool = False, numbers: Sequence[NumberFinding] = (),
-                 made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None) -> None:
+                 made: Iterable[int] = (), before: Sequence[Launch] = (), chip: Chip | None = None,
+                 expand: Expand = Expansion) -> None:
         self.recorded = recorded
         self._made, self._before = tuple(made), tuple(before)
         self.numbers = list(numbers)
         self.chip = chip or recorded.program.chip
+        self._expand = expand
         self.blocks = recorded.count
         self.name = recorded.program.name
         _ = self._checked
@@ -131,7 +119,23 @@ class Launch:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _launch, (self.recorded, self.numbers, self._made, self._before, vars(self).get("hazards"),
-                         None if self.chip is self.recorded.program.chip else self.chip)
+                         None if self.chip is self.recorded.program.chip else self.chip, self._expand)
+
+    @property
+    def is_retimed(self) -> bool:
+        """Whether its times are those of another chip, or of other steps."""
+        return self.chip is not self.recorded.program.chip or self._expand is not Expansion
+
+    def retimed(self, chip: Chip | None = None, *, expand: Expand = Expansion, blocks: Sequence[BlockRun] = ()) -> Launch:
+        """What this launch would have taken.
+
+        Args:
+            chip: on another chip.
+            expand: with other steps for its ops.
+            blocks: with its blocks in another order.
+        """
+        recorded = replace(self.recorded, blocks=tuple(blocks), alike=Alike()) if blocks else self.recorded
+        return Launch(recorded, chip=chip or self.chip, expand=expand)
 
     def keep(self, changed: Iterable[int]) -> None:
         """Take copies of arrays that are about to change, as far as this launch used them and was not judged: its hazards, when
@@ -155,7 +159,7 @@ class Launch:
     def expansions(self) -> list[Expansion]:
         """The steps of each function's ops."""
         costs = CostModel(self.chip)
-        return [Expansion(function.records, costs) for function in self.recorded.program.functions]
+        return [self._expand(function.records, costs) for function in self.recorded.program.functions]
 
     # -- times ---------------------------------------------------------------------------------------------------------
 
@@ -172,7 +176,7 @@ class Launch:
     @property
     def cycles(self) -> float:
         """Cycles from the start of the first block to the end of the last, without the launch itself."""
-        return max(self._core_cycles)
+        return max(self.core_cycles)
 
     @property
     def time_us(self) -> float:
@@ -186,7 +190,8 @@ class Launch:
         return self.chip.launch.kernel_us + self.chip.launch.core_us * (cores - 1)
 
     @_in_common
-    def _core_cycles(self) -> list[float]:
+    def core_cycles(self) -> list[float]:
+        """Cycles from the start of each core's first block to the end of its last."""
         gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
         total = [0.0] * min(self.cores, self.blocks)
         for place, group in enumerate(self.group_of_block):
@@ -289,13 +294,14 @@ class Launch:
         return list(seen.values())
 
     def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
-        cores, _, _, records = self._together(runs)
+        cores = self._together(runs).cores
         order = self._order(runs)
         per_group = len({core.block for core in cores})
-        sharing, last = float(width), 0.0
+        found, last = float(width), 0.0
         for _ in range(ROUNDS):
-            timing = simulate_times(order, cores, records, self.chip, pace_of(self._served, sharing, self.chip))
-            sharing = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
+            sharing = found
+            timing = simulate_times(order, len(cores), self.chip, pace_of(self.serves, sharing, self.chip))
+            found = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
             if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
                 break
             last = timing.cycles
@@ -315,17 +321,19 @@ class Launch:
         return total
 
     @_in_common
-    def _served(self) -> dict[Tensor, Served]:
+    def serves(self) -> dict[Tensor, Served]:
+        """What serves the bytes of each tensor, by (kernel argument, whether they are written)."""
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
         if l2.touched(self.moved, sizes) <= self.chip.l2:
-            missed = l2.missed_once(self.moved, sizes, self._produced())
+            missed = l2.missed_once(self.moved, sizes, self.produced)
         else:
             missed = l2.missed_by_walk(transfers.by_wave(self.recorded, self.expansions, self.cores), self.chip.l2)
         return served(self.moved, missed, self.chip)
 
-    def _produced(self) -> frozenset[int]:
+    @_in_common
+    def produced(self) -> frozenset[int]:
         """Tensors of which every block reads only behind its first write: what passes through them, a workspace or a ring."""
         found = {buffer for buffer, writes in self.moved if not writes and (buffer, True) in self.moved}
         together = [self.recorded.blocks] if self.recorded.program.global_sync else [[run] for run in self.distinct_blocks]
@@ -401,7 +409,7 @@ class Launch:
     def _slow_memory(self) -> str:
         """HBM or L2, whichever takes the chip longer."""
         hbm = l2 = 0.0
-        for key, one in self._served.items():
+        for key, one in self.serves.items():
             hbm += one.hbm * self.moved[key].far
             l2 += one.l2 * self.moved[key].near
         return "HBM" if hbm > 0.25 * (hbm + l2) else "L2"
@@ -551,12 +559,17 @@ class Launch:
         return plot.timeline(self, block, axes)
 
     def traced(self, group: Group) -> TracedTimes:
-        """The times of a block with its slices."""
+        """The times of a block, with the moments of its steps."""
         runs = list(self.recorded.blocks) if self.recorded.program.global_sync else [group.run]
         together = self._together(runs)
-        timing = simulate_times(self._order(runs), together.cores, together.records, self.chip,
-                                pace_of(self._served, group.sharing, self.chip), trace=True)
-        return TracedTimes(timing, together)
+        return TracedTimes(Walked(self._order(runs), len(together.cores), self.chip,
+                                  pace_of(self.serves, group.sharing, self.chip)), together)
+
+    def profile(self) -> Profile:
+        """Where the time goes: the critical path, pipes, lines, bytes, and what changes would win (docs/profiling.md)."""
+        from tilelang_npu.simulator.result.profile.launch_profile import Profile
+
+        return Profile(self)
 
     def summary(self, name: str | None = None) -> str:
         """The launch in five lines: time, busy pipes, memory."""
@@ -564,9 +577,9 @@ class Launch:
 
 
 def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],
-            hazards: list[Hazard] | None, chip: Chip | None) -> Launch:
+            hazards: list[Hazard] | None, chip: Chip | None, expand: Expand) -> Launch:
     """A launch of another process."""
-    launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip)
+    launch = Launch(recorded, numbers=numbers, made=made, before=before, chip=chip, expand=expand)
     if hazards is not None:
         vars(launch)["hazards"] = hazards
     return launch

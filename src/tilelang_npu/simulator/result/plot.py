@@ -37,7 +37,7 @@ def timeline(launch: Launch, block: int, axes: Any) -> Any:
     traced = launch.traced(launch.group_of_block[block])
     cores = traced.together.cores
     group = launch.group_of_block[block].run.block
-    shown = [piece for piece in traced.timing.slices
+    shown = [piece for piece in traced.slices
              if not launch.recorded.program.global_sync or cores[piece.core].block == block]
     rows = sorted({(cores[piece.core].kind != "AIC", cores[piece.core].label, piece.pipe) for piece in shown})
     if axes is None:

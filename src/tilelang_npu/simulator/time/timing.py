@@ -11,16 +11,14 @@ GM is shared: with other cores at work, a transfer takes at least its bytes time
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from tilelang_npu.simulator.machine.events import OpRecord
-from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.time.cost import Cost
-from tilelang_npu.simulator.time.schedule import Ordered, StepOrder
-from tilelang_npu.simulator.time.steps import ALL, CROSS_WAIT, INTERNAL, PIPES, PipeStep
+from tilelang_npu.simulator.time.schedule import StepOrder
+from tilelang_npu.simulator.time.steps import ALL, PIPES, PipeStep
 from tilelang_npu.target import Chip
 
 SCALAR = 0
@@ -39,18 +37,6 @@ Pace = Mapping[tuple[int, bool], Share]
 """By kernel argument and whether it is written."""
 
 
-class Slice(NamedTuple):
-    """A step on a pipe, for the trace: cycles from the start of the block."""
-
-    core: int
-    pipe: int
-    start: float
-    end: float
-    event: int
-    nbytes: int
-    reason: str
-
-
 @dataclass
 class BlockTiming:
     """The times of the cores of one block (or of all blocks that wait for each other).
@@ -63,7 +49,6 @@ class BlockTiming:
         moving: cycles that GM transfers are in flight, over all cores and pipes.
         held: cycles that waits and barriers held their pipes, by core, the number of the op, and which of its events it was
             (``PipeStep.place``).
-        slices: for the trace, where asked for.
     """
 
     cycles: float
@@ -72,25 +57,22 @@ class BlockTiming:
     stalled: list[list[float]]
     moving: float
     held: dict[tuple[int, int, int], float] = field(default_factory=dict)
-    slices: list[Slice] = field(default_factory=list)
 
 
-class _PipeClock:
+class PipeClock:
     """Times of one pipe of a core: when it takes its next step, when the work so far is done, and since when it is busy."""
 
-    __slots__ = ("busy", "clock", "done", "end", "free", "last", "number", "reason", "stalled", "starts")
+    __slots__ = ("busy", "clock", "done", "end", "free", "number", "stalled", "starts")
 
-    def __init__(self, clock: _CoreClock, number: int, queue: int) -> None:
+    def __init__(self, clock: CoreClock, number: int, queue: int) -> None:
         self.clock = clock
         self.number = number
         self.free = self.done = self.end = 0.0
         self.busy = self.stalled = 0.0
         self.starts = deque([-inf] * queue, queue)  # of the steps that fill the queue in front of the pipe
-        self.last = -1
-        self.reason = ""
 
 
-class _CoreClock:
+class CoreClock:
     """Times of one core: when its scalar unit issues the next step, and its pipes."""
 
     __slots__ = ("issue", "moving", "number", "pipes")
@@ -99,14 +81,14 @@ class _CoreClock:
         self.number = number
         self.issue = 0.0
         self.moving = 0.0
-        self.pipes = [_PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
+        self.pipes = [PipeClock(self, pipe, queue) for pipe in range(len(PIPES))]
 
     def drained(self) -> float:
         """When all that was issued is done."""
         return max(self.issue, *(pipe.done for pipe in self.pipes), *(pipe.free for pipe in self.pipes))
 
 
-class _TimedWalk:
+class TimedWalk:
     """One walk over the steps of a group of cores.
 
     Each kind of step has a function: it gets the pipe, the cycle in which the step could start, the step, its place in the
@@ -118,10 +100,9 @@ class _TimedWalk:
         self.chip = chip
         self.sync = chip.sync
         self.pace = pace
-        self.clocks = [_CoreClock(core, chip.sync.queue) for core in range(cores)]
+        self.clocks = [CoreClock(core, chip.sync.queue) for core in range(cores)]
         self.fired = [0.0] * len(order.steps)
         self.held: dict[tuple[int, int, int], float] = defaultdict(float)
-        self.slices: list[Slice] = []
 
     def walk(self) -> None:
         """Take all steps."""
@@ -135,7 +116,7 @@ class _TimedWalk:
             issue = clock.issue = clock.issue + spent
             pipes[SCALAR].busy += spent
             if step.pipe == ALL:
-                self.drain_all(clock, step)
+                self.drain_all(clock, step, place)
                 continue
             pipe = pipes[step.pipe]
             starts = pipe.starts
@@ -144,7 +125,15 @@ class _TimedWalk:
             free = pipe.free
             starts.append(take[step.kind](pipe, issue if issue > free else free, step, place, partners))
 
-    def run(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def times(self) -> BlockTiming:
+        """What came of it."""
+        ends = [clock.drained() for clock in self.clocks]
+        return BlockTiming(
+            max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in self.clocks],
+            [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.moving for clock in self.clocks),
+            dict(self.held))
+
+    def run(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Execute."""
         cost = step.cost
         busy, done = cost.busy, cost.done
@@ -166,17 +155,17 @@ class _TimedWalk:
             pipe.done = finish
         return start
 
-    def set_event(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set an event once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.event
         return start
 
-    def set_flag(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set a flag between cores once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
         return start
 
-    def wait(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until all that it waits for is set."""
         fired = self.fired
         released = fired[partners[0]] if len(partners) == 1 else max(fired[partner] for partner in partners)
@@ -190,7 +179,7 @@ class _TimedWalk:
             pipe.clock.issue = start
         return start
 
-    def drain(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until its earlier work is done."""
         pipe.free = max(start, pipe.done) + self.sync.barrier
         self.held[pipe.clock.number, step.op, step.place] += pipe.free - start
@@ -198,82 +187,30 @@ class _TimedWalk:
             pipe.clock.issue = pipe.free
         return start
 
-    def drain_all(self, clock: _CoreClock, step: PipeStep) -> None:
+    def drain_all(self, clock: CoreClock, step: PipeStep, place: int) -> None:
         """Hold the scalar unit until the earlier work of all pipes is done."""
         before = clock.issue
         clock.issue = clock.drained() + self.sync.barrier
         self.held[clock.number, step.op, step.place] += clock.issue - before
 
-    def join(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
+    def join(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until the earlier work of another is done."""
         pipe.free = max(start, pipe.clock.pipes[step.other].done)
         return start
 
 
-class _Traced(_TimedWalk):
-    """As ``_TimedWalk``, keeping a slice of each step that executes, and what it waited for."""
-
-    def __init__(self, order: StepOrder, cores: int, chip: Chip, pace: Pace, records: Sequence[Sequence[OpRecord]]) -> None:
-        super().__init__(order, cores, chip, pace)
-        self.records = records
-
-    def run(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Execute, and cut off the slice of the step before."""
-        held = pipe.free > pipe.clock.issue
-        super().run(pipe, start, step, place, partners)
-        slices = self.slices
-        if pipe.last >= 0 and slices[pipe.last].end > start:
-            slices[pipe.last] = slices[pipe.last]._replace(end=start)
-        pipe.last = len(slices)
-        done = beside(step.cost, self.pace)[1]
-        ordered = self.order.steps[place]
-        slices.append(Slice(ordered.core, pipe.number, start, start + done, ordered.number, step.cost.nbytes,
-                            pipe.reason if held else ""))
-        pipe.reason = ""
-        return start
-
-    def wait(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Wait, and note for what."""
-        released = super().wait(pipe, start, step, place, partners)
-        if released > start:
-            pipe.reason = self._reason(step, self.order.steps[partners[-1]])
-        return released
-
-    def drain(self, pipe: _PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
-        """Drain, and note it."""
-        pipe.reason = f"pipe_barrier[{PIPES[pipe.number]}]"
-        return super().drain(pipe, start, step, place, partners)
-
-    def _reason(self, wait: PipeStep, setter: Ordered) -> str:
-        """What a wait waited for, in words."""
-        location = self.records[setter.core][setter.step.op].location
-        line = f" at line {location.line}" if location is not None else ""
-        if wait.kind == CROSS_WAIT:
-            return f"flag {wait.number} set{line}"
-        if setter.step.number >= INTERNAL:
-            return "L0A and L0B" if setter.step.pipe == PIPES.index("MTE1") else "a free half of L0A and L0B"
-        return f"event {setter.step.number} of {PIPES[setter.step.pipe]} set{line}"
-
-
-def simulate_times(order: StepOrder, cores: Sequence[CoreId], records: Sequence[Sequence[OpRecord]], chip: Chip, pace: Pace, *,
-                   trace: bool = False) -> BlockTiming:
+def simulate_times(order: StepOrder, cores: int, chip: Chip, pace: Pace) -> BlockTiming:
     """The times of a group of cores.
 
     Args:
         order: their steps.
-        cores: the cores.
-        records: per core what is known of its ops.
+        cores: how many they are.
         chip: gives issue, event, barrier and hand-off cycles.
         pace: how fast GM is.
-        trace: keep slices.
     """
-    walk = _Traced(order, len(cores), chip, pace, records) if trace else _TimedWalk(order, len(cores), chip, pace)
+    walk = TimedWalk(order, cores, chip, pace)
     walk.walk()
-    ends = [clock.drained() for clock in walk.clocks]
-    return BlockTiming(
-        max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in walk.clocks],
-        [[pipe.stalled for pipe in clock.pipes] for clock in walk.clocks], sum(clock.moving for clock in walk.clocks),
-        dict(walk.held), walk.slices)
+    return walk.times()
 
 
 def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:

@@ -1,0 +1,1 @@
+"""Where the time of a launch goes: the critical path, the pipes, the bytes, and what each would win."""

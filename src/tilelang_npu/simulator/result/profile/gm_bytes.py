@@ -1,0 +1,162 @@
+"""The bytes of a launch: by path, and by argument with the least that it needs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.work import Mmad, Transfer
+from tilelang_npu.simulator.result.transfers import by_wave
+from tilelang_npu.simulator.time.l2 import WALKED
+from tilelang_npu.simulator.time.steps import PIPE, RUN, PipeStep
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.launch_result import Launch
+
+_INTO_L0 = {0: "l1_l0a", 1: "l1_l0b", 3: "l1_bt"}
+"""The paths of the matmul macro's own loads, by the access that they make."""
+
+
+@dataclass(frozen=True)
+class PathBytes:
+    """What goes one way between two memories, in the whole launch.
+
+    Attributes:
+        path: the way, a row of the chip.
+        core, pipe: whose way it is.
+        used: bytes that ops ask for.
+        moved: bytes that go the way: in GM whole lines, where rows start anywhere in them.
+        rate: gigabytes that are used per second of the launch.
+        peak: the same if all of its pipes on the chip moved nothing else.
+    """
+
+    path: str
+    core: str
+    pipe: str
+    used: int
+    moved: int
+    rate: float
+    peak: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ArgumentBytes:
+    """What is read of a tensor in GM, or written to it.
+
+    Attributes:
+        name: what the author calls it.
+        written: whether it is written.
+        used, moved: as for a path.
+        hbm: bytes of those moved that come from HBM, or go there.
+        needed: the least: each byte once; nothing of what only passes from core to core.
+    """
+
+    name: str
+    written: bool
+    used: int
+    moved: int
+    hbm: int
+    needed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        return asdict(self)
+
+
+def path_bytes(launch: Launch) -> list[PathBytes]:
+    """The bytes of a launch by path."""
+    used: dict[str, int] = defaultdict(int)
+    moved: dict[str, float] = defaultdict(float)
+    for record, step, count in _steps(launch):
+        path = _path(record, step)
+        if path:
+            used[path] += step.cost.nbytes * count
+            moved[path] += sum(part.far for part in step.cost.gm) * count if step.cost.gm else step.cost.nbytes * count
+    found = []
+    for name in sorted(used):
+        row = launch.chip.paths[name]
+        cores = launch.chip.aic if row.core == "AIC" else launch.chip.aiv
+        move = row.near or row.move
+        peak = move.sustained * launch.chip.clock * cores / 1e9 if move is not None else 0.0
+        found.append(PathBytes(name, row.core, row.pipe, used[name], max(used[name], round(moved[name])),
+                               used[name] / launch.time_us / 1e3, peak))
+    return found
+
+
+def _steps(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, int]]:
+    """The steps that execute, with how often."""
+    program = launch.recorded.program
+    streams: Counter[tuple[int, int]] = Counter()
+    known = {}
+    for run in launch.recorded.blocks:
+        for stream, (index, _) in zip(run.streams, program.lanes, strict=True):
+            streams[index, id(stream)] += 1
+            known[id(stream)] = stream
+    for (index, key), times in streams.items():
+        expansion = launch.expansions[index]
+        for event, count in Counter(known[key]).items():
+            for step in expansion.of(event):
+                if step.kind == RUN:
+                    yield expansion.records[step.op], step, count * times
+
+
+def _path(record: OpRecord, step: PipeStep) -> str:
+    if isinstance(record.work, Transfer):
+        return record.work.path
+    if isinstance(record.work, Mmad) and step.pipe == PIPE["MTE1"]:
+        return _INTO_L0[step.accesses[0]]
+    return ""
+
+
+def vector_work(launch: Launch) -> tuple[float, float]:
+    """Elements that the Vector cores computed, and the seconds that all of them need for that at a repeat per cycle."""
+    elements = cycles = 0.0
+    for record, step, count in _steps(launch):
+        if step.pipe == PIPE["V"] and record.accesses and step.cost.nbytes:
+            width = max((access.element for access in record.accesses if not access.scratch), default=1)
+            elements += step.cost.nbytes / width * count
+            cycles += step.cost.nbytes / 256 * count
+    return elements, cycles / launch.chip.aiv / launch.chip.clock
+
+
+def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
+    """The bytes of a launch by argument."""
+    bound, program = launch.recorded.bound, launch.recorded.program
+    names = {parameter.index: parameter.name for parameter in bound.parameters}
+    sizes = {parameter.index: array.nbytes
+             for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
+    own = {parameter.index for parameter in bound.parameters if parameter.role != "user"}
+    for function in program.functions:
+        names |= {access.buffer: access.label for record in function.records for access in record.accesses
+                  if access.memory == "gm" and access.label}
+    touched = _touched(launch)
+    found = []
+    for (buffer, written), part in sorted(launch.moved.items()):
+        passed = buffer in own or ((buffer, not written) in launch.moved and buffer in launch.produced)
+        least = 0 if passed else min(touched.get((buffer, written), part.nbytes), sizes.get(buffer, part.nbytes))
+        far = launch.serves[buffer, written].far
+        found.append(ArgumentBytes(names.get(buffer, f"argument {buffer}"), written, round(part.nbytes),
+                                   max(round(part.nbytes), round(part.far)), round(part.far * far), round(least)))
+    return found
+
+
+def _touched(launch: Launch) -> dict[tuple[int, bool], float]:
+    """Bytes of each tensor that are read or written at all; tiles that overlap in part count each, and of very long launches
+    nothing is said."""
+    tiles: dict[tuple[int, bool], set[tuple[int, int]]] = defaultdict(set)
+    left = WALKED
+    for wave in by_wave(launch.recorded, launch.expansions, launch.cores):
+        for used in wave:
+            for one in used:
+                tiles[one.buffer, one.written].add((one.offset, one.nbytes))
+            left -= len(used)
+        if left < 0:
+            return {}
+    return {key: float(sum(nbytes for _, nbytes in found)) for key, found in tiles.items()}

@@ -1,0 +1,214 @@
+"""The profile of a call: what its time is for, what it moved, what the chip can, what changes would win."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.errors import Location, doors
+from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.result.profile.block_times import Row
+from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
+from tilelang_npu.simulator.result.profile.gm_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
+from tilelang_npu.simulator.result.profile.launch_times import LaunchParts, launch_parts
+from tilelang_npu.simulator.result.profile.parts_of_time import Reason, TimePart, grained, sorted_parts
+from tilelang_npu.simulator.result.profile.profile_text import text
+from tilelang_npu.simulator.result.profile.roofline import Roofline, roofline
+from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
+from tilelang_npu.target import Chip, chip
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.call_launches import AnyLaunch
+
+WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2"})
+"""Kinds of reasons for which a pipe is busy."""
+
+
+@dataclass(frozen=True)
+class PipeTimes:
+    """What the time of a pipe is for, on average over the cores that take part.
+
+    Attributes:
+        core, pipe: the pipe of a kind of core.
+        parts: the time in parts, the largest first; they add up to that of the call.
+    """
+
+    core: str
+    pipe: str
+    parts: tuple[TimePart, ...]
+
+    @property
+    def busy_us(self) -> float:
+        """Microseconds with work in flight; for the scalar unit also those in which it hands instructions on."""
+        own = WORK | {"issue"} if self.pipe == "S" else WORK
+        return sum(part.us for part in self.parts if part.reason.kind in own)
+
+    @property
+    def stalls(self) -> tuple[TimePart, ...]:
+        """What the rest of the time is for."""
+        own = WORK | {"issue"} if self.pipe == "S" else WORK
+        return tuple(part for part in self.parts if part.reason.kind not in own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        return {"core": self.core, "pipe": self.pipe, "busy_us": self.busy_us, "parts": [part.to_dict() for part in self.parts]}
+
+
+@dataclass(frozen=True)
+class LineTimes:
+    """What a line of the script takes.
+
+    Attributes:
+        place: the line; None for what is of no line.
+        us: its part of the critical path. Those of all lines add up to the time of the call.
+        work: microseconds for which pipes were taken with it, by kind of core and pipe, on average over the cores.
+    """
+
+    place: Location | None
+    us: float
+    work: Mapping[Row, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
+        return {**where, "us": self.us, "work": {f"{core} {pipe}": us for (core, pipe), us in sorted(self.work.items())}}
+
+
+class Profile:
+    """Where the time of a call goes.
+
+    Args:
+        launch: the call's launches.
+        kernel: what the user calls it.
+
+    Attributes:
+        launch: the launches.
+        kernel: the name.
+        chip: the chip's.
+    """
+
+    def __init__(self, launch: AnyLaunch, kernel: str | None = None) -> None:
+        self.launch = launch
+        self.kernel = kernel or launch.name
+        self.chip = launch.parts[0].chip.name
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    @property
+    def cycles(self) -> float:
+        """See ``Launch.cycles``."""
+        return self.launch.cycles
+
+    @once
+    def time_us(self) -> float:
+        """Microseconds of the call, to the picosecond: whatever parts it is split into add up to this exactly."""
+        return grained(self.launch.time_us)
+
+    @once
+    def parts(self) -> tuple[LaunchParts, ...]:
+        """The times of each launch, not rounded, and those of its blocks."""
+        return tuple(launch_parts(part) for part in self.launch.parts)
+
+    @once
+    def critical_path(self) -> tuple[TimePart, ...]:
+        """What the time is for, the largest part first: what the last result waited for, and that for, back to the start. The
+        parts add up to ``time_us``."""
+        return sorted_parts(_added(part.path for part in self.parts), self.time_us)
+
+    @once
+    def pipes(self) -> tuple[PipeTimes, ...]:
+        """What the time of each pipe is for; the parts of each add up to ``time_us``."""
+        rows = sorted({row for part in self.parts for row in part.pipes})
+        found = []
+        for row in rows:
+            times = _added(part.pipes.get(row, {Reason("no work"): launch.time_us})
+                           for part, launch in zip(self.parts, self.launch.parts, strict=True))
+            found.append(PipeTimes(*row, sorted_parts(times, self.time_us)))
+        return tuple(found)
+
+    @once
+    def lines(self) -> tuple[LineTimes, ...]:
+        """What each line takes, the largest first."""
+        own: dict[Location | None, float] = defaultdict(float)
+        for part in self.critical_path:
+            own[part.reason.place] += part.us
+        work: dict[Location | None, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
+        for one in self.parts:
+            for (row, reason), us in one.work.items():
+                work[reason.place][row] += us
+        found = [LineTimes(place, own.get(place, 0.0), dict(work.get(place, {}))) for place in {**own, **work}]
+        return tuple(sorted(found, key=lambda line: (-line.us, str(line.place))))
+
+    @once
+    def paths(self) -> tuple[PathBytes, ...]:
+        """The bytes that go each way between two memories; of several launches one behind the other."""
+        return tuple(row for part in self.launch.parts for row in path_bytes(part))
+
+    @once
+    def arguments(self) -> tuple[ArgumentBytes, ...]:
+        """The bytes of each tensor, and the least that it needs; of several launches one behind the other."""
+        return tuple(row for part in self.launch.parts for row in argument_bytes(part))
+
+    @once
+    def roofline(self) -> Roofline:
+        """What was achieved, against what the chip can."""
+        return roofline(self.launch.parts)
+
+    @once
+    def what_if(self) -> tuple[WhatIf, ...]:
+        """What the call would take if something were free or twice as fast, what wins most first: the recorded launch is timed
+        again, on a chip with that change."""
+        return tuple(sorted(what_if(self.launch), key=lambda one: (one.after, one.change)))
+
+    def on(self, other: Chip | str) -> Profile:
+        """The profile of the same launch timed on another chip: blocks, tiles and waits are those of this one.
+
+        Args:
+            other: the chip, or its name.
+
+        Raises:
+            TileError: T701, unknown chip.
+        """
+        return Profile(self.launch.retimed(chip(other)), self.kernel)
+
+    def compare(self, other: Profile) -> Comparison:
+        """Where the difference to another profile comes from."""
+        return compare(self, other)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as JSON holds it."""
+        return {
+            "kernel": self.kernel, "chip": self.chip, "time_us": self.time_us, "launch_us": self.launch.launch_us,
+            "blocks": self.launch.blocks,
+            "critical_path": [part.to_dict() for part in self.critical_path],
+            "pipes": [row.to_dict() for row in self.pipes],
+            "lines": [row.to_dict() for row in self.lines],
+            "paths": [row.to_dict() for row in self.paths],
+            "arguments": [row.to_dict() for row in self.arguments],
+            "roofline": self.roofline.to_dict(),
+            "what_if": [one.to_dict() for one in self.what_if],
+        }
+
+    def save_json(self, file: str | Path) -> None:
+        """Write ``to_dict()`` to a file."""
+        Path(file).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def _added(parts: Iterable[Mapping[Reason, float]]) -> dict[Reason, float]:
+    found: dict[Reason, float] = defaultdict(float)
+    for one in parts:
+        for reason, us in one.items():
+            found[reason] += us
+    return found
+
+
+__all__ = ["LineTimes", "PipeTimes", "Profile"]
+doors(globals())

@@ -1,0 +1,117 @@
+"""What a launch would take if something of the chip were free or twice as fast: the recorded launch, timed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.simulator.machine.events import Event
+from tilelang_npu.simulator.time.steps import RUN, Expansion, PipeStep
+from tilelang_npu.target import Chip, Move
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.call_launches import AnyLaunch
+    from tilelang_npu.simulator.result.launch_result import Launch
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A change, and what it would win.
+
+    Attributes:
+        change: in words.
+        before: microseconds of the launch.
+        after: with the change.
+    """
+
+    change: str
+    before: float
+    after: float
+
+    @property
+    def gain(self) -> float:
+        """The part of the time that it saves."""
+        return 1 - self.after / self.before
+
+    def __str__(self) -> str:
+        return f"{self.change:<26} {self.after:9.2f} us {100 * (self.after / self.before - 1):+6.1f} %"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        return {"change": self.change, "us": self.after, "gain": self.gain}
+
+
+def hbm_free(chip: Chip) -> Chip:
+    """A chip on which a miss of L2 costs nothing more than a hit."""
+    paths = {name: replace(path, move=path.near or path.move) for name, path in chip.paths.items()}
+    return replace(chip, paths=paths, traffic=replace(chip.traffic, hbm_read=inf, hbm_write=inf))
+
+
+def l2_free(chip: Chip) -> Chip:
+    """A chip whose L2 keeps no core waiting for others."""
+    return replace(chip, traffic=replace(chip.traffic, l2_read=inf, l2_write=inf, l2=inf))
+
+
+def no_launch(chip: Chip) -> Chip:
+    """A chip that starts kernels and blocks at once."""
+    return replace(chip, launch=replace(chip.launch, kernel_us=0.0, core_us=0.0, block_us=0.0))
+
+
+def twice_as_fast(core: str, pipe: str, chip: Chip) -> Chip:
+    """A chip on which a pipe of a kind of core takes half the cycles; what all cores share is as it was."""
+    if pipe == "S":
+        unit = chip.scalar
+        return replace(chip, scalar=replace(unit, alu=unit.alu / 2, load=unit.load / 2, store=unit.store / 2,
+                                            issue=unit.issue / 2))
+    if pipe == "V":
+        return replace(chip, vector={name: replace(rate, slope16=rate.slope16 / 2, slope32=rate.slope32 / 2,
+                                                   fixed=rate.fixed / 2, issue=rate.issue / 2)
+                                     for name, rate in chip.vector.items()})
+    if pipe == "M":
+        cube = chip.cube
+        return replace(chip, cube=replace(cube, k_step={kind: 2 * step for kind, step in cube.k_step.items()},
+                                          overhead=cube.overhead / 2, latency=cube.latency / 2))
+    paths = {name: replace(path, move=_halved(path.move), near=_halved(path.near))
+             if (path.core, path.pipe) == (core, pipe) else path for name, path in chip.paths.items()}
+    burst = chip.cube.burst / 2 if pipe == "MTE1" else chip.cube.burst
+    return replace(chip, paths=paths, cube=replace(chip.cube, burst=burst))
+
+
+def _halved(move: Move | None) -> Move | None:
+    if move is None:
+        return None
+    return replace(move, fixed=move.fixed / 2, rate=2 * move.rate, floor=move.floor / 2, sustained=2 * move.sustained,
+                   issue=move.issue / 2, row=move.row / 2)
+
+
+class Working(Expansion):
+    """The steps that execute, and none that wait or are waited for."""
+
+    def of(self, event: Event) -> tuple[PipeStep, ...]:
+        """The steps of an event."""
+        return tuple(step for step in super().of(event) if step.kind == RUN)
+
+
+def changes(launch: AnyLaunch) -> Mapping[str, Callable[[Launch], Launch]]:
+    """The changes that are tried: in words, and each part of a call with it."""
+    found: dict[str, Callable[[Launch], Launch]] = {
+        "HBM free": partial(_on, hbm_free), "L2 free": partial(_on, l2_free),
+        "no waits": lambda part: part.retimed(expand=Working), "no launch": partial(_on, no_launch)}
+    rows = {(core, pipe) for part in launch.parts for core, row in part.busy_cycles.items() for pipe in row}
+    for core, pipe in sorted(rows):
+        name = "scalar units" if pipe == "S" else f"{core} {pipe}"
+        found[f"{name} twice as fast"] = partial(_on, partial(twice_as_fast, core, pipe))
+    return found
+
+
+def _on(change: Callable[[Chip], Chip], part: Launch) -> Launch:
+    return part.retimed(change(part.chip))
+
+
+def what_if(launch: AnyLaunch) -> Iterator[WhatIf]:
+    """What each change would win."""
+    for text, change in changes(launch).items():
+        yield WhatIf(text, launch.time_us, sum(change(part).time_us for part in launch.parts))

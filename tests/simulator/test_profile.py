@@ -1,0 +1,241 @@
+"""Profiles: the parts of each time add up to it; bytes, bounds and reasons are those that follow from the kernel."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from simulator.test_time_properties import KERNELS, launch
+from tilelang_npu.simulator.result.profile.launch_profile import Profile
+from tilelang_npu.simulator.time.walked import START
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def product(m: int, n: int, k: int, tile: int = 128, depth: int = 64, stages: int = 2) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(m // tile * (n // tile), is_npu=True) as (block, _):
+            a = T.alloc_shared((tile, depth), "float16")
+            b = T.alloc_shared((depth, tile), "float16")
+            c = T.alloc_fragment((tile, tile), "float32")
+            for t in T.Pipelined(k // depth, num_stages=stages):
+                T.copy(A[block // (n // tile) * tile, t * depth], a)
+                T.copy(B[t * depth, block % (n // tile) * tile], b)
+                T.gemm(a, b, c, initC=(t == 0))
+            T.copy(c, C[block // (n // tile) * tile, block % (n // tile) * tile])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def softmax(rows: int, columns: int) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float32"), W: T.Tensor((columns, columns), "float16"),
+             Y: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(rows // 64, is_npu=True) as (block, _):
+            x = T.alloc_shared((64, columns), "float32")
+            h = T.alloc_shared((64, columns), "float16")
+            w = T.alloc_shared((columns, columns), "float16")
+            y = T.alloc_fragment((64, columns), "float32")
+            T.copy(X[block * 64, 0], x)
+            T.vexp(x, x)
+            T.copy(x, h)
+            T.copy(W[0, 0], w)
+            T.gemm(h, w, y, initC=True)
+            T.vadd(y, x, y)
+            T.copy(y, Y[block * 64, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def in_two(rows: int) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((rows, 256), "float32"), Z: T.Tensor((rows, 256), "float32"), Y: T.Tensor((rows, 256), "float32")):
+        with T.Kernel(rows // 16, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 256), "float32")
+            T.copy(X[block * 16, 0], x)
+            T.vexp(x, x)
+            T.copy(x, Z[block * 16, 0])
+        with T.Kernel(rows // 16, is_npu=True) as (second, _two):
+            z = T.alloc_shared((16, 256), "float32")
+            T.copy(Z[second * 16, 0], z)
+            T.vadd(z, 1.0, z)
+            T.copy(z, Y[second * 16, 0])
+
+    return main
+
+
+MADE: dict[str, Callable[[], Profile]] = {
+    **{name: (lambda name=name: launch(name).profile()) for name in KERNELS},  # type: ignore[misc]
+    "mixed": lambda: softmax(1024, 128).profile(),
+    "waves of two kinds": lambda: product(1280, 1024, 256).profile(),
+    "two launches": lambda: in_two(1024).profile(),
+}
+
+
+@cache
+def profile(name: str) -> Profile:
+    return MADE[name]()
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_parts_add_up_to_the_total_exactly(name: str) -> None:
+    one = profile(name)
+    assert one.time_us == pytest.approx(one.launch.time_us, abs=1e-6)
+    assert sum(part.us for part in one.critical_path) == one.time_us
+    assert sum(line.us for line in one.lines) == one.time_us
+    assert one.pipes
+    for pipe in one.pipes:
+        assert sum(part.us for part in pipe.parts) == one.time_us, pipe
+        assert min(part.us for part in pipe.parts) > 0, pipe
+    for part in (*one.critical_path, *(part for pipe in one.pipes for part in pipe.parts)):
+        assert part.reason.kind
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_parts_are_not_made_to_add_up(name: str) -> None:
+    """They do so before they are rounded, too: nothing is spread over them."""
+    for part, of in zip(profile(name).parts, profile(name).launch.parts, strict=True):
+        assert sum(part.path.values()) == pytest.approx(of.time_us, rel=1e-9)
+        for reasons in part.pipes.values():
+            assert sum(reasons.values()) == pytest.approx(of.time_us, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_path_has_no_gap(name: str) -> None:
+    for part in profile(name).parts:
+        for block in part.blocks:
+            starts = [stretch.start for stretch in block.path]
+            ends = [stretch.end for stretch in block.path]
+            assert starts == [0.0, *ends[:-1]]
+            assert ends[-1] == block.group.timing.cycles
+            assert all(stretch.end > stretch.start for stretch in block.path)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_pipes_are_busy_as_the_launch_says(name: str) -> None:
+    one = profile(name)
+    for row in one.pipes:
+        expected = sum(part.pipes.get(row.core, {}).get(row.pipe, 0.0) * part.chip.microseconds(part.cycles)
+                       for part in one.launch.parts)
+        assert row.busy_us == pytest.approx(expected, rel=1e-6, abs=1e-5), (row.core, row.pipe)
+
+
+@pytest.mark.parametrize("name", ["mixed", "waves of two kinds", "one product"])
+def test_no_step_begins_before_what_decided_it(name: str) -> None:
+    for part in profile(name).parts:
+        for block in part.blocks:
+            walked = block.traced.walked
+            for place in range(len(walked.points)):
+                for which in range(len(walked.points[place].times)):
+                    before = walked.decided_by(walked.points[place].start_by._replace(place=place, which=which))
+                    if before is not None:
+                        assert walked.time(before) <= walked.points[place].times[which]
+                assert walked.points[place].times[START] >= walked.points[place].due
+
+
+def test_a_load_an_addition_and_a_store_are_the_path() -> None:
+    """By hand: instructions are issued, the load arrives, an event, the addition, an event, the store."""
+    one = launch("one addition")
+    chip = one.chip
+    kinds = {(part.reason.kind, part.reason.pipe): part.us for part in one.profile().critical_path}
+    rate, repeats = chip.vector["add"], 2048 * 2 / 256
+    addition = kinds["compute", "V"] + kinds["latency", "V"]
+    assert rate.fixed + rate.slope16 * repeats - 0.1 <= addition * chip.clock / 1e6 <= rate.fixed + 2 * repeats + 0.1
+    assert kinds["event", "V"] == pytest.approx(chip.microseconds(chip.sync.event), abs=1e-5)
+    assert kinds["event", "MTE2"] == pytest.approx(chip.microseconds(chip.sync.event), abs=1e-5)
+    assert kinds["launch", ""] == pytest.approx(one.launch_us, abs=1e-5)
+    waits = {part.reason.pipe: part.us for row in one.profile().pipes if row.pipe == "V" for part in row.stalls
+             if part.reason.kind == "wait"}
+    assert waits.keys() == {"MTE2"}
+
+
+def test_bytes_are_those_of_the_tiles_and_of_the_arrays() -> None:
+    m, n, k, tile = 1280, 1024, 256, 128
+    one = profile("waves of two kinds")
+    rows = {row.name: row for row in one.arguments}
+    assert [rows[name].used for name in "ABC"] == [m * k * 2 * (n // tile), k * n * 2 * (m // tile), m * n * 4]
+    assert [rows[name].needed for name in "ABC"] == [m * k * 2, k * n * 2, m * n * 4]
+    assert [rows[name].written for name in "ABC"] == [False, False, True]
+    assert [rows[name].hbm for name in "AB"] == [m * k * 2, k * n * 2], "L2 holds them"
+    paths = {row.path: row for row in one.paths}
+    assert paths["gm_l1_nd2nz"].used == rows["A"].used + rows["B"].used
+    assert paths["l1_l0a"].used == rows["A"].used
+    assert paths["l0c_gm_nz2nd"].used == m * n * 4
+    assert paths["l1_l0a"].rate == pytest.approx(rows["A"].used / one.launch.time_us / 1e3)
+
+
+def test_rows_that_begin_anywhere_move_whole_lines() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def copied(columns: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((1024, columns), "float32"), Y: T.Tensor((1024, 256), "float32")):
+            with T.Kernel(16, is_npu=True) as (block, _):
+                x = T.alloc_shared((64, 256), "float32")
+                T.copy(X[block * 64, 0], x)
+                T.copy(x, Y[block * 64, 0])
+
+        return main
+
+    aligned, shifted = (copied(columns).profile() for columns in (384, 381))
+    assert [aligned.arguments[0].moved, aligned.arguments[0].used] == [2**20, 2**20]
+    assert shifted.arguments[0].used == 2**20
+    assert shifted.arguments[0].moved == 1024 * (1024 + 512 - 4)
+
+
+def test_achieved_is_what_was_computed_in_the_time() -> None:
+    one = profile("waves of two kinds")
+    roof = one.roofline
+    assert roof.unit == "Cube"
+    assert roof.achieved == pytest.approx(2 * 1280 * 1024 * 256 / one.launch.time_us * 1e6)
+    assert roof.peak == pytest.approx(one.launch.parts[0].chip.peak_flops("f16"))
+    assert roof.hbm_bytes == sum(row.hbm for row in one.arguments)
+    assert roof.intensity == pytest.approx(2 * 1280 * 1024 * 256 / roof.hbm_bytes)
+    assert roof.achieved < roof.attainable <= roof.peak
+    assert profile("48 additions").roofline.unit == "Vector"
+    assert profile("48 additions").roofline.bound == "HBM"
+
+
+def test_lines_are_those_of_the_script() -> None:
+    one = profile("mixed")
+    sources = {line.place.source().strip() for line in one.lines if line.place is not None and line.us}
+    assert {"T.vexp(x, x)", "T.copy(X[block * 64, 0], x)"} <= sources
+    work = {line.place.source().strip(): line.work for line in one.lines if line.place is not None}
+    assert work["T.vexp(x, x)"].keys() >= {("AIV", "V")}
+    assert ("AIC", "M") in work["T.gemm(h, w, y, initC=True)"]
+
+
+def test_json_holds_the_sums() -> None:
+    found = json.loads(json.dumps(profile("mixed").to_dict()))
+    assert sum(part["us"] for part in found["critical_path"]) == found["time_us"]
+    assert all(sum(part["us"] for part in row["parts"]) == found["time_us"] for row in found["pipes"])
+    assert {row["path"] for row in found["paths"]} >= {"gm_ub", "gm_l1_nd2nz", "l1_l0a"}
+
+
+def test_the_text_names_lines_and_reasons() -> None:
+    text = str(profile("mixed"))
+    assert "critical path of" in text
+    assert "T.copy(X[block * 64, 0], x)" in text
+    assert "waits for AIC FIX fixpipe" in text
+    assert "what if" in text
+
+
+def test_a_profile_is_pickled() -> None:
+    one = profile("waves of two kinds")
+    assert pickle.loads(pickle.dumps(one)).to_dict() == one.to_dict()
+
+
+def test_a_profile_of_zeros_is_that_of_numbers(rng: np.random.Generator) -> None:
+    kernel = product(256, 256, 256)
+    traced = kernel.profile().to_dict()
+    kernel(*(rng.standard_normal((256, 256)).astype(np.float16) for _ in range(2)))
+    assert kernel.last_launch.profile().to_dict() == {**traced, "kernel": "main"}

@@ -1,0 +1,82 @@
+"""What a change would win is what it wins: a kernel compiled for a chip that has it takes what the re-timed launch says."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+from simulator.test_time_properties import KERNELS, launch
+from tilelang_npu import target
+from tilelang_npu.simulator.result.profile.what_if import hbm_free, l2_free, no_launch, twice_as_fast
+from tilelang_npu.target import Chip
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ALL = os.environ.get("TILELANG_WHAT_IF") == "all"
+
+
+def hbm_twice(chip: Chip) -> Chip:
+    rates = chip.traffic
+    return replace(chip, traffic=replace(rates, hbm_read=2 * rates.hbm_read, hbm_write=2 * rates.hbm_write))
+
+
+CHANGES: dict[str, Callable[[Chip], Chip]] = {
+    "HBM free": hbm_free, "L2 free": l2_free, "no launch": no_launch, "HBM twice as fast": hbm_twice,
+    **{f"{core} {pipe} twice as fast": partial(twice_as_fast, core, pipe)
+       for core, pipe in (("AIC", "MTE2"), ("AIC", "M"), ("AIC", "FIX"), ("AIV", "V"), ("AIV", "MTE2"), ("AIV", "MTE3"))},
+    "scalar units twice as fast": partial(twice_as_fast, "AIC", "S"),
+}
+SOME = ["gemm", "flash_attention", "softmax", "rms_norm_expert"]
+NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py")) if ALL else SOME
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_if_agrees_with_a_chip_that_has_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is compiled for the other chip, whose costs its passes see, and traced there."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module: Any = importlib.import_module(name)
+    factory = next(value for value in vars(module).values() if isinstance(value, tilelang.runtime.factory.Factory))
+    base = target.chip("910B2")
+    kernel = factory(*module.SHAPES[0])
+    here = kernel.profile()
+    for text, change in CHANGES.items():
+        other = change(base)
+        real = type(kernel)(kernel.prim_func, replace(kernel._settings, chip=other)).profile()
+        assert here.on(other).time_us == pytest.approx(real.time_us, rel=0.05), text
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_nothing_that_is_free_costs_time(name: str) -> None:
+    one = launch(name).profile()
+    for row in one.what_if:
+        assert row.before == one.launch.time_us
+        assert row.after <= 1.01 * row.before, row
+    found = {row.change: row.after for row in one.what_if}
+    assert found["no launch"] == pytest.approx(
+        one.launch.time_us - one.launch.launch_us - one.launch.parts[0].chip.launch.block_us * (one.launch.waves - 1), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_without_waits_the_busiest_pipe_is_what_is_left(name: str) -> None:
+    """No pipe takes longer than all its work, and none less than the work of the pipe that has most."""
+    one = launch(name)
+    after = next(row.after for row in one.profile().what_if if row.change == "no waits")
+    busiest = max(share for row in one.pipes.values() for share in row.values()) * one.chip.microseconds(one.cycles)
+    assert one.launch_us < after < one.time_us
+    assert after > 0.5 * busiest
+
+
+def test_a_profile_on_another_chip_is_of_the_same_launch() -> None:
+    one = launch("24 products")
+    slow = one.profile().on("910B4")
+    assert slow.chip == "Ascend910B4"
+    assert slow.launch.parts[0].recorded is one.recorded
+    assert slow.time_us > one.profile().time_us
+    assert sum(part.us for part in slow.critical_path) == slow.time_us
