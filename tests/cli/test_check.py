@@ -53,6 +53,20 @@ def test_launches_are_checked_and_compute_nothing(tool, script: Path) -> None:
     assert done.out.count("race[S201]") == 2
 
 
+def test_a_kernel_that_is_called_inside_of_an_assertion_is_checked(tool, script: Path) -> None:
+    text = script.read_text().partition("    right(a, b, 3)")[0]
+    for line in ("np.testing.assert_allclose(wrong(a, b, 3) or b, np.full(b.shape, 2, np.float32))",
+                 "assert not wrong(a, b, 3) and [][b.sum()]"):  # what is compared is there, what it is not
+        script.write_text(f"{text}    {line}\n    print('behind it')\n")
+        done = tool("check", str(script))
+        assert done.code == 1
+        assert "race[S201]" in done.out
+        assert "behind it" in done.err
+    script.write_text(f"{text}    assert wrong(a, b)\n")
+    done = tool("check", str(script))
+    assert (done.code, "error[T4" in done.err) == (1, True)
+
+
 def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:
     done = tool("check", f"{script}:right", "--size", "M=100", "--size", "n=5")
     assert (done.code, done.err) == (0, "")

@@ -10,7 +10,7 @@ import pytest
 
 import tilelang_npu
 from tilelang_npu import target
-from tilelang_npu.cli import operations_page
+from tilelang_npu.cli import language_page, operations_page
 from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.ops import operations
@@ -47,15 +47,33 @@ def test_the_page_of_operations_is_what_the_table_gives(tool, root: Path) -> Non
 
 
 def test_the_page_of_the_language_is_what_the_functions_say(tool, root: Path) -> None:
-    made = tool("ops", "--language").out
-    assert (root / "docs" / "language.md").read_text(encoding="utf-8") == made, (
-        "run `tilelang-npu ops --language > docs/language.md`")
-    headings = [line for line in made.splitlines() if line.startswith("### ")]
+    folder = root / "docs" / "language"
+    for group, made_of_it in language_page.references().items():
+        _, mark, below = (folder / f"{group}.md").read_text(encoding="utf-8").partition(language_page.MARK)
+        assert mark
+        assert below == f"\n{made_of_it}", "run `tilelang-npu ops --language docs/language`"
+    assert {path.stem for path in folder.glob("*.md")} == {*language_page.GROUPS, "README"}
+    made = "\n".join(language_page.references().values())
+    headings = [line for line in made.splitlines() if line.startswith("## ")]
     named = {name for line in headings for name in re.findall(r"`T\.([\w.]+)`", line)}
     assert {*stubs.callables()} - {*TOKENS, "dtype", *stubs.BUFFERS} == named
-    assert {"### `kernel.trace(*args: Any, **named: Any)`", "### `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
+    assert {"## `kernel.trace(*args: Any, **named: Any)`", "## `kernel.mlir_module(stage: str = 'hivm')`"} <= {*headings}
     assert "- `workspace_idx`: " in made
-    assert tool("ops", "exp", "--language").code == 1
+    assert tool("ops", "exp", "--language", str(folder)).code == 1
+
+
+def test_the_pages_of_the_language_keep_what_is_written_by_hand(tool, root: Path, tmp_path: Path) -> None:
+    for page in (root / "docs" / "language").glob("*.md"):
+        above, mark, below = page.read_text(encoding="utf-8").partition(language_page.MARK)
+        (tmp_path / page.name).write_text(above + mark)
+        if mark:
+            assert below
+    assert tool("ops", "--language", str(tmp_path)).code == 0
+    for page in tmp_path.glob("*.md"):
+        assert page.read_text(encoding="utf-8") == (root / "docs" / "language" / page.name).read_text(encoding="utf-8")
+    (tmp_path / "moving.md").write_text("no mark")
+    done = tool("ops", "--language", str(tmp_path))
+    assert (done.code, "does not say where what is made begins" in done.err) == (1, True)
 
 
 def test_the_stubs_are_printed(tool, root: Path) -> None:

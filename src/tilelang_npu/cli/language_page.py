@@ -1,4 +1,5 @@
-"""``ops --language``: the page docs/language.md, made from the functions of ``T`` and what the host has for kernels: how each
+"""``ops --language DIR``: the pages docs/language/*.md, one for each group of functions. What stands on a page above its mark
+is written by hand, and has the group's example; below it are the functions of ``T`` and what the host has for kernels: how each
 is called, and its docstring."""
 
 from __future__ import annotations
@@ -6,52 +7,67 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from tilelang_npu.cli.files import read_text, write_text
+from tilelang_npu.errors import TileError
 from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.runtime import factory
 from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["page"]
+__all__ = ["GROUPS", "MARK", "references", "write"]
 
-_HEAD = """\
-# The language
-
-`import tilelang_npu.language as T`. Made from the docstrings by `tilelang-npu ops --language`; a test holds that this page is
-what they give. What an operation costs, and which op of HIVM it is, stands in [ops.md](ops.md); how types are checked, in
-[typing.md](typing.md).
-
-A `Tile` is a buffer, a slice, or the element where a tile starts; an `Operand` is one or a scalar; `Sizes` are one number for
-each axis; `Extents` are a shape, or one size alone; an `ElementType` is `"float16"`, `T.float16`, or NumPy's or torch's.
-"""
-_SECTIONS = (
-    ("Kernels", "functions", "launch.Kernel", "eager", "symbols", "types"),
-    ("Loops and branches", "launch"),
-    ("Buffers", "allocate"),
-    ("Moving", "movement", "cube_moves"),
-    ("Matrix products", "matrix", "dequantise"),
-    ("Elementwise", "vector"),
-    ("Reductions", "reduction"),
-    ("Gathering, scanning, sorting, making", "structured"),
-    ("By repeats and strides", "repeats"),
-    ("Scalars", "scalar", "logical", "elements"),
-    ("Order between pipes, cores and blocks", "sync", "blocks"),
-    ("Looking at a run", "debug"),
-)
+MARK = "<!-- Below: made from the docstrings by `tilelang-npu ops --language docs/language`. -->\n"
+"""Where what is made of a page begins."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "kernels": ("functions", "launch.Kernel", "eager", "symbols", "types"),
+    "loops": ("launch",),
+    "buffers": ("allocate",),
+    "moving": ("movement", "cube_moves"),
+    "products": ("matrix", "dequantise"),
+    "elementwise": ("vector",),
+    "reductions": ("reduction",),
+    "structured": ("structured",),
+    "repeats": ("repeats",),
+    "scalars": ("scalar", "logical", "elements"),
+    "order": ("sync", "blocks"),
+    "looking": ("debug",),
+    "host": (),
+}
+"""Each page, and the modules of ``T``, or functions of them, that it has."""
 
 
-def page() -> str:
-    """The page as Markdown."""
-    sections: dict[str, list[str]] = {title: [] for title, *_ in _SECTIONS}
+def write(folder: Path) -> list[Path]:
+    """Write what is made of each page behind its mark; the pages.
+
+    Raises:
+        TileError: T801, the folder has no such page, or the page no mark.
+    """
+    written = []
+    for group, text in references().items():
+        page = folder / f"{group}.md"
+        above, mark, _ = read_text(str(page)).partition(MARK)
+        if not mark:
+            raise TileError(f"{page} does not say where what is made begins", code="T801",
+                            help=f"put this line there: {MARK.strip()}")
+        write_text(str(page), f"{above}{MARK}\n{text}")
+        written.append(page)
+    return written
+
+
+def references() -> dict[str, str]:
+    """What is made of each page, by its group."""
+    sections: dict[str, list[str]] = {group: [] for group in GROUPS}
     for names, value in _functions():
         sections[_section(names[0], value)].append(_entry(names, value))
     tokens = ", ".join(f"`T.{name}`" for name in sorted(TOKENS))
-    sections["Scalars"].append(
-        f"### Element types\n\n{tokens}: each is a string, an annotation (`n: T.int32`) and a cast (`T.float32(x)`).\n")
-    sections["On the host"] = list(_host())
-    return "\n".join([_HEAD, *(part for title, parts in sections.items() for part in (f"## {title}\n", *parts))])
+    sections["scalars"].append(
+        f"## Element types\n\n{tokens}: each is a string, an annotation (`n: T.int32`) and a cast (`T.float32(x)`).\n")
+    sections["host"] = list(_host())
+    return {group: "\n".join(parts) for group, parts in sections.items()}
 
 
 def _host() -> Iterator[str]:
@@ -74,7 +90,7 @@ def _given(member: object) -> str:
 
 
 def _described(heading: str, doc: str | None) -> str:
-    return f"### {heading}\n\n{_text(doc or '')}"
+    return f"## {heading}\n\n{_text(doc or '')}"
 
 
 def _functions() -> Iterator[tuple[list[str], Any]]:
@@ -96,9 +112,9 @@ def _body(made: Any) -> object:
 
 def _section(name: str, value: Any) -> str:
     module = value.__module__.rpartition(".")[2]
-    for title, *homes in _SECTIONS:
+    for group, homes in GROUPS.items():
         if f"{module}.{name}" in homes or module in homes:
-            return title
+            return group
     raise LookupError(f"{module}.{name}")
 
 
@@ -107,8 +123,8 @@ def _entry(names: list[str], value: Any) -> str:
     parameters = stubs.parameters(inspect.signature(value))
     calls = "\n".join(f"T.{name}({parameters})" for name in names)
     several = parameters.startswith(("*operands: Any", "*arguments"))  # the text says which
-    code = "" if several else f"```python\n{calls}\n```\n\n"
-    return f"### {', '.join(f'`T.{name}`' for name in names)}\n\n{code}{_text(inspect.getdoc(value) or '')}"
+    code = "" if several else f"```pyi\n{calls}\n```\n\n"
+    return f"## {', '.join(f'`T.{name}`' for name in names)}\n\n{code}{_text(inspect.getdoc(value) or '')}"
 
 
 def _text(doc: str) -> str:

@@ -20,7 +20,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md")
-    parser.add_argument("--language", action="store_true", help="print the page docs/language.md")
+    parser.add_argument("--language", metavar="DIR", help="write the reference in the pages of docs/language")
     parser.add_argument("--stubs", action="store_true", help="print what type checkers are told of T")
     parser.set_defaults(command=ops)
     parser = commands.add_parser(
@@ -54,12 +54,15 @@ def ops(args: argparse.Namespace) -> int:
     from tilelang_npu.language import stubs
     from tilelang_npu.ops import operations
 
-    pages = {"markdown": operations_page.page, "language": language_page.page, "stubs": stubs.text}
+    pages = {"markdown": operations_page.page, "language": language_page.references, "stubs": stubs.text}
     for option, page in pages.items():
         if getattr(args, option):
             if args.name:
-                raise TileError(f"ops --{option} prints the whole page", code="T809", help="leave the name out")
-            print(page(), end="")
+                raise TileError(f"ops --{option} is about all operations", code="T809", help="leave the name out")
+            if option == "language":
+                language_page.write(Path(args.language))
+            else:
+                print(page(), end="")
             return 0
     found = [op for op in operations().values() if any(args.name in name for name in (op.name, *op.aliases))]
     if not found:

@@ -1,0 +1,187 @@
+"""The pages of docs/, and what their code does when it is run from top to bottom.
+
+On a page, a block of ``python`` is run where it stands, all of a page in one module; with ``title="NAME"`` it is a file, which
+a command below it runs. A block of ``sh`` is commands, and ``text`` what the block above it prints: all of it, where ``...`` in
+a line stands for any characters, and alone in a line for any lines. Signatures are ``pyi``; settings have their own names.
+
+``python tests/documents/pages.py [PAGE ...]`` runs pages, and writes what they show into them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "diagnostics")
+"""Pages of this kind; those of the diagnostics have rules of their own in ``tests/diagnostics``."""
+FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+RUN = ("python", "sh")
+SHOWN = ("pyi", "mlir", "diff", "ini", "json", "yaml", "toml", "powershell")
+"""What no runner can run: signatures, settings of other tools, excerpts that a test of their own holds."""
+INSTALLS = ("pip install", "pre-commit ", "mkdocs ", "eval ", "source ", "python benchmarks/")
+"""Commands that need a network, another tool, or minutes."""
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the file that it is, its text and where that begins in the page."""
+
+    kind: str
+    title: str
+    text: str
+    start: int
+    line: int
+
+
+class Step(NamedTuple):
+    """A block that was run, what it printed, and the block that says what that is."""
+
+    block: Block
+    printed: str
+    failed: bool
+    shown: Block | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [Block(match[1], match[2] or "", match[3], match.start(3), text.count("\n", 0, match.start()) + 1)
+            for match in FENCE.finditer(text)]
+
+
+def run(page: Path) -> Iterator[Step]:
+    """Run a page's blocks one behind the other."""
+    every = blocks(page)
+    with _inside() as folder:
+        module: dict[str, Any] = {"__name__": "__page__"}
+        for number, block in enumerate(every):
+            below = every[number + 1] if number + 1 < len(every) else None
+            shown = below if below is not None and below.kind == "text" else None
+            if block.title and block.kind != "sh":
+                Path(block.title).write_text(block.text, encoding="utf-8")
+            elif block.kind in RUN:
+                said = io.StringIO()
+                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                    failed = not (_code(block, number, module) if block.kind == "python" else _commands(block.text, said))
+                yield Step(block, said.getvalue().replace(f"{folder}/", ""), failed, shown)
+
+
+def agrees(shown: str, printed: str) -> bool:
+    """Whether a block says what was printed."""
+    lines = [".*".join(map(re.escape, line.split("..."))) + "\n" if line.strip() != "..." else "(?:.*\n)*?"
+             for line in _tidy(shown).splitlines()]
+    return re.fullmatch("".join(lines), _tidy(printed)) is not None
+
+
+def _tidy(text: str) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
+
+
+def _code(block: Block, number: int, module: dict[str, Any]) -> bool:
+    from tilelang_npu.errors import TileError, render
+
+    path = Path(f"block_{number}.py").resolve()
+    path.write_text(block.text, encoding="utf-8")
+    module["__file__"] = str(path)
+    try:
+        exec(compile(block.text, str(path), "exec"), module)
+    except TileError as error:
+        print(render(error))
+    except Exception as error:  # noqa: BLE001, whatever the page wants to show
+        print("".join(traceback.format_exception_only(error)))
+    else:
+        return True
+    return False
+
+
+def _commands(text: str, said: io.StringIO) -> bool:
+    """Whether all commands succeed."""
+    good = True
+    for line in text.splitlines():
+        if line.strip() and not line.startswith(("#", *INSTALLS)):
+            good = _command(shlex.split(line, comments=True), said) and good
+    return good
+
+
+def _command(words: list[str], said: io.StringIO) -> bool:
+    from tilelang_npu.cli import main
+
+    linecache.clearcache()
+    settings: dict[str, str] = {}
+    while "=" in words[0]:
+        name, _, settings[name] = words.pop(0).partition("=")
+    with _environment(settings):
+        if words[:3] == ["python", "-m", "tilelang_npu"] or words[0] == "tilelang-npu":
+            try:
+                return main(words[3 if words[0] == "python" else 1:]) == 0
+            except SystemExit as end:
+                return not end.code
+        if words[0] == "python":
+            runpy.run_path(words[1], run_name="__main__")
+            return True
+        if words[0] == "pytest":
+            done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words[1:]], capture_output=True,
+                                  text=True, check=False)
+            said.write(done.stdout + done.stderr)
+            return done.returncode == 0
+    raise LookupError(f"nobody says how to run {' '.join(words)}")
+
+
+@contextlib.contextmanager
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextlib.contextmanager
+def _inside() -> Iterator[Path]:
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as place, _environment({"TILELANG_CACHE_DIR": f"{place}/.cache"}):
+        os.chdir(place)
+        modules = {*sys.modules}
+        sys.path.insert(0, place)  # files of a page import each other
+        try:
+            yield Path(place).resolve()
+        finally:
+            sys.path.remove(place)
+            os.chdir(before)
+            for name in {*sys.modules} - modules:
+                if str(getattr(sys.modules[name], "__file__", None)).startswith(place):
+                    del sys.modules[name]
+
+
+def refresh(page: Path) -> None:
+    """Write what a page's blocks print into it, where it says something else."""
+    text = page.read_text(encoding="utf-8")
+    for step in reversed(list(run(page))):
+        if step.shown is not None and not agrees(step.shown.text, step.printed):
+            start = step.shown.start
+            kept = [line for line in step.shown.text.splitlines() if "..." in line and line.strip() != "..."]
+            lines = (next((one for one in kept if agrees(one, line)), line) for line in _tidy(step.printed).splitlines())
+            text = text[:start] + _tidy("\n".join(lines)) + text[start + len(step.shown.text):]
+            print(f"{page}:{step.shown.line}: as it is now")
+        elif step.shown is None and step.failed:
+            print(f"{page}:{step.block.line}: fails\n{step.printed}")
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
+        refresh(page)
