@@ -21,6 +21,7 @@ from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import fitted, is_truth, truth, unsigned
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.own_numbers import array_rounder
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 
 
@@ -57,6 +58,8 @@ def _rounder(element: DType) -> Callable[[float], float]:
 
 def _rounded(em: PythonEmitter, text: str, kind: Attribute, *parts: Value) -> ScalarExpr:
     scope = em.scope_of(*parts)
+    if em.is_own():
+        return ScalarExpr(em.define(f"{em.constant(array_rounder(kind), 'round')}({text})", scope, "f"), scope)
     if isinstance(kind, Float64Type):
         return ScalarExpr(em.define(text, scope, "f"), scope)
     element = element_of(kind)
@@ -108,7 +111,8 @@ def _negate(em: PythonEmitter, op: arith.NegfOp) -> Value:
 
 def _float_extreme(function: Callable[..., object], em: PythonEmitter, op: Operation) -> Value:
     a, b = em.expression(op.operands[0]), em.expression(op.operands[1])
-    return truth(em, f"float({em.constant(function, 'f')}({a.text}, {b.text}))", a, b)
+    text = f"{em.constant(function, 'f')}({a.text}, {b.text})"
+    return truth(em, text if em.is_own() else f"float({text})", a, b)
 
 
 pure(arith.MaximumfOp)(partial(_float_extreme, np.maximum))

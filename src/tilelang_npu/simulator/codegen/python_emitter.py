@@ -86,6 +86,10 @@ class PythonEmitter(Records):
     def finish_op(self) -> None:
         """The lines of an op are complete."""
 
+    def is_own(self) -> bool:
+        """Whether the number that is being made is an array, with one for each block that the code runs."""
+        return False
+
     def read(self, name: str, element: str) -> None:
         """Set a variable to the number in an array of one element."""
         self.line(f"{name} = {element}.item()")

@@ -2,8 +2,9 @@
 
 A launch's blocks do the same to different tiles. What NumPy or BLAS would be asked for once for each block, with little to do
 every time, this code asks for once: that costs Python less, and leaves other threads the interpreter meanwhile. It records
-nothing, and takes every number from the first of the blocks: which blocks may run so, and how their places in GM lie, is known
-from a trace (``run/stacks.py``). A function that takes numbers from memory has no such code.
+nothing, and takes its integers from the first of the blocks: which blocks may run so, and how their places in GM lie, is known
+from a trace (``run/stacks.py``). A float that the scalar unit reads is an array as well, where nothing follows from it but what
+is stored (``own_numbers``); a function that takes other numbers from memory has no such code.
 
 What an op does is either said once for all axes (``over``), or done for one block after the other.
 """
@@ -14,13 +15,14 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.simulator.codegen.definitions import WORD
 from tilelang_npu.simulator.codegen.lines import Int, Line, Sum
+from tilelang_npu.simulator.codegen.own_numbers import ApartError, own_numbers
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives
@@ -31,10 +33,6 @@ from tilelang_npu.target import Chip
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
-class ApartError(Exception):
-    """Blocks of a function cannot run as one."""
-
-
 class StackedEmitter(PythonEmitter):
     """As ``PythonEmitter``, for code that runs the blocks of a :class:`Stack`.
 
@@ -43,7 +41,7 @@ class StackedEmitter(PythonEmitter):
         function, core, chip, parallel: as for ``PythonEmitter``.
 
     Raises:
-        ApartError: it takes numbers from memory, or shows some.
+        ApartError: it takes numbers from memory that need not be the same for all, or shows some.
     """
 
     axes_in_front = 2
@@ -53,6 +51,9 @@ class StackedEmitter(PythonEmitter):
         if any(isinstance(op, (scf.WhileOp, hivm.DebugOp)) for op in function.walk()):
             raise ApartError
         self._flow = flow
+        self._own = own_numbers(function)
+        self._loaded: dict[Operation, tuple[set[int], set[int]]] = {}
+        self._awaited: dict[Operation, list[tuple[set[int], set[int]]]] = {}
         self._operands = 0
         self._here: dict[tuple[str, str], tuple[int, bool]] = {}
         self._arrays: set[str] = set()
@@ -75,10 +76,28 @@ class StackedEmitter(PythonEmitter):
                 self._operands += 1
             elif operand.reads:
                 parts.update(map(self._part, views))
-        self._flow.writes += [(self._part(view), frozenset(gm), frozenset(parts)) for operand in operands if operand.writes
+        if isinstance(op, memref.StoreOp):
+            self._stored(op.value, gm, parts)
+        elif isinstance(op, memref.LoadOp):
+            self._loaded[op] = gm, parts
+            for waiting in self._awaited.pop(op, ()):
+                _extend(waiting, (gm, parts))
+        self._flow.writes += [(self._part(view), gm, parts) for operand in operands if operand.writes
                              for view in alternatives(operand.buffer) if view.base.memory != "gm"]
         self._body = []
         return made
+
+    def _stored(self, value: SSAValue, gm: set[int], parts: set[int]) -> None:
+        """Add what a scalar that is stored comes from; of loads that stand behind the store in a loop when they come."""
+        for load in self._own.get(value, ()):
+            if load in self._loaded:
+                _extend((gm, parts), self._loaded[load])
+            else:
+                self._awaited.setdefault(load, []).append((gm, parts))
+
+    def is_own(self) -> bool:
+        """Whether the number is one that blocks have for themselves."""
+        return self.current is not None and any(result in self._own for result in self.current.results)
 
     def _part(self, view: StridedView) -> int:
         """The part of a memory on chip that a view lies in."""
@@ -127,8 +146,10 @@ class StackedEmitter(PythonEmitter):
         raise ApartError
 
     def read(self, name: str, element: str) -> None:
-        """Each block would have a number of its own."""
-        raise ApartError
+        """Each block has a number of its own."""
+        if not isinstance(self.current, memref.LoadOp):
+            raise ApartError
+        self.over(f"{name} = {element}.astype(float)")
 
     def leave_flag(self, flag: Int, group: str, op: Operation) -> None:
         """The blocks set a flag together."""
@@ -164,6 +185,11 @@ class StackedEmitter(PythonEmitter):
         if names:
             self.scope.line(f"stack.each({function}, ({given}))", self.current)
         self._body = []
+
+
+def _extend(sources: tuple[set[int], set[int]], more: tuple[set[int], set[int]]) -> None:
+    for one, other in zip(sources, more, strict=True):
+        one |= other
 
 
 def _stretch(view: StridedView) -> tuple[int, int]:

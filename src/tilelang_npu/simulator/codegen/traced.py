@@ -6,15 +6,18 @@ tensor or a buffer are not known: a :class:`Witness` stands in for them, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.own_numbers import ApartError, own_numbers
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.machine.events import OpRecord
@@ -66,6 +69,13 @@ class Witness:
         return bool(condition)
 
 
+def _numbers(op: Operation) -> Sequence[SSAValue]:
+    """The scalars that an op takes besides what tells where its operands are."""
+    if isinstance(op, (memref.LoadOp, memref.StoreOp)):
+        return op.operands[:1] if isinstance(op, memref.StoreOp) else ()
+    return [value for value in op.operands if not isinstance(value.type, MemRefType)]
+
+
 class TracingEmitter(PythonEmitter):
     """As ``PythonEmitter``, for code that leaves out what its ops do.
 
@@ -80,14 +90,16 @@ class TracingEmitter(PythonEmitter):
     def __init__(self, data: DataUses, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         super().__init__(function, core, chip, parallel)
         self._branches, self._differing = data.branches, data.differing
+        self._own: Container[SSAValue] = ()
+        with suppress(ApartError):
+            self._own = own_numbers(function)
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
         """Record the op; what its handler then writes is left out, unless it makes a number for the scalar unit."""
         made = super().record(op, pipe, operands, work)
         self._inside = not op.results
-        texts = [self.expression(value).text for value in op.operands
-                 if value in self._differing and not isinstance(value.type, MemRefType)]
+        texts = [self.expression(value).text for value in _numbers(op) if value in self._differing and value not in self._own]
         if numbers := [text for text in texts if text not in made.facts]:
             self.scope.line(f"witness.note(bid, sid, {', '.join(numbers)})", op)
         return made

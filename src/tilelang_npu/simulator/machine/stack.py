@@ -24,7 +24,7 @@ class Flow:
     """
 
     parts: dict[tuple[str, int, int], int] = field(default_factory=dict)
-    writes: list[tuple[int, frozenset[int], frozenset[int]]] = field(default_factory=list)
+    writes: list[tuple[int, set[int], set[int]]] = field(default_factory=list)
     foreign: set[str] = field(default_factory=set)
 
     def part(self, memory: str, low: int, high: int) -> int:

@@ -16,7 +16,7 @@ from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.result import chrome_trace, plot, report, transfers
 from tilelang_npu.simulator.result.elements_written import written
-from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
+from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded, columns, places_in_common
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard
@@ -492,9 +492,9 @@ class Launch:
         shared = shared_memories(records, places)
         if not shared:
             return self.distinct_blocks
-        alike: dict[tuple[int, ...], list[BlockRun]] = {}
+        alike: dict[tuple[object, ...], list[BlockRun]] = {}
         for run in self.recorded.blocks:
-            alike.setdefault(self._key(run), []).append(run)
+            alike.setdefault((self._key(run), places_in_common(run)), []).append(run)
         kinds: list[BlockRun] = []
         for runs in alike.values():
             distances = self._distances(runs, [self._owners(known, stream, places)
@@ -510,11 +510,12 @@ class Launch:
 
     @staticmethod
     def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
-        """A row for each of some blocks with equal streams: how far its accesses are from its first one in the same memory."""
-        offsets = [np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1) for lane in range(len(owners))]
+        """A row for each of some blocks with equal streams, whose places are known in one way: how far its accesses are from
+        its first one in the same memory."""
         parts = [np.zeros((len(runs), 0), np.int64)]
         for memory in sorted(shared):
-            those = np.concatenate([part[:, owner == memory] for part, owner in zip(offsets, owners, strict=True)], axis=1)
+            those = np.concatenate([columns(runs, lane, np.flatnonzero(owner == memory))[1]
+                                    for lane, owner in enumerate(owners)], axis=1)
             parts.append(those - those[:, :1])
         return np.concatenate(parts, axis=1)
 

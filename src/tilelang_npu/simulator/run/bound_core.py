@@ -40,6 +40,7 @@ class Means:
         scratch: what products are computed in.
         poison: the byte that fills on-chip memory at first.
         witnesses: of each function, where nothing is computed.
+        view: what makes arrays.
     """
 
     functions: Sequence[CompiledFunction]
@@ -47,6 +48,7 @@ class Means:
     scratch: Callable[[Product], object] = field(default_factory=Scratch)
     poison: int = POISON
     witnesses: Sequence[Witness] = ()
+    view: Callable[..., object] = np.ndarray
 
 
 def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) -> list[BoundCore]:
@@ -72,7 +74,8 @@ class BoundCore:
         self.events: list[Event] = []
         self.gm: list[int] = []
         try:
-            self.run: Run = self.function.bind(
+            bind = self.function.bind if means.view is np.ndarray else self.function.bind_with(means.view)
+            self.run: Run = bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
                 means.witnesses[index] if means.witnesses else None, stack, *shared_arrays(program.chip, core, memories))
         except Exception as error:

@@ -21,6 +21,7 @@ from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.handlers import op_name
 from tilelang_npu.simulator.codegen.lines import Line, MadeArray
+from tilelang_npu.simulator.codegen.own_numbers import own_numbers
 from tilelang_npu.simulator.codegen.stacked import StackedEmitter
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.machine.datapath import Product
@@ -99,13 +100,19 @@ class CompiledFunction:
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
         self._lines: list[Line | None] = [None]
         self.source = self._assemble(emitter)
-        scope: dict[str, Any] = {**emitter.globals, "nd": np.ndarray}
-        code: CodeType = compile(self.source, self.filename, "exec")
-        exec(code, scope)
-        self.bind: Bind = scope["bind"]
+        self._globals = emitter.globals
+        self._code: CodeType = compile(self.source, self.filename, "exec")
+        self.bind = self.bind_with(np.ndarray)
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
+
+    def bind_with(self, view: Callable[..., object]) -> Bind:
+        """``bind`` of code that makes arrays with something else than NumPy's."""
+        scope: dict[str, Any] = {**self._globals, "nd": view}
+        exec(self._code, scope)
+        bind: Bind = scope["bind"]
+        return bind
 
     def _assemble(self, emitter: PythonEmitter) -> str:
         texts = [_BIND.format(memories=", ".join(shared_names(emitter.chip)))]
@@ -179,6 +186,7 @@ class StackedFunction(CompiledFunction):
 
     Attributes:
         flow: where the numbers come from that it has on chip.
+        has_own: whether it has scalars of which each block has one for itself.
 
     Raises:
         ApartError: its blocks cannot.
@@ -186,6 +194,7 @@ class StackedFunction(CompiledFunction):
 
     def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
         self.flow = Flow()
+        self.has_own = bool(own_numbers(function))
         super().__init__(function, core, chip, parallel, form=partial(StackedEmitter, self.flow))
 
 

@@ -15,8 +15,8 @@ from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import TileError
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.codegen.data_uses import DataUses
+from tilelang_npu.simulator.codegen.own_numbers import ApartError
 from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
-from tilelang_npu.simulator.codegen.stacked import ApartError
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.simulator.codegen.traced import Ways, Witness
 from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
@@ -34,6 +34,7 @@ from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vec
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
 from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
+from tilelang_npu.simulator.run.together import traced_together
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
@@ -135,22 +136,39 @@ class Program:
     def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
         """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
         sizes = tuple(0 if array is None else array.nbytes for array in bound.arrays)
-        if blocks < stacks.LEAST_BLOCKS or sum(sizes) < stacks.LEAST_BYTES:
+        long = blocks * self._least_ops >= stacks.LEAST_OPS
+        if blocks < stacks.LEAST_BLOCKS or (sum(sizes) < stacks.LEAST_BYTES and not long):
             return None
         aliases = tuple(tuple(sorted(memory.delta.items())) for memory in memories(bound.arrays) if len(memory.delta) > 1)
         key = (blocks, bound.scalars, bound.dims, sizes, aliases, most_ops)
         kept, plan = self._planned
         if kept != key:
-            if sum(sizes) < stacks.AT_ONCE and self._seen != key:
-                self._seen = key
+            again = sum(sizes) >= stacks.AT_ONCE or self._seen == key
+            self._seen = key
+            if not again and not long:
                 return None
-            plan = None
-            if self.stacked and self.data_free:
-                witnesses = [Witness() for _ in self.traced]
-                runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
-                plan = planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
-            self._planned = key, plan
+            plan = self._new_plan(bound, blocks, most_ops, one_by_one=again)
+            if plan is not None or again:
+                self._planned = key, plan
         return plan
+
+    def _new_plan(self, bound: Bound, blocks: int, most_ops: int | None, *, one_by_one: bool) -> Plan | None:
+        """Which blocks of a launch run as one; ``one_by_one`` says whether it is worth while to trace each by itself."""
+        if not self.stacked or not self.data_free:
+            return None
+        witnesses = [Witness() for _ in self.traced]
+        runs: Sequence[BlockRun] | None = traced_together(self, bound, blocks, most_ops, witnesses)
+        if runs is None and one_by_one and not any(function.has_own for function in self.stacked):
+            witnesses = [Witness() for _ in self.traced]
+            runs = self._trace(bound, blocks, witnesses, None, most_ops).blocks
+        if runs is None:
+            return None
+        return planned(self, self.stacked, runs, [witness.numbers for witness in witnesses], bound)
+
+    @once
+    def _least_ops(self) -> int:
+        """Ops that a block issues, as far as constants tell."""
+        return sum(stacks.ops_at_least(function.function.body.block) for function in self.functions)
 
     @once
     def places(self) -> frozenset[int]:

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, SSAValue
 
+from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
 from tilelang_npu.simulator.machine.memory import CoreMemory, block_memories
@@ -25,7 +29,7 @@ from tilelang_npu.simulator.machine.stack import Stack
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.block_uses import BlockUses
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, run_beside
-from tilelang_npu.simulator.run.recorded import Alike, BlockRun
+from tilelang_npu.simulator.run.recorded import Alike, BlockRun, PlacesOfBlock, columns, places_in_common
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.compiled import StackedFunction
@@ -37,12 +41,32 @@ LEAST_BYTES = 1 << 20
 AT_ONCE = 1 << 25
 """Bytes of its arguments from which on a launch is looked at when it first runs; a smaller one is when one like it follows, as
 looking takes longer than a single small launch gains."""
+LEAST_OPS = 1 << 16
+"""Ops of a launch from which on it is looked at when it first runs, as far as many blocks are traced at once."""
 MOST_PLACES = 1 << 24
 """Places in GM of all blocks that are looked at; the plan of a longer launch would take too much room itself."""
 ROOM = 9 << 17
 """Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
 _APART = 192
 """Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
+
+
+def ops_at_least(block: Block) -> int:
+    """How many ops of pipes and of the scalar unit code issues, as far as constants tell."""
+    total = 0
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            first, end, step = (_constant(value) for value in (op.lb, op.ub, op.step))
+            known = first is not None and end is not None and step
+            total += (len(range(first or 0, end or 0, step or 1)) if known else 1) * ops_at_least(op.body.block)
+        elif isinstance(op, (EffectsOp, memref.LoadOp, memref.StoreOp)):
+            total += 1
+    return total
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
 
 
 Numbers = Mapping[tuple[int, int], Sequence[object]]
@@ -88,12 +112,13 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
     used = max(sum(gaps.get(name, 0) for name in program.chip.memories(function.core)) for function in functions)
     most = max(1, ROOM // max(1, used))
     foreign = frozenset[str]().union(*(function.flow.foreign for function in functions))
-    if sum(len(offsets) for run in runs for offsets in run.gm) > MOST_PLACES:
+    if sum(offsets.places.kinds if isinstance(offsets, PlacesOfBlock) else len(offsets) for run in runs for offsets in run.gm
+           ) > MOST_PLACES:
         return None
     alike: dict[tuple[object, ...], list[BlockRun]] = {}
     for run in runs:
         taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
-        alike.setdefault((*map(id, run.streams), *taken), []).append(run)
+        alike.setdefault((*map(id, run.streams), *taken, places_in_common(run)), []).append(run)
     piles = [pile for some in alike.values() for pile in _Grouping(records, some, gaps, foreign).piles(most)]
     if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
         return None
@@ -124,17 +149,17 @@ class _Grouping:
     def __init__(self, records: Sequence[Sequence[OpRecord]], runs: Sequence[BlockRun], gaps: dict[str, int],
                  foreign: frozenset[str]) -> None:
         self.runs, self.gaps, self.foreign = runs, gaps, foreign
-        self.owners = [_owners(known, stream) for known, stream in zip(records, runs[0].streams, strict=True)]
+        owners = [_owners(known, stream) for known, stream in zip(records, runs[0].streams, strict=True)]
+        found = [columns(runs, lane, np.arange(len(owner)), owner) for lane, owner in enumerate(owners)]
         self.counts = [sum(record.gm_operands for record in known) for known in records]
         starts = [0, *accumulate(self.counts)]
-        owner = np.concatenate([owners + start for owners, start in zip(self.owners, starts, strict=False)])
+        owner = np.concatenate([part[chosen] + start for part, (chosen, _), start in zip(owners, found, starts, strict=False)])
         self.first = np.zeros(starts[-1], np.intp)  # of each operand the first column with one of its places
         self.first[owner[::-1]] = np.arange(len(owner))[::-1]
         self.like = self.first[owner]
         self.ran = np.isin(np.arange(starts[-1]), owner)
         self.starts = starts
-        self.places = np.concatenate([np.array([run.gm[lane] for run in runs], np.int64).reshape(len(runs), -1)
-                                      for lane in range(len(records))], axis=1)
+        self.places = np.concatenate([places for _, places in found], axis=1)
         self.steps = np.diff(self.places, axis=0)
         self.even = (self.steps == self.steps[:, self.like]).all(axis=1)
         """Of each block, whether every operand has one distance from it to the next block."""
@@ -180,10 +205,10 @@ class _Grouping:
 
     def _pile(self, start: int, sizes: tuple[int, int], row: int) -> Pile:
         """The blocks from one on, so many rows and columns of them."""
-        columns = np.zeros(self.places.shape[1], np.int64)
-        steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else columns,
-                 self.steps[start] if sizes[1] > 1 else columns]
-        places = (np.where(self.ran, step[self.first], 0).tolist() if len(columns) else [0] * len(self.first)
+        nowhere = np.zeros(self.places.shape[1], np.int64)
+        steps = [self.places[start + row] - self.places[start] if sizes[0] > 1 else nowhere,
+                 self.steps[start] if sizes[1] > 1 else nowhere]
+        places = (np.where(self.ran, step[self.first], 0).tolist() if len(nowhere) else [0] * len(self.first)
                      for step in steps)
         both = list(zip(*places, strict=True))
         blocks = [self.runs[start + far * row + near].block for far, near in np.ndindex(*sizes)]

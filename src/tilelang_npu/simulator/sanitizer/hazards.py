@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.running_cores import CoreId
 from tilelang_npu.simulator.machine.work import Barrier
@@ -127,6 +128,7 @@ class _Walk:
         self.memories: dict[tuple[object, ...], _Memory] = {}
         self.regions: dict[tuple[int, Event, int], _Region] = {}
         self.shapes: dict[tuple[int, Event, int], Footprint] = {}
+        self.touched: dict[tuple[int, Event, tuple[int, ...]], list[tuple[Access, _Region, int]]] = {}  # on chip
         self.found: dict[HazardKey, Hazard] = {}
         self.met: dict[HazardKey, tuple[int, int]] = {}
         self.watched: dict[int, tuple[int, int, list[int]] | None] = {}
@@ -144,12 +146,9 @@ class _Walk:
 
     def _starts(self, core: int) -> list[int]:
         """Where the GM offsets of each event begin."""
-        starts, position = [], 0
         counts = [record.gm_operands for record in self.records[core]]
-        for event in self.streams[core]:
-            starts.append(position)
-            position += counts[number_of(event)]
-        return starts
+        numbers = [event if isinstance(event, int) else event[0] for event in self.streams[core]]
+        return [0, *accumulate([counts[number] for number in numbers])]
 
     def walk(self) -> None:
         for place, (core, step, number, partners) in enumerate(self.order.steps):
@@ -236,16 +235,22 @@ class _Walk:
         if place in self.watched:
             self.watched[place] = own, self.ticks[own], self.clocks[own].copy()
         event = self.streams[core][number]
-        accesses = self.records[core][number_of(event)].accesses
-        touched = []
-        for index in indices:
-            access = accesses[index]
-            if access.memory == "gm" and self.places[access.buffer][0] not in self.shared:
-                continue
-            region = self._region(core, number, event, index)
-            if region is None:
-                continue
-            touched.append((access, region, index))
+        key = core, event, indices
+        touched = self.touched.get(key)
+        if touched is None:
+            accesses = self.records[core][number_of(event)].accesses
+            touched, moves = [], False
+            for index in indices:
+                access = accesses[index]
+                in_gm = access.memory == "gm"
+                if not in_gm or self.places[access.buffer][0] in self.shared:
+                    moves |= in_gm
+                    region = self._region(core, number, event, index)
+                    if region is not None:
+                        touched.append((access, region, index))
+            if not moves:
+                self.touched[key] = touched
+        for access, region, index in touched:
             self._check(own, place, access.reads, access.writes, region, index)
         for access, region, index in touched:
             use = _Use(own, self.ticks[own], place, index)

@@ -1,0 +1,246 @@
+"""One integer of many blocks: what the scalar unit computes from a block's number, for all blocks at once.
+
+It is a constant and a sum of multiples of *parts*, each of which has a number for every block: the blocks' numbers themselves,
+and what divisions and remainders make of them. Sums and multiples cost the same for any number of blocks, and are exact; so an
+address that a loop moves on by a constant is the same parts in every iteration, with another constant.
+
+Where the blocks would do different things (a condition holds for some, a loop has several lengths) they part:
+:class:`PartedError` says which of them stay together, and each of those are looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.memory import Array
+
+Numbers = NDArray[np.int64]
+Terms = tuple[tuple[int, int], ...]
+"""Parts by number, each with its factor, in the order of the numbers."""
+LARGEST = 1 << 62
+"""Numbers below it in size are computed with."""
+MOST_CELLS = 1 << 22
+"""Numbers that all parts may have; blocks whose addresses have more to them are looked at one by one."""
+
+
+class PartedError(Exception):
+    """Blocks do different things.
+
+    Attributes:
+        groups: places of the blocks that do the same.
+    """
+
+    def __init__(self, values: Array) -> None:
+        super().__init__("blocks do different things")
+        _, number = np.unique(values, return_inverse=True)
+        self.groups = [np.flatnonzero(number.reshape(-1) == one) for one in range(int(number.max()) + 1)]
+
+
+class AloneError(Exception):
+    """Something is not known of many blocks at once."""
+
+
+class Blocks:
+    """The blocks that are looked at at once, and the parts that their numbers consist of.
+
+    Args:
+        numbers: the blocks' numbers.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.count = len(numbers)
+        self._parts: list[Numbers] = []
+        self._sizes: list[int] = []
+        self._known: dict[bytes, int] = {}
+        self._sums: dict[Terms, tuple[int, int]] = {}
+        self._made: dict[tuple[str, Terms, int, int], Many | int] = {}
+        self.number = self.of(np.asarray(numbers, np.int64))
+
+    def of(self, values: Numbers) -> Many | int:
+        """The integer that has these values."""
+        first = int(values[0])
+        part = values - first
+        if not part.any():
+            return first
+        key = part.tobytes()
+        number = self._known.get(key)
+        if number is None:
+            if (len(self._parts) + 1) * self.count > MOST_CELLS:
+                raise AloneError
+            number = self._known[key] = len(self._parts)
+            self._parts.append(part)
+            self._sizes.append(int(np.abs(part).max()))
+        return Many(self, ((number, 1),), first)
+
+    def sum(self, terms: Terms) -> Numbers:
+        """The values of a sum of parts."""
+        if sum(abs(factor) * self._sizes[part] for part, factor in terms) >= LARGEST:
+            raise AloneError
+        total = np.zeros(self.count, np.int64)
+        for part, factor in terms:
+            total += self._parts[part] * np.int64(factor)
+        return total
+
+    def ends(self, terms: Terms) -> tuple[int, int]:
+        """The least and the greatest value of a sum of parts."""
+        found = self._sums.get(terms)
+        if found is None:
+            values = self.sum(terms)
+            found = self._sums[terms] = int(values.min()), int(values.max())
+        return found
+
+    def made(self, name: str, one: Many, other: int, work: Callable[[Numbers, int], Numbers]) -> Many | int:
+        """What a function makes of an integer and a number; each once."""
+        key = name, one.terms, one.constant, other
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self.of(work(one.values(), other))
+            if len(self._made) * self.count > MOST_CELLS:
+                raise AloneError
+        return found
+
+
+class Many:
+    """An integer that is another one in each block, or may be; it takes the place of one in generated code.
+
+    Args:
+        blocks: the blocks.
+        terms: the parts, and how often each is in it.
+        constant: what is added.
+    """
+
+    __slots__ = ("blocks", "constant", "terms")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, blocks: Blocks, terms: Terms, constant: int) -> None:
+        self.blocks, self.terms, self.constant = blocks, terms, constant
+
+    def values(self) -> Numbers:
+        """Its value in each block."""
+        if abs(self.constant) >= LARGEST:
+            raise AloneError
+        return self.blocks.sum(self.terms) + self.constant
+
+    def ends(self) -> tuple[int, int]:
+        """Its least and its greatest value."""
+        low, high = self.blocks.ends(self.terms)
+        return low + self.constant, high + self.constant
+
+    def __add__(self, other: Many | int) -> Many | int:
+        if isinstance(other, int):
+            return Many(self.blocks, self.terms, self.constant + other)
+        factors = dict(self.terms)
+        for part, factor in other.terms:
+            factors[part] = factors.get(part, 0) + factor
+        terms = tuple(sorted((part, factor) for part, factor in factors.items() if factor))
+        constant = self.constant + other.constant
+        return Many(self.blocks, terms, constant) if terms else constant
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Many:
+        return Many(self.blocks, tuple((part, -factor) for part, factor in self.terms), -self.constant)
+
+    def __sub__(self, other: Many | int) -> Many | int:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Many | int:
+        return -self + other
+
+    def __mul__(self, other: Many | int) -> Many | int:
+        if isinstance(other, int):
+            if not other:
+                return 0
+            return Many(self.blocks, tuple((part, factor * other) for part, factor in self.terms), self.constant * other)
+        (low, high), (least, most) = self.ends(), other.ends()
+        if max(abs(low), abs(high)) * max(abs(least), abs(most)) >= LARGEST:
+            raise AloneError
+        return self.blocks.of(self.values() * other.values())
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Many | int) -> Many | int:
+        if not isinstance(other, int) or not 0 < other < LARGEST:
+            raise AloneError
+        if all(factor % other == 0 for _, factor in self.terms):
+            return Many(self.blocks, tuple((part, factor // other) for part, factor in self.terms), self.constant // other)
+        return self.blocks.made("//", self, other, np.floor_divide)
+
+    def __mod__(self, other: Many | int) -> Many | int:
+        if not isinstance(other, int) or not 0 < other < LARGEST:
+            raise AloneError
+        if all(factor % other == 0 for _, factor in self.terms):
+            return self.constant % other
+        return self.blocks.made("%", self, other, np.mod)
+
+    def __lshift__(self, other: int) -> Many | int:
+        return self * (1 << other)
+
+    def __rshift__(self, other: int) -> Many | int:
+        return self // (1 << other)
+
+    def __and__(self, other: int) -> Many | int:
+        low, high = self.ends()
+        if low >= 0 and high <= other and other & (other + 1) == 0:
+            return self
+        if not 0 <= other < LARGEST:
+            raise AloneError
+        return self.blocks.made("&", self, other, np.bitwise_and)
+
+    __rand__ = __and__
+
+    def __abs__(self) -> Many | int:
+        return self if self.ends()[0] >= 0 else self.blocks.of(np.abs(self.values()))
+
+    def _uniform(self, holds: Callable[[int, int], bool], low: int, high: int, values: Callable[[Numbers], Array]) -> bool:
+        """The truth that holds for all blocks, where the ends of a range tell it."""
+        if holds(low, high):
+            return True
+        made = values(self.values())
+        if made.any() and not made.all():
+            raise PartedError(made)
+        return bool(made[0])
+
+    def __lt__(self, other: Many | int) -> bool:
+        gap = self - other
+        if isinstance(gap, int):
+            return gap < 0
+        return gap._uniform(lambda low, high: high < 0, *gap.ends(), lambda values: values < 0)
+
+    def __le__(self, other: Many | int) -> bool:
+        return self < other + 1
+
+    def __gt__(self, other: Many | int) -> bool:
+        return not self < other + 1
+
+    def __ge__(self, other: Many | int) -> bool:
+        return not self < other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, Many)):
+            return NotImplemented
+        gap = self - other
+        if isinstance(gap, int):
+            return gap == 0
+        low, high = gap.ends()
+        if low > 0 or high < 0:
+            return False
+        return gap._uniform(lambda low, high: low == high == 0, low, high, lambda values: values == 0)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __index__(self) -> int:
+        """The value that all have."""
+        low, high = self.ends()
+        if low != high:
+            raise PartedError(self.values())
+        return low
+
+    __int__ = __index__

@@ -1,0 +1,135 @@
+"""What many blocks record, found by tracing them once: the generated code runs with one integer for the numbers of all blocks.
+
+Where it does the same in all of them, the events are those of each block, and the places in GM are sums of a constant and of
+something that each block has for itself (``machine/many.py``). Blocks that would do different things are parted, and each part
+is traced again. Only kernels of which data decide nothing are traced so; whatever goes wrong is left to the trace of single
+blocks, which says what is wrong and in which block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.simulator.codegen.traced import Witness
+from tilelang_npu.simulator.machine.datapath import no_scratch
+from tilelang_npu.simulator.machine.events import Event, Stream
+from tilelang_npu.simulator.machine.many import AloneError, Blocks, Many, Numbers, PartedError
+from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.run.arguments import Bound
+from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, run_beside
+from tilelang_npu.simulator.run.recorded import BlockRun, Places, PlacesOfBlock
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.program import Program
+
+LEAST = 8
+"""Blocks that are worth being traced at once."""
+
+
+class _Unread:
+    """An array over other bytes in every block."""
+
+    def __init__(self, element: np.dtype[Any]) -> None:
+        self.dtype = element
+
+
+def viewed(shape: tuple[Any, ...], element: Any, memory: Any, offset: Any, strides: Any) -> Array | _Unread:
+    """In place of ``numpy.ndarray``: the array is made where it begins first and where it begins last, which must both be."""
+    if type(offset) is not Many:
+        return np.ndarray(shape, element, memory, offset, strides)
+    first, last = offset.ends()
+    made = np.ndarray(shape, element, memory, first, strides)
+    np.ndarray(shape, element, memory, last, strides)
+    return _Unread(made.dtype)
+
+
+class _JointWitness(Witness):
+    """A witness for many blocks, which takes numbers that decide nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.common: dict[int, list[object]] = {}
+        self._guessed = False
+
+    def read(self, element: Array | _Unread) -> float:
+        """Any number."""
+        if element.dtype.kind in "iub":
+            raise AloneError
+        self._guessed = True
+        return 0.0
+
+    def note(self, block: Any, sub: int, *numbers: object) -> None:
+        """Note numbers that all blocks have in common."""
+        for number in numbers:
+            if isinstance(number, Many):
+                number.__index__()  # parts the blocks where they have several
+            elif self._guessed and isinstance(number, float):
+                raise AloneError
+        self.common.setdefault(sub, []).extend(int(number) if isinstance(number, Many) else number for number in numbers)
+
+
+def traced_together(program: Program, bound: Bound, blocks: int, most_ops: int | None,
+                    witnesses: Sequence[Witness]) -> list[BlockRun] | None:
+    """What all blocks of a launch record; None where it takes a trace of each to know.
+
+    Args:
+        program: the kernel.
+        bound: the arguments.
+        blocks: how many blocks there are.
+        most_ops: ops that a core may issue in a block.
+        witnesses: of each function, what takes the numbers that blocks take besides.
+    """
+    if blocks < LEAST or program.global_sync:
+        return None
+    found: list[BlockRun] = []
+    interned: dict[Stream, Stream] = {}
+    left = [np.arange(blocks, dtype=np.int64)]
+    tries = blocks // 4
+    while left:
+        some = left.pop()
+        if len(some) < LEAST or not tries:
+            return None
+        tries -= 1
+        try:
+            found += _traced(program, bound, blocks, some, most_ops, witnesses, interned)
+        except PartedError as parted:
+            left += [some[group] for group in parted.groups]
+        except (TileError, AloneError, ArithmeticError, ValueError, TypeError, IndexError):
+            return None
+    return sorted(found, key=lambda run: run.block)
+
+
+def _traced(program: Program, bound: Bound, blocks: int, some: Numbers, most_ops: int | None, witnesses: Sequence[Witness],
+            interned: dict[Stream, Stream]) -> list[BlockRun]:
+    """What some blocks record, which do the same."""
+    numbers = Blocks(some)
+    joint = [_JointWitness() for _ in program.traced]
+    lanes = cores_of_block(program, bound, blocks, Means(program.traced, most_ops, no_scratch, 0, joint, viewed))
+    for lane in lanes:
+        lane.run = partial(_as_all, lane.run, numbers.number)
+    run_beside(lanes, [int(some[0])], program)
+    streams, places = [], []
+    for lane in lanes:
+        stream = tuple([event if isinstance(event, int) else _known(event) for event in lane.events])
+        streams.append(interned.setdefault(stream, stream))
+        places.append(Places(lane.gm, numbers))
+    for witness, one in zip(witnesses, joint, strict=True):
+        for sub, given in one.common.items():
+            for block in some.tolist():
+                witness.note(block, sub, *given)
+    return [BlockRun(block, tuple(streams), tuple(PlacesOfBlock(one, position) for one in places))
+            for position, block in enumerate(some.tolist())]
+
+
+def _as_all(run: Callable[..., Any], number: Many | int, block: int, *rest: Any) -> Any:
+    return run(number, *rest)
+
+
+def _known(event: tuple[Any, ...]) -> Event:
+    """An event with facts that all blocks have in common."""
+    return tuple([int(fact) for fact in event]) if any(type(fact) is Many for fact in event) else event
