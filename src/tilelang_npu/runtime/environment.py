@@ -15,8 +15,9 @@ from tilelang_npu import errors
 from tilelang_npu.errors import TileError
 
 __all__ = [
-    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE", "SCHEDULE",
-    "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check", "most_ops",
+    "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "JOBS", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM", "SANITIZE",
+    "SCHEDULE", "SURVEY", "SURVEY_ROOT", "TRACEBACK", "VARIABLES", "WITHOUT", "EnvVar", "cache_directory", "check", "jobs",
+    "most_ops",
 ]
 
 
@@ -47,12 +48,13 @@ NUMBERS = EnvVar("TILELANG_NPU_NUMBERS", "1: watch in every run where NaN and in
 SANITIZE = EnvVar("TILELANG_NPU_SANITIZE", "1: look for hazards in every run of a kernel, and raise what is found")
 WITHOUT = EnvVar("TILELANG_NPU_WITHOUT", "names of optimisations that are off in every kernel, with commas in between")
 MAX_OPS = EnvVar("TILELANG_NPU_MAX_OPS", "ops that a core may issue in one block before any loop counts as endless")
+JOBS = EnvVar("TILELANG_NPU_JOBS", "threads that compute the blocks of a launch; by their size, if it is not set")
 TRACEBACK = EnvVar(errors.TRACEBACK, "full: an error shows the frames of this package too, not the user's alone")
 SURVEY = EnvVar("TILELANG_NPU_SURVEY", "set by `survey`: the file that a pytest run adds its outcomes to")
 SURVEY_ROOT = EnvVar("TILELANG_NPU_SURVEY_ROOT", "set by `survey`: the folder that it surveys")
 
 VARIABLES = (CHIP, PLATFORM, MODE, CACHE_DIR, DISABLE_CACHE, CLEAR_CACHE, SCHEDULE, NUMBERS, SANITIZE, WITHOUT, MAX_OPS,
-             TRACEBACK)
+             JOBS, TRACEBACK)
 
 _PREFIX = "TILELANG_NPU_"
 
@@ -77,11 +79,24 @@ def most_ops() -> int | None:
     Raises:
         TileError: T418, it is no positive number.
     """
-    text = MAX_OPS.text()
+    return _number(MAX_OPS, "ops", 20000000)
+
+
+def jobs() -> int | None:
+    """The number of ``TILELANG_NPU_JOBS``; None where it is not set.
+
+    Raises:
+        TileError: T418, it is no positive number.
+    """
+    return _number(JOBS, "threads", 2)
+
+
+def _number(variable: EnvVar, what: str, example: int) -> int | None:
+    text = variable.text()
     if not text:
         return None
     if not text.isdecimal() or not int(text):
-        raise TileError(f"{MAX_OPS.name}={text} is no number of ops", code="T418", help="for example 20000000")
+        raise TileError(f"{variable.name}={text} is no number of {what}", code="T418", help=f"for example {example}")
     return int(text)
 
 

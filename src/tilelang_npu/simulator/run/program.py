@@ -194,7 +194,7 @@ class Program:
 
     def run(self, args: Sequence[object], *, blocks: int, order: Sequence[int] | int | None = None,
             schedule: str | None = None, left: Left | None = None, stores: Stores | None = None,
-            observer: Observer | None = None, most_ops: int | None = None) -> Recorded:
+            observer: Observer | None = None, most_ops: int | None = None, jobs: int | None = None) -> Recorded:
         """Execute all blocks; the arrays among ``args`` are written in place.
 
         Args:
@@ -208,6 +208,7 @@ class Program:
                 reads: the core, the pipe, the memory or ``read``, the numbers.
             observer: sees every op that writes before and behind it.
             most_ops: ops that a core may issue in a block; as ``endless`` says where None.
+            jobs: threads that compute blocks of which none touches what another one writes; by their size where None.
 
         Raises:
             TileError: T401 to T405, wrong arguments; S301 to S306, a hang; T413, no such schedule, or one with an observer;
@@ -220,7 +221,7 @@ class Program:
         bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"):
-                run_piles(self, self.stacked, plan, bound, most_ops)
+                run_piles(self, self.stacked, plan, bound, most_ops, jobs)
             return Recorded(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
         with one_blas_thread(), np.errstate(all="ignore"):

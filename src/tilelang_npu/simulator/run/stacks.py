@@ -8,10 +8,15 @@ nothing.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from threading import Event as Signal
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +27,7 @@ from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
-from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
 from tilelang_npu.simulator.machine.memory import CoreMemory, block_memories
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stack import Stack
@@ -45,6 +50,10 @@ LEAST_OPS = 1 << 16
 """Ops of a launch from which on it is looked at when it first runs, as far as many blocks are traced at once."""
 MOST_PLACES = 1 << 24
 """Places in GM of all blocks that are looked at; the plan of a longer launch would take too much room itself."""
+LEAST_WRITTEN = 1 << 26
+"""Bytes that the ops of a launch write, on chip and in GM, from which on several threads compute it."""
+LEAST_AT_A_TIME = 1 << 14
+"""Bytes that an op of a pile writes on average below which threads would wait for the interpreter, not for NumPy."""
 ROOM = 9 << 17
 """Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
 _APART = 192
@@ -88,11 +97,14 @@ class Plan:
     Attributes:
         runs: what the blocks record.
         piles: which run as one.
+        written, calls: bytes that all blocks write, on chip and in GM, and ops of all piles.
         alike: what follows from it for all launches that run so.
     """
 
     runs: tuple[BlockRun, ...]
     piles: tuple[Pile, ...]
+    written: int
+    calls: int
     alike: Alike = field(default_factory=partial(Alike, apart=True))
 
 
@@ -119,10 +131,16 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
     for run in runs:
         taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
         alike.setdefault((*map(id, run.streams), *taken, places_in_common(run)), []).append(run)
-    piles = [pile for some in alike.values() for pile in _Grouping(records, some, gaps, foreign).piles(most)]
+    piles: list[Pile] = []
+    written = calls = 0
+    for some in alike.values():
+        made = list(_Grouping(records, some, gaps, foreign).piles(most))
+        piles += made
+        written += len(some) * sum(map(_written, records, some[0].streams))
+        calls += len(made) * sum(map(len, some[0].streams))
     if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
         return None
-    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)))
+    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls)
 
 
 def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
@@ -229,23 +247,99 @@ def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
     return np.array([operand for event in stream for operand in numbers[number_of(event)]], np.intp)
 
 
-def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound, most_ops: int | None) -> None:
-    """Compute what a launch computes.
+def _written(records: Sequence[OpRecord], stream: Stream) -> int:
+    """Bytes that the ops of a stream write."""
+    return sum(count * footprint(access, event).nbytes for event, count in Counter(stream).items()
+               for access in records[number_of(event)].accesses if access.writes)
+
+
+def threads_for(plan: Plan, jobs: int | None) -> int:
+    """By how many threads piles are computed.
+
+    Args:
+        plan: the plan.
+        jobs: how many there may be; with None as many as this process has processors, where NumPy has enough to do at a time.
+    """
+    if jobs is None:
+        if plan.written < LEAST_WRITTEN or plan.written < plan.calls * LEAST_AT_A_TIME:
+            return 1
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(jobs, len(plan.piles))
+
+
+def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound, most_ops: int | None,
+              jobs: int | None = None) -> None:
+    """Compute what a launch computes, its piles by several threads: none touches what another one writes, so the arrays hold
+    the same whoever is first.
 
     Args:
         program, functions, bound: as for :func:`planned`.
         plan: the plan.
         most_ops: ops that a core may issue in a block.
+        jobs: as for :func:`threads_for`.
+
+    Raises:
+        Exception: what the first of the piles raised that raised something.
     """
-    gaps = _gaps(program, functions)
-    made: dict[tuple[int, int], tuple[Means, dict[str, CoreMemory]]] = {}
-    for pile in plan.piles:
-        stack = pile.stacks[0]
-        if stack.sizes not in made:
-            made[stack.sizes] = Means(functions, most_ops, Scratch(StackMultiplier)), block_memories(
-                program.chip, program.core_ids(0), [function.extents for function in functions], stack.count, gaps)
-        means, held = made[stack.sizes]
-        lanes = [BoundCore(program, index, sub, bound, len(plan.runs), means, held, lane)
+    threads = threads_for(plan, jobs)
+    if threads < 2:
+        work = _Work(program, functions, plan, bound, most_ops)
+        for pile in plan.piles:
+            work.compute(pile)
+        return
+    left = iter(enumerate(plan.piles))
+    lock, stop = Lock(), Signal()
+    failed: dict[int, Exception] = {}
+
+    def take() -> None:
+        """Compute piles in their order until none is left, or one has failed: those before it are in somebody's hands."""
+        work = _Work(program, functions, plan, bound, most_ops)
+        with np.errstate(all="ignore"):
+            while True:
+                with lock:
+                    number, pile = next(left, (-1, None))
+                if pile is None or stop.is_set():
+                    return
+                try:
+                    work.compute(pile)
+                except Exception as error:  # noqa: BLE001 - the caller raises it
+                    failed[number] = error
+                    stop.set()
+
+    with ThreadPoolExecutor(threads - 1) as pool:
+        for _ in range(threads - 1):
+            pool.submit(take)
+        try:
+            take()
+        finally:
+            stop.set()  # it may have been interrupted
+    if failed:
+        raise failed[min(failed)]
+
+
+class _Work:
+    """What one thread computes piles with, for itself.
+
+    Args:
+        program, functions, plan, bound, most_ops: as for :func:`run_piles`.
+    """
+
+    def __init__(self, program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound,
+                 most_ops: int | None) -> None:
+        self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
+        self._blocks = len(plan.runs)
+        self._gaps = _gaps(program, functions)
+        self._made: dict[tuple[int, int], tuple[Means, dict[str, CoreMemory]]] = {}
+        self._used = [function.extents for function in functions]
+
+    def compute(self, pile: Pile) -> None:
+        """Compute what the blocks of a pile compute."""
+        program, stack = self._program, pile.stacks[0]
+        if stack.sizes not in self._made:
+            self._made[stack.sizes] = Means(self._functions, self._most_ops, Scratch(StackMultiplier)), block_memories(
+                program.chip, program.core_ids(0), self._used, stack.count, self._gaps)
+        means, held = self._made[stack.sizes]
+        lanes = [BoundCore(program, index, sub, self._bound, self._blocks, means, held, lane)
                  for (index, sub), lane in zip(program.lanes, pile.stacks, strict=True)]
         if len(lanes) == 1 and not lanes[0].function.switches:
             lanes[0].call(pile.first)
