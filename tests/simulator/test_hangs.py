@@ -266,9 +266,10 @@ def test_a_core_that_issues_ops_without_end_runs_out_of_them(launched: Any, monk
     assert lines[error.location.line - 1].endswith("# here")
 
 
+@pytest.mark.parametrize("name", ["TILELANG_NPU_MAX_OPS", "TILELANG_NPU_JOBS"])
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
-def test_the_limit_is_a_number(launched: Any, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("TILELANG_NPU_MAX_OPS", value)
+def test_the_limit_is_a_number(launched: Any, monkeypatch: pytest.MonkeyPatch, value: str, name: str) -> None:
+    monkeypatch.setenv(name, value)
     assert launched(CASES["missing set"])[0].code == "T418"
 
 

@@ -49,6 +49,10 @@ def piles(kernel: Any, args: list[Any], blocks: int) -> list[tuple[int, int]] | 
         assert first.cycles == second.cycles
         assert list(map(str, first.hazards)) == list(map(str, second.hazards))
         found = program.run(mine, blocks=blocks)
+    by_threads = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
+    program.run(by_threads, blocks=blocks, jobs=3)
+    for one, other in zip(by_threads, alone, strict=True):
+        assert not isinstance(one, np.ndarray) or one.tobytes() == other.tobytes()
     plan = program._planned[1]
     return None if plan is None else [pile.stacks[0].sizes for pile in plan.piles]
 
@@ -246,6 +250,45 @@ def test_a_place_that_is_not_there_is_told_with_its_block(rng: np.random.Generat
     places[41, 3] = 1 << 20
     with pytest.raises(tilelang.TileError, match="in block 5"):
         program.run(args, blocks=8)
+
+
+def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def gathered(X: T.Tensor((512, 64), "float32"), I: T.Tensor((512, 64), "uint32"), Y: T.Tensor((512, 64), "float32")):
+        with T.Kernel(32, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, 64), "float32")
+            i = T.alloc_ub((8, 64), "uint32")
+            y = T.alloc_ub((8, 64), "float32")
+            row = (2 * block + half) * 8
+            T.copy(X[row, 0], x)
+            T.copy(I[row, 0], i)
+            T.tile.gather(y, x, i, 0)
+            T.copy(y, Y[row, 0])
+
+    monkeypatch.setattr(stacks, "ROOM", 1 << 14)
+    program = compiled(gathered).program
+    places = rng.integers(0, 64, (512, 64)).astype(np.uint32) * 4
+    args = [numbers(rng, (512, 64), "float32"), places, np.zeros((512, 64), np.float32)]
+    program.run(args, blocks=64, jobs=3)
+    assert len(program._planned[1].piles) > 16
+    places[[301, 77, 511], 3] = 1 << 20
+    for _ in range(5):
+        with pytest.raises(tilelang.TileError, match="in block 9") as one:
+            program.run(args, blocks=64, jobs=1)
+        with pytest.raises(tilelang.TileError, match="in block 9") as several:
+            program.run(args, blocks=64, jobs=3)
+        assert str(one.value) == str(several.value)
+
+
+def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
+    piles = (stacks.Pile(0, ()),) * 8
+    enough, calls = stacks.LEAST_WRITTEN, stacks.LEAST_WRITTEN // stacks.LEAST_AT_A_TIME
+    assert stacks.threads_for(stacks.Plan((), piles, enough, calls), None) == 3
+    assert stacks.threads_for(stacks.Plan((), piles[:2], enough, calls), None) == 2
+    assert stacks.threads_for(stacks.Plan((), piles, enough, 2 * calls), None) == 1
+    assert stacks.threads_for(stacks.Plan((), piles, enough - 1, 1), None) == 1
+    assert stacks.threads_for(stacks.Plan((), piles, 0, 1), 5) == 5
 
 
 def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) -> None:
