@@ -29,7 +29,8 @@ def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int) -> 
             for stream, offsets, (index, _) in zip(run.streams, run.gm, recorded.program.lanes, strict=True):
                 if id(stream) not in known:
                     known[id(stream)] = _of(stream, recorded.program.functions[index].records, expansions[index])
-                wave.append([Used(one.buffer, one.written, offsets[one.place], one.nbytes, one.nbytes)
+                places = list(offsets)
+                wave.append([Used(one.buffer, one.written, places[one.place], one.nbytes, one.nbytes)
                              for one in known[id(stream)]])
         yield wave
 
