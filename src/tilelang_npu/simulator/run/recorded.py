@@ -30,7 +30,7 @@ class BlockRun:
     gm: tuple[Sequence[int], ...]
 
 
-class Places:
+class SharedPlaces:
     """The places in GM of one core of blocks that recorded the same events.
 
     Args:
@@ -74,7 +74,7 @@ class PlacesOfBlock(Sequence[int]):
         block: the block's position among them.
     """
 
-    places: Places
+    places: SharedPlaces
     block: int
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from tilelang_npu.simulator.machine.many import AloneError, Blocks, Many, Number
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, run_beside
-from tilelang_npu.simulator.run.recorded import BlockRun, Places, PlacesOfBlock
+from tilelang_npu.simulator.run.recorded import BlockRun, PlacesOfBlock, SharedPlaces
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
@@ -117,7 +117,7 @@ def _traced(program: Program, bound: Bound, blocks: int, some: Numbers, most_ops
     for lane in lanes:
         stream = tuple([event if isinstance(event, int) else _known(event) for event in lane.events])
         streams.append(interned.setdefault(stream, stream))
-        places.append(Places(lane.gm, numbers))
+        places.append(SharedPlaces(lane.gm, numbers))
     for witness, one in zip(witnesses, joint, strict=True):
         for sub, given in one.common.items():
             for block in some.tolist():
