@@ -16,7 +16,7 @@ import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.codegen.traced import Witness
-from tilelang_npu.simulator.machine.many import AloneError, Blocks, Many, PartedError
+from tilelang_npu.simulator.machine.many import AloneError, Many, ManyBlocks, PartedError
 from tilelang_npu.simulator.run import stacks
 from tilelang_npu.simulator.run.arguments import bind
 from tilelang_npu.simulator.run.recorded import places_in_common
@@ -54,7 +54,7 @@ def computed(number: Any, program: list[tuple[str, int, int, int, bool]]) -> lis
 def test_an_integer_of_many_blocks_is_that_of_each(program: list[tuple[str, int, int, int, bool]], start: int, count: int,
                                                    step: int) -> None:
     numbers = np.arange(start, start + count * step, step)
-    blocks = Blocks(numbers)
+    blocks = ManyBlocks(numbers)
     groups = None
     try:
         values = computed(blocks.number, program)
@@ -73,7 +73,7 @@ def test_an_integer_of_many_blocks_is_that_of_each(program: list[tuple[str, int,
 
 
 def test_a_number_too_large_for_an_array_is_not_computed_with() -> None:
-    number = Blocks(np.arange(10)).number
+    number = ManyBlocks(np.arange(10)).number
     assert isinstance(number, Many)
     large = number * (1 << 61)
     assert isinstance(large, Many)

@@ -43,7 +43,7 @@ class AloneError(Exception):
     """Something is not known of many blocks at once."""
 
 
-class Blocks:
+class ManyBlocks:
     """The blocks that are looked at at once, and the parts that their numbers consist of.
 
     Args:
@@ -115,7 +115,7 @@ class Many:
     __slots__ = ("blocks", "constant", "terms")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, blocks: Blocks, terms: Terms, constant: int) -> None:
+    def __init__(self, blocks: ManyBlocks, terms: Terms, constant: int) -> None:
         self.blocks, self.terms, self.constant = blocks, terms, constant
 
     def values(self) -> Numbers:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.simulator.machine.events import Event, Stream
-from tilelang_npu.simulator.machine.many import Blocks, Many, Numbers, Terms
+from tilelang_npu.simulator.machine.many import Many, ManyBlocks, Numbers, Terms
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.replay import Replay
@@ -43,7 +43,7 @@ class SharedPlaces:
         apart: by block and kind that part.
     """
 
-    def __init__(self, places: Sequence[int | Many], blocks: Blocks) -> None:
+    def __init__(self, places: Sequence[int | Many], blocks: ManyBlocks) -> None:
         kinds: dict[Terms, int] = {}
         none: Terms = ()
         self.constants: Numbers = np.array([place if isinstance(place, int) else place.constant for place in places], np.int64)

@@ -18,7 +18,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.datapath import no_scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
-from tilelang_npu.simulator.machine.many import AloneError, Blocks, Many, Numbers, PartedError
+from tilelang_npu.simulator.machine.many import AloneError, Many, ManyBlocks, Numbers, PartedError
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, run_beside
@@ -107,7 +107,7 @@ def traced_together(program: Program, bound: Bound, blocks: int, most_ops: int |
 def _traced(program: Program, bound: Bound, blocks: int, some: Numbers, most_ops: int | None, witnesses: Sequence[Witness],
             interned: dict[Stream, Stream]) -> list[BlockRun]:
     """What some blocks record, which do the same."""
-    numbers = Blocks(some)
+    numbers = ManyBlocks(some)
     joint = [_JointWitness() for _ in program.traced]
     lanes = cores_of_block(program, bound, blocks, Means(program.traced, most_ops, no_scratch, 0, joint, viewed))
     for lane in lanes:
