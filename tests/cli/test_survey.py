@@ -156,3 +156,24 @@ def test_a_folder_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> Non
 def test_verdicts(text: str, outcome: str) -> None:
     assert of_output(text, "", kernels_ran=True, held=0, is_program=True)[0] == outcome
     assert of_output(text, "", kernels_ran=False, held=3, is_program=True)[0] != "passed"
+
+
+@pytest.mark.filterwarnings("ignore")  # of packages that are not this one's
+@pytest.mark.parametrize("executor", ["processes", "dask"])
+def test_executors_find_the_same_cases(executor: str, tmp_path: Path) -> None:
+    if executor == "dask":
+        pytest.importorskip("distributed", reason="Dask is not installed")
+    for name in ("a/wrong.py", "b/broken.py"):
+        path = tmp_path / "scripts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FILES[name])
+
+    def found(*words: str) -> list[tuple[str, str]]:
+        report = tmp_path / "report.json"
+        assert cli.main(["survey", str(tmp_path / "scripts"), "--jobs", "2", "--json", str(report), *words]) == 1
+        return [(case["path"], case["outcome"], case["reason"]) for case in json.loads(report.read_text())["cases"]]
+
+    cases = found("--executor", executor)
+    assert cases == found()
+    assert {path: outcome for path, outcome, _ in cases} == {
+        path: outcome for path, (outcome, _) in EXPECTED.items() if (tmp_path / "scripts" / path).exists()}

@@ -116,6 +116,6 @@ def refresh(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for one in PAGES:  # T711 depends on what is installed
-        if one.stem != "T711" and (not sys.argv[1:] or one.stem in sys.argv[1:]):
+    for one in PAGES:  # these two depend on what is installed
+        if one.stem not in ("T711", "T735") and (not sys.argv[1:] or one.stem in sys.argv[1:]):
             refresh(one)

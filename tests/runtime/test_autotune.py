@@ -110,15 +110,14 @@ def test_inputs_come_from_the_program_or_from_the_caller() -> None:
         _tuned(CONFIGS[:1], ref_prog=reference)(256, 512)
 
 
-def test_the_tuner_by_hand_with_an_executor_and_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_tuner_by_hand_with_an_executor_and_its_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     tuner = AutoTuner.from_kernel(lambda block_M, block_N: _added(256, 512, block_M, block_N), CONFIGS)
     tuner.set_compile_args(**SETTINGS).set_profile_args(ref_prog=np.add, rtol=0, atol=0)
     with ThreadPoolExecutor(2) as executor:
-        result = tuner.run(warmup=1, rep=1, timeout=60, executor=executor)
+        result = tuner.run(warmup=1, rep=1, timeout=60, executor=executor, table=tmp_path / "table")
     assert result.config == {"block_M": 16, "block_N": 256}
-    lines = (tmp_path / "autotuner.log").read_text().splitlines()
-    assert len(lines) == 3
-    assert ["T104" in line for line in lines] == [True, False, False]
+    lines = (tmp_path / "table").read_text().splitlines()[1:]
+    assert ["T104" in line for line in lines] == [False, False, True]
     assert capfd.readouterr().err == ""  # no bar where there is no terminal
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from tilelang_npu import __version__
-from tilelang_npu.cli import check, compile_file, doctor, explain, opt, run, sim, survey, tables
+from tilelang_npu.cli import check, compile_file, doctor, explain, opt, run, sim, survey, tables, tune
 from tilelang_npu.errors import TileError, render
 
 __all__ = ["main"]
@@ -56,6 +56,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tilelang-npu {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, compile_file, check, sim, opt, survey, tables, explain, doctor):
+    for module in (run, compile_file, check, sim, opt, tune, survey, tables, explain, doctor):
         module.add_to(commands)
     return parser

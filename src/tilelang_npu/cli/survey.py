@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from tilelang_npu.cli.files import write_text
 from tilelang_npu.compat.outcomes import Case, Outcome, of_output
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import environment
+from tilelang_npu.runtime.executors import HELP, each, opened
 from tilelang_npu.runtime.writing import replaced
 
 __all__ = ["add_to", "survey"]
@@ -47,6 +47,8 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("folder", metavar="DIR", help="the folder, or one file")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
+    parser.add_argument("--executor", metavar="NAME",
+                        help=f"where: {HELP} (threads); a cluster sees DIR under the same path")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds for a script or a test (300)")
     parser.add_argument("--json", metavar="FILE", help="write the outcomes to a file")
     parser.add_argument("--restart", action="store_true", help="forget what an interrupted survey has found")
@@ -68,17 +70,15 @@ def survey(args: argparse.Namespace) -> int:
     run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)))
     done = run.known()
     bar = _Bar(len(files))
-    with ThreadPoolExecutor(max(1, args.jobs)) as pool:
-        waiting = {pool.submit(run.tests if _is_pytest(file) else run.script, file): file for file in files
-                   if str(file.relative_to(root)) not in done}
-        bar.start(len(files) - len(waiting))
+    left = [file for file in files if str(file.relative_to(root)) not in done]
+    with opened(args.executor or "threads", max(1, args.jobs)) as pool:
+        bar.start(len(files) - len(left))
         try:
-            for finished in as_completed(waiting):
-                run.finish(waiting[finished], finished.result())
+            for number, cases in each(pool, run.cases_of, left):
+                run.finish(left[number], cases if not isinstance(cases, BaseException) else run.lost(left[number], cases))
                 bar.step()
         except KeyboardInterrupt:
             run.stop()
-            pool.shutdown(cancel_futures=True)
             print(f"\ninterrupted; the same command goes on from here ({state})", file=sys.stderr)
             return 130
     bar.clear()
@@ -176,6 +176,14 @@ class _Run:
         with self.state.open("a", encoding="utf-8") as state:
             state.write(json.dumps(line) + "\n")
 
+    def cases_of(self, file: Path) -> list[Case]:
+        """Run a file."""
+        return self.tests(file) if _is_pytest(file) else self.script(file)
+
+    def lost(self, file: Path, error: BaseException) -> list[Case]:
+        """The case of a file that the executor gave up."""
+        return [Case(str(file.relative_to(self.root)), "refused", f"{type(error).__name__}: {error}", None, 0.0)]
+
     def stop(self) -> None:
         """Let no further process begin, and end those that run."""
         self.stopped = True
@@ -200,14 +208,16 @@ class _Run:
         """
         process = subprocess.Popen([sys.executable, *words], stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=errors, cwd=cwd, env=self._environment(**more))
-        while True:
-            try:
-                return process.wait(0.1)
-            except subprocess.TimeoutExpired:
-                if self.stopped or time.monotonic() - alive() > self.timeout:
-                    process.kill()
-                    process.wait()
-                    return None
+        try:
+            while True:
+                try:
+                    return process.wait(0.1)
+                except subprocess.TimeoutExpired:
+                    if self.stopped or time.monotonic() - alive() > self.timeout:
+                        return None
+        finally:
+            process.kill()  # also where who waits for it is interrupted
+            process.wait()
 
     def script(self, file: Path) -> list[Case]:
         """The one case of a script."""

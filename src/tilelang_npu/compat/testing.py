@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.errors import caller, doors, meant
-from tilelang_npu.runtime.profiler import _compare, _wide
+from tilelang_npu.runtime.profiler import compare
 
 __all__ = [
     "main", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version", "requires_cuda_compute_version_eq",
@@ -48,7 +48,7 @@ def torch_assert_close(
     Raises:
         AssertionError: more elements differ, or the shapes do.
     """
-    _compare(0, _wide(tensor_a), _wide(tensor_b), atol, rtol, max_mismatched_ratio)
+    compare("result 0", tensor_a, tensor_b, atol, rtol, max_mismatched_ratio)
     return True
 
 

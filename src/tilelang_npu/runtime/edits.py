@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.factory import MadeBy, Settings
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Tried", "best_edits"]
+__all__ = ["Tried", "best_edits", "results_of", "seen_by_callers"]
 
 LEAST = 0.01
 """The part of its time that a kernel must win for an edit to be told."""
@@ -169,7 +169,7 @@ def _other_numbers(kernel: JITKernel, settings: Settings, made_by: MadeBy) -> It
         arguments: Mapping[str, Any] = {**bound.arguments, name: value}
         func = function(**arguments)
         traced = frontend.trace(func, dialect=kernel.dialect)
-        if _seen(traced.parameters, kernel) != _seen(kernel.params, kernel):
+        if seen_by_callers(traced.parameters, kernel) != seen_by_callers(kernel.params, kernel):
             return None
         return type(kernel)(func, settings, traced=traced)
 
@@ -180,8 +180,8 @@ def _other_numbers(kernel: JITKernel, settings: Settings, made_by: MadeBy) -> It
                 yield _Edit(name, f"{name}={number} in place of {value}", None, partial(other, name, number), safe=False)
 
 
-def _seen(parameters: Sequence[Parameter], kernel: JITKernel) -> list[Parameter]:
-    """Those of the parameters that a caller sees."""
+def seen_by_callers(parameters: Sequence[Parameter], kernel: JITKernel) -> list[Parameter]:
+    """Those of the parameters that a caller of the kernel sees."""
     return [parameter for position, parameter in enumerate(parameters) if position not in kernel.workspace_idx]
 
 
@@ -202,15 +202,15 @@ def _equal(one: JITKernel, other: JITKernel) -> bool:
     arrays = [(rng.standard_normal(parameter.shape) if parameter.dtype.is_float else rng.integers(0, 4, size=parameter.shape))
               .astype(parameter.dtype.numpy) for parameter in given]
     try:
-        results = [_results(kernel, [array.copy() for array in arrays]) for kernel in (one, other)]
+        results = [results_of(kernel, [array.copy() for array in arrays]) for kernel in (one, other)]
     except TileError:
         return False
     return all(np.allclose(np.asarray(first, np.float64), np.asarray(second, np.float64), rtol=2e-2, atol=2e-2, equal_nan=True)
                for first, second in zip(*results, strict=True))
 
 
-def _results(kernel: JITKernel, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    """What a call writes; nobody hears of the run."""
+def results_of(kernel: JITKernel, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """What a call writes, in the order of the parameters; nobody hears of the run."""
     call = kernel.signature.bind(arrays)
     arguments = kernel.machine_arguments(call)
     for program, blocks in zip(kernel.programs, kernel.blocks(call), strict=True):

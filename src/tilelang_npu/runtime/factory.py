@@ -27,6 +27,7 @@ from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend.eager import Eager
+    from tilelang_npu.runtime.draft import Draft
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.target import Chip
 
@@ -155,11 +156,21 @@ class Factory(Generic[P, R]):
         key = self._key(args, kwargs, read)
 
         def make() -> JITKernel:
-            return self._make(args, kwargs) if self.eager is None or read is None else self._make_eager(self.eager, *read)
+            func, settings, made_by = self._function(args, kwargs, read)
+            made = _kernel(func, settings)
+            made.made_by = made_by
+            return made
 
         kernel = make() if key is None else self._made.get(key, make)
         listeners.compiled(kernel)
         return kernel
+
+    def draft(self, *args: Any, **kwargs: Any) -> Draft:
+        """The kernel for these arguments, traced and not lowered; see :meth:`compile`."""
+        from tilelang_npu.runtime.draft import Draft
+
+        func, settings, _ = self._function(args, kwargs, None if self.eager is None else self._read(self.eager, args, kwargs))
+        return Draft.of(func, settings)
 
     def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
         """The source of the kernel for these arguments, see :meth:`JITKernel.get_kernel_source`."""
@@ -221,7 +232,12 @@ class Factory(Generic[P, R]):
         arguments = {**given, **arrays}
         return arguments, eager.sizes(arguments, named)
 
-    def _make_eager(self, eager: Eager, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> JITKernel:
+    def _function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], read: tuple[dict[str, Any], dict[str, int]] | None
+                  ) -> tuple[PrimFunc, Settings, MadeBy | None]:
+        """The kernel's function for these arguments, how it is compiled, and what made it."""
+        return self._made_by(args, kwargs) if self.eager is None or read is None else self._held(self.eager, *read)
+
+    def _held(self, eager: Eager, arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[PrimFunc, Settings, None]:
         missing = next((name for name in eager.parameters if name not in arguments and name not in eager.declared), None)
         if missing is not None:
             raise TileError(f"{self.__name__} is called without {missing}", code="T401", location=user_location(),
@@ -230,9 +246,9 @@ class Factory(Generic[P, R]):
             raise TileError(f"out_idx beside {self.__name__}, which returns what it makes", code="T709",
                             location=self.settings.at, help="leave it out: T.empty makes a tensor, and return gives it out")
         made = eager.make(arguments, sizes)
-        return _kernel(made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept))
+        return made.kernel, replace(self.settings, out_idx=made.returned, workspace_idx=made.kept), None
 
-    def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JITKernel:
+    def _made_by(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[PrimFunc, Settings, MadeBy]:
         function: Callable[..., object] = self.function
         self._bound(args, kwargs, whole=True)
         made = function(*args, **kwargs)
@@ -242,9 +258,7 @@ class Factory(Generic[P, R]):
             msg = f"the factory {self.__name__} returned {_described(made)}, not a @T.prim_func"
             raise TileError(msg, code="T708", location=where, help="write @T.prim_func above the kernel" if callable(made) else
                             "end the factory with `return` and the kernel's name")
-        kernel = _kernel(made, self.settings)
-        kernel.made_by = MadeBy(function, args, kwargs)
-        return kernel
+        return made, self.settings, MadeBy(function, args, kwargs)
 
     __name__: str
 

@@ -12,6 +12,7 @@ from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.autotune import Tuned
+    from tilelang_npu.runtime.draft import Draft
     from tilelang_npu.runtime.factory import Factory
     from tilelang_npu.runtime.kernel import JITKernel
 
@@ -35,6 +36,11 @@ class Method:
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
         """See :meth:`Factory.compile`."""
         return self.of.compile(self.first, *args, **kwargs)
+
+    def draft(self, *args: Any, **kwargs: Any) -> Draft:
+        """See :meth:`Factory.draft`."""
+        made: Draft = self.of.draft(self.first, *args, **kwargs)  # type: ignore[union-attr]  # a tuned one is asked for none
+        return made
 
     def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
         """See :meth:`Factory.get_kernel_source`."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilelang_npu.ops import DType
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Profiler", "TensorSupplyType", "do_bench", "get_tensor_supply", "supply"]
+__all__ = ["Profiler", "TensorSupplyType", "compare", "do_bench", "get_tensor_supply", "supply"]
 
 
 class TensorSupplyType(Enum):
@@ -212,8 +212,7 @@ class Profiler:
         results, expected = _listed(self.kernel(*inputs)), _listed(reference_program(*inputs))
         assert len(results) == len(expected), f"the kernel returns {len(results)} arrays, the reference {len(expected)}"
         for number, (result, wanted) in enumerate(zip(results, expected, strict=True)):
-            _compare(number, _wide(result), _wide(wanted), atol, rtol, max_mismatched_ratio)
-
+            compare(f"result {number}", result, wanted, atol, rtol, max_mismatched_ratio)
 
     def manual_assert_close(
         self, reference_program: Callable[..., Any], input_tensors: Sequence[Any] | None = None,
@@ -257,13 +256,15 @@ def _wide(value: Any) -> Array:
     return (as_array(value) if is_tensor(value) else np.asarray(value)).astype(np.float64)
 
 
-def _compare(number: int, result: Array, wanted: Array, atol: float, rtol: float, allowed: float) -> None:
+def compare(name: str, result: Any, wanted: Any, atol: float, rtol: float, allowed: float) -> None:
+    """Raise AssertionError where more than the allowed share of elements is outside of the tolerances."""
+    result, wanted = _wide(result), _wide(wanted)
     if result.shape != wanted.shape:
-        raise meant(AssertionError(f"result {number} has shape {result.shape}, the reference {wanted.shape}"))
+        raise meant(AssertionError(f"{name} has shape {result.shape}, the reference {wanted.shape}"))
     wrong = ~np.isclose(result, wanted, rtol=rtol, atol=atol, equal_nan=True)
     if wrong.sum() > allowed * wrong.size:
         worst = np.nanmax(np.abs(result - wanted))
-        msg = f"result {number}: {wrong.sum()} of {wrong.size} elements differ, by at most {worst:.6g}"
+        msg = f"{name}: {wrong.sum()} of {wrong.size} elements differ, by at most {worst:.6g}"
         raise meant(AssertionError(msg))
 
 

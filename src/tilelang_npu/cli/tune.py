@@ -1,0 +1,116 @@
+"""``tune``: which parameters of a factory give the fastest kernel, by modelled time."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.cli.files import existing
+from tilelang_npu.cli.script import chosen, execute
+from tilelang_npu.cli.selection import asked
+from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
+from tilelang_npu.runtime.executors import HELP
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.autotune import AutotuneResult
+
+__all__ = ["add_to", "tune"]
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "tune", help="find the fastest parameters of a kernel's factory, by modelled time",
+        description="Time a factory's kernel for every configuration of a space, without values, and print the table, fastest"
+                    " first. The winner is run once and compared with the configuration of the factory's defaults. What does"
+                    " not fit the chip is listed with its reason. FILE is imported, not run as __main__.",
+    )
+    parser.add_argument("file", metavar="FILE[:FACTORY]", help="the script; the factory can be left out where it has one alone")
+    parser.add_argument("--space", metavar="VALUES", nargs="+", action="extend", default=[],
+                        help=f"values of parameters: {SPACE}; without it, the configurations of the factory's autotune")
+    parser.add_argument("--arg", metavar="NAME=VALUE", nargs="+", action="extend", default=[],
+                        help="arguments that are fixed, such as M=4096")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="workers at a time (1)")
+    parser.add_argument("--executor", metavar="NAME", help=f"{HELP} (processes)")
+    parser.add_argument("--trials", type=int, metavar="N",
+                        help="try so many, those that an optimiser asks for (pip install 'tilelang-npu[optuna]')")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the optimiser (0)")
+    parser.add_argument("--timeout", type=float, default=100, metavar="S", help="seconds for a configuration (100)")
+    parser.add_argument("--table", metavar="FILE", help="write all rows there, a line of JSON each; a tuning that was"
+                                                        " interrupted goes on with it")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="rows to print; 0 for all (10)")
+    parser.add_argument("--no-check", action="store_true", help="do not run the winner to compare its values")
+    parser.add_argument("--chip", metavar="NAME", help="chip of kernels that name none; `chips` lists them")
+    parser.set_defaults(command=tune)
+
+
+def tune(args: argparse.Namespace) -> int:
+    """Tune, and print the table."""
+    from tilelang_npu.runtime.autotune import AutoTuner, Tuned
+
+    wanted = asked(args.file)
+    module = Path(wanted.file).stem
+    with chosen(chip=args.chip):
+        outcome = execute(existing(wanted.file), [], module)
+        sys.stdout.flush()
+        if outcome.code:
+            print(outcome.complaint, file=sys.stderr)
+            return outcome.code
+        name, factory = factory_of(outcome.names, wanted.file, module, wanted.name)
+        fixed = fixed_of(factory, args.arg)
+        configs = configs_of(factory, fixed, args.space)
+        tuner = AutoTuner(factory.factory if isinstance(factory, Tuned) else factory, configs)
+        profile = dict(factory.profile) if isinstance(factory, Tuned) else {}
+        tuner.set_profile_args(**{**profile, **({"skip_check": True} if args.no_check else {})})
+        tuner.kwargs = fixed
+        executor = args.executor or ("processes" if args.jobs > 1 else None)
+        if executor is not None and ":" not in executor:
+            executor = f"{executor}:{args.jobs}"
+        result = tuner.run(timeout=args.timeout, executor=executor, trials=args.trials, seed=args.seed, table=args.table)
+    given = ", ".join(f"{key}={value!r}" for key, value in fixed.items())
+    print(f"{name}({given})  {len(result.tried) + len(result.rejected)} of {len(configs)} configurations tried,"
+          f" {result.kernel.chip.name}, modelled\n")
+    print("\n".join(_table(result, args.top)))
+    print("\n".join(_left_out(result)))
+    checked = "not run" if args.no_check else "checked by a run"
+    print(f"best {_spelled(result.config)}  {result.latency * 1000:.1f} us, {checked}")
+    if args.table:
+        print(f"table {args.table}")
+    return 0
+
+
+def _table(result: AutotuneResult, most: int) -> list[str]:
+    """The fastest, a row each."""
+    shown = result.tried[:most] if most > 0 else result.tried
+    names = list(dict.fromkeys(name for _, config in shown for name in config))
+    rows = [["us", "slower", *names]]
+    rows += [[f"{time * 1000:.1f}", f"{time / result.latency:.2f}x", *(str(config.get(name, "")) for name in names)]
+             for time, config in shown]
+    lines = _columns(rows)
+    if len(shown) < len(result.tried):
+        lines.append(f"and {len(result.tried) - len(shown)} more, up to {result.tried[-1][0] * 1000:.1f} us")
+    return [*lines, ""]
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _left_out(result: AutotuneResult) -> list[str]:
+    """Reasons, the most frequent first, each with a configuration as an example."""
+    groups: dict[str, list[int]] = {}
+    for place, one in enumerate(result.rejected):
+        groups.setdefault(one.code or one.reason.partition(":")[0], []).append(place)
+    lines = []
+    for places in sorted(groups.values(), key=len, reverse=True):
+        first = result.rejected[places[0]]
+        lines.append(f"left out {len(places)}, such as {_spelled(first.config)}: {first.reason}")
+    return [*lines, ""] if lines else []
+
+
+def _spelled(config: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items()) or "the only one"

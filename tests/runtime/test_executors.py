@@ -1,0 +1,91 @@
+"""Work that comes in parts is done wherever an executor does it, and once more where a process died of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from tilelang_npu import TileError
+from tilelang_npu.runtime.executors import Processes, each, opened
+
+
+def doubled(number: int) -> int:
+    if number == 3:
+        raise ValueError("three")
+    return 2 * number
+
+
+def _dying(places: tuple[str, int]) -> int:
+    """Ends its process the first time that it gets an odd number; each time for 5."""
+    folder, number = places
+    mark = Path(folder, str(number))
+    if number == 5 or (number % 2 and not mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def _of(executor: Executor | None) -> dict[int, object]:
+    return {number: repr(made) if isinstance(made, BaseException) else made
+            for number, made in each(executor, doubled, [1, 2, 3, 4])}
+
+
+@pytest.mark.parametrize("name", ["threads", "processes:2"])
+def test_each_gives_what_is_made_and_what_is_raised(name: str) -> None:
+    with opened(name, 2) as executor:
+        assert _of(executor) == {0: 2, 1: 4, 2: "ValueError('three')", 3: 8}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_what_a_process_was_at_when_it_died_is_done_once_more(tmp_path: Path) -> None:
+    items = [(str(tmp_path), number) for number in range(7)]
+    with Processes(2) as processes:
+        made = dict(each(processes, _dying, items))
+        assert {number: one for number, one in made.items() if number != 5} == {n: 2 * n for n in range(7) if n != 5}
+        assert isinstance(made[5], RuntimeError)
+        assert "two processes died of it" in str(made[5])
+        assert processes.submit(doubled, 4).result() == 8  # fresh ones took the place of the dead
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_pool_of_the_users_that_breaks_loses_no_work(tmp_path: Path) -> None:
+    items = [(str(tmp_path), number) for number in range(5)]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert dict(each(pool, _dying, items)) == {number: 2 * number for number in range(5)}
+
+
+def test_what_takes_too_long_is_given_up() -> None:
+    from threading import Event
+
+    gate = Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(gate.wait)
+        (number, made), = each(pool, doubled, [1], 0.05)
+        gate.set()
+    assert (number, type(made), str(made)) == (0, TimeoutError, "longer than 0.05 s")
+
+
+@pytest.mark.parametrize(("name", "advice"), [
+    ("thread", "did you mean threads?"), ("prozesses", "did you mean processes?"), ("threads:0", "one of threads"),
+    ("processes:here", "one of threads, processes, dask, ray"), ("x", "one of threads"),
+])
+def test_an_executor_that_there_is_not(name: str, advice: str) -> None:
+    with pytest.raises(TileError, match=f"there is no executor '{name}'") as caught, opened(name):
+        pass
+    assert caught.value.code == "T707"
+    assert caught.value.help.startswith(advice)
+
+
+@pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TileError, match=f"the executor {name} needs a package") as caught, opened(name):
+        pass
+    assert caught.value.code == "T735"
+    assert f"tilelang-npu[{name}]" in caught.value.help
