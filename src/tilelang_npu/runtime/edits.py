@@ -1,7 +1,8 @@
 """What an edit of a kernel would win, tried: the edited kernel is compiled and timed, and its values are compared.
 
-Only numbers and switches are edited: the ``num_stages`` of a loop, a number among the factory's arguments that leaves those of
-the kernel as they are (a tile's size, say), an optimisation that is switched off. What would have to be written differently,
+Only numbers and switches are edited, and barriers: the ``num_stages`` of a loop, a number among the factory's arguments that
+leaves those of the kernel as they are (a tile's size, say), an optimisation that is switched off, barriers where waits are
+inserted anyway. What would have to be written differently,
 the passes say in what they refuse.
 """
 
@@ -16,15 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.rewriter import Rewriter
 
 from tilelang_npu import frontend
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.log import unheard
 from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.transforms.ir.buffers import space_of
+from tilelang_npu.transforms.pipeline import Options
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
@@ -52,12 +56,14 @@ class Tried:
         place: the line that it is made at, where it has one.
         before: modelled microseconds of the kernel.
         after: of the edited one.
+        cause: what it cures, in a few words.
     """
 
     text: str
     place: Location | None
     before: float
     after: float
+    cause: str = ""
 
     @property
     def gain(self) -> float:
@@ -78,6 +84,7 @@ class _Edit(NamedTuple):
         place: its line.
         make: gives the edited kernel; None where that is another kernel, for other arguments.
         safe: whether no value can change, so that none is compared.
+        cause: what it cures, in a few words.
     """
 
     subject: str
@@ -85,6 +92,7 @@ class _Edit(NamedTuple):
     place: Location | None
     make: Callable[[], JITKernel | None]
     safe: bool = True
+    cause: str = "no overlap"
 
 
 def best_edits(kernel: JITKernel, traced: Traced, settings: Settings, made_by: MadeBy | None, count: int = 3) -> list[Tried]:
@@ -100,7 +108,7 @@ def best_edits(kernel: JITKernel, traced: Traced, settings: Settings, made_by: M
     before = _time(kernel)
     if before is None:
         return []
-    trials = [*_depths(kernel, traced, settings), *_switched_on(kernel, settings)]
+    trials = [*_without_barriers(kernel, traced, settings), *_depths(kernel, traced, settings), *_switched_on(kernel, settings)]
     if made_by is not None:
         trials += _other_numbers(kernel, settings, made_by)
     found: dict[str, tuple[float, _Edit, JITKernel]] = {}
@@ -120,7 +128,7 @@ def best_edits(kernel: JITKernel, traced: Traced, settings: Settings, made_by: M
     best_first = sorted((one for one in found.values() if not (one[1].safe and one[0] in numbers)),
                         key=lambda one: (one[0], one[1].text))
     told = (one for one in best_first if one[1].safe or _equal(kernel, one[2]))
-    return [Tried(edit.text, edit.place, before, after) for after, edit, _ in islice(told, count)]
+    return [Tried(edit.text, edit.place, before, after, edit.cause) for after, edit, _ in islice(told, count)]
 
 
 def _depths(kernel: JITKernel, traced: Traced, settings: Settings) -> Iterator[_Edit]:
@@ -145,6 +153,26 @@ def _depths(kernel: JITKernel, traced: Traced, settings: Settings) -> Iterator[_
             yield _Edit(subject, "T.Pipelined with num_stages=2 in place of T.serial", place, partial(deeper, position, 2))
 
 
+def _without_barriers(kernel: JITKernel, traced: Traced, settings: Settings) -> Iterator[_Edit]:
+    """The author's barriers left out, where waits are inserted for what needs any."""
+
+    def barriers(module: ModuleOp) -> list[hivm.PipeBarrierOp]:
+        return [op for op in module.walk() if isinstance(op, hivm.PipeBarrierOp)]
+
+    def without() -> JITKernel:
+        module = traced.module.clone()
+        for op in barriers(module):
+            Rewriter.erase_op(op)
+        return type(kernel)(kernel.prim_func, settings, traced=replace(traced, module=module))
+
+    lines = sorted({place.line for op in barriers(traced.module) if (place := location_of(op)) is not None})
+    options = Options.from_switches(kernel.chip, kernel.dialect, kernel.switches, kernel.without)
+    if lines and options.synchronise:
+        place = location_of(barriers(traced.module)[0])
+        yield _Edit("barriers", f"no barriers (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})", place, without,
+                    safe=False, cause="redundant barrier")
+
+
 def _loads(loop: scf.ForOp) -> bool:
     """Whether a loop brings tiles from global memory."""
     return any(isinstance(op, CopyOp) and space_of(op.source) == "gm" for op in loop.body.walk())
@@ -156,7 +184,8 @@ def _switched_on(kernel: JITKernel, settings: Settings) -> Iterator[_Edit]:
     for name in kernel.without:
         configs = {one: value for one, value in (settings.pass_configs or {}).items() if one not in (key, key.value)}
         rest = replace(settings, pass_configs={**configs, key: [other for other in kernel.without if other != name]})
-        yield _Edit(name, f"{name} out of {key.value}", None, partial(type(kernel), kernel.prim_func, rest))
+        yield _Edit(name, f"{name} out of {key.value}", None, partial(type(kernel), kernel.prim_func, rest),
+                    cause="switched off")
 
 
 def _other_numbers(kernel: JITKernel, settings: Settings, made_by: MadeBy) -> Iterator[_Edit]:
@@ -177,7 +206,8 @@ def _other_numbers(kernel: JITKernel, settings: Settings, made_by: MadeBy) -> It
         if type(value) is int and value > 0:
             others = (value + 1, value - 1) if value <= DEEPEST else (2 * value, *([value // 2] if value % 2 == 0 else []))
             for number in filter(None, others):
-                yield _Edit(name, f"{name}={number} in place of {value}", None, partial(other, name, number), safe=False)
+                yield _Edit(name, f"{name}={number} in place of {value}", None, partial(other, name, number), safe=False,
+                            cause="other numbers")
 
 
 def seen_by_callers(parameters: Sequence[Parameter], kernel: JITKernel) -> list[Parameter]:

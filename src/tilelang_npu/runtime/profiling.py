@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator.result.profile.advice import Advice
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 __all__ = ["launch_of", "profile"]
@@ -24,7 +26,14 @@ def profile(kernel: JITKernel, args: Sequence[Any], named: Mapping[str, Any], la
     """See ``JITKernel.profile``; of a ``launch``, where one is given."""
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-    return Profile(launch or launch_of(kernel, args, named), kernel.name)
+    return Profile(launch or launch_of(kernel, args, named), kernel.name, partial(_edits, kernel))
+
+
+def _edits(kernel: JITKernel) -> list[Advice]:
+    """The edits that win most: compiled, timed, and compared in values."""
+    from tilelang_npu.simulator.result.profile.advice import Advice
+
+    return [Advice(one.cause, one.text, one.place, one.before, one.after, "compiled") for one in kernel.explain().tried]
 
 
 def launch_of(kernel: JITKernel, args: Sequence[Any] = (), named: Mapping[str, Any] | None = None) -> AnyLaunch:

@@ -428,7 +428,7 @@ class Launch:
 
         Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
         """
-        found = [hazard for runs, met in self._met for hazard in without_same_writes(self.recorded, runs, met)]
+        found = [hazard for runs, met in self.met for hazard in without_same_writes(self.recorded, runs, met)]
         found += self._misaligned
         if not self.recorded.program.global_sync:
             found += find_between_blocks(self.recorded)  # above they are in one order
@@ -442,7 +442,7 @@ class Launch:
         return list(seen.values())
 
     @_in_common
-    def _met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
+    def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
         """What the ops of blocks that run together do to each other."""
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}

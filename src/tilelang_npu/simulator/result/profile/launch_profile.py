@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import Location, doors
 from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.result.profile.advice import Advice, advice
 from tilelang_npu.simulator.result.profile.block_times import Row
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
 from tilelang_npu.simulator.result.profile.gm_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
@@ -84,6 +85,7 @@ class Profile:
     Args:
         launch: the call's launches.
         kernel: what the user calls it.
+        try_edits: finds what else is advised: changes that were compiled and timed.
 
     Attributes:
         launch: the launches.
@@ -91,13 +93,15 @@ class Profile:
         chip: the chip's.
     """
 
-    def __init__(self, launch: AnyLaunch, kernel: str | None = None) -> None:
+    def __init__(self, launch: AnyLaunch, kernel: str | None = None, try_edits: Callable[[], Sequence[Advice]] = tuple) -> None:
         self.launch = launch
+        self._try_edits = try_edits
         self.kernel = kernel or launch.name
         self.chip = launch.parts[0].chip.name
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_of(self)
+        known = {"advice": self.advice} if "advice" in vars(self) else {}
+        return state_of(self) | {"_try_edits": tuple} | known  # what compiles kernels stays in this process
 
     @property
     def cycles(self) -> float:
@@ -165,6 +169,14 @@ class Profile:
         again, on a chip with that change."""
         return tuple(sorted(what_if(self.launch), key=lambda one: (one.after, one.change)))
 
+    @once
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change, what wins most first: the causes of lost time that the launch shows, each with the time without it;
+        and of a kernel's profile, changes that were compiled and timed."""
+        found = [one for part, parts in zip(self.launch.parts, self.parts, strict=True)
+                 for one in advice(part, parts, self.launch.time_us)]
+        return tuple(sorted([*found, *self._try_edits()], key=lambda one: (one.after, one.cause)))
+
     def on(self, other: Chip | str) -> Profile:
         """The profile of the same launch timed on another chip: blocks, tiles and waits are those of this one.
 
@@ -192,6 +204,7 @@ class Profile:
             "arguments": [row.to_dict() for row in self.arguments],
             "roofline": self.roofline.to_dict(),
             "what_if": [one.to_dict() for one in self.what_if],
+            "advice": [one.to_dict() for one in self.advice],
         }
 
     def save_json(self, file: str | Path) -> None:

@@ -18,6 +18,7 @@ STALLS = 3
 def text(profile: Profile) -> str:
     """The page of a profile."""
     sections = {
+        "what to change, what wins most first": map(str, profile.advice),
         f"critical path of {profile.time_us:.2f} us": _rows(profile.critical_path, profile.time_us),
         "pipes, on average over the cores": _pipes(profile),
         "lines, by their part of the critical path": _lines(profile),

@@ -1,0 +1,410 @@
+"""What to change in a kernel, what wins most first: each cause that a launch shows, and what it would take without it.
+
+The launch is timed again without the cause: with rows that cost no more than their bytes, without a barrier that keeps nothing
+apart, with its blocks in another order. That is what a better kernel can win, or, where it says ``at most``, the most that it
+can. What was compiled and timed anew, as ``kernel.profile()`` does with other numbers, is told as that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tilelang_npu.dialects.remarks import remark_of
+from tilelang_npu.errors import Location
+from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.work import Barrier
+from tilelang_npu.simulator.result.profile.block_times import without_rows
+from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes
+from tilelang_npu.simulator.result.profile.launch_times import LaunchParts
+from tilelang_npu.simulator.result.profile.parts_of_time import line_of
+from tilelang_npu.simulator.result.profile.what_if import Working
+from tilelang_npu.simulator.time.cost import CostModel
+from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.result.launch_result import Expand, Launch
+    from tilelang_npu.simulator.run.recorded import BlockRun
+
+LEAST = 0.02
+"""The part of its time that a launch must win for a cause to be told."""
+AGAIN = 4
+"""Times that a tensor is read from which on its tiles may be too small."""
+SEVERAL = 8
+"""Copies, or hand-overs, of a block from which on there may be too many."""
+SMALL = 2048
+"""Bytes of a copy below which it is mostly latency."""
+ORDERS = (2, 4, 8)
+"""Widths of the bands in which blocks are tried."""
+LONE = 1.5
+"""How much more one Vector core has to do than the other where work is not divided."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A cause that costs time.
+
+    Attributes:
+        cause: which, in a few words.
+        text: what is wrong, with sizes, and what to change.
+        place: the line that it is about, where there is one.
+        before: microseconds of the call.
+        after: without the cause.
+        how: how that is known: ``timed again`` without the cause, ``compiled`` with the change, or ``at most``.
+    """
+
+    cause: str
+    text: str
+    place: Location | None
+    before: float
+    after: float
+    how: str = "timed again"
+
+    @property
+    def gain(self) -> float:
+        """The part of the time that it saves."""
+        return 1 - self.after / self.before
+
+    def __str__(self) -> str:
+        where = f"line {self.place.line}: " if self.place is not None else ""
+        time = f"{self.before:.2f} us become {self.after:.2f} ({-self.gain:+.0%}, {self.how})"
+        return f"{self.cause}: {where}{self.text}  {time}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON holds it."""
+        where = {"line": self.place.line, "file": self.place.file} if self.place is not None else {}
+        return {"cause": self.cause, "text": self.text, **where, "us": self.after, "gain": self.gain, "how": self.how}
+
+
+def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
+    """What a launch of a call, which takes ``total`` microseconds, can win."""
+    for rule in (_short_rows, _small_copies, _unaligned, _order, _scalar, _barriers, _one_vector_core, _hand_overs, _few_blocks,
+                 _reads_again, _no_overlap):
+        for one in rule(launch, parts):
+            yield replace(one, before=total, after=total - (one.before - one.after))
+
+
+def _told(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
+          how: str = "timed again") -> Iterator[Advice]:
+    if after < launch.time_us * (1 - LEAST):
+        yield Advice(cause, text, place, launch.time_us, after, how)
+
+
+def _worst(parts: LaunchParts, kinds: Sequence[str], pipe: str = "") -> Location | None:
+    """The line with most of some kinds of time: on the critical path, or else in all work."""
+    for times in (parts.path.items(), ((reason, us) for (_, reason), us in parts.work.items())):
+        lines: Counter[Location] = Counter()
+        for reason, us in times:
+            if reason.kind in kinds and reason.place is not None and pipe in ("", reason.pipe):
+                lines[reason.place] += us  # type: ignore[assignment]
+        if lines:
+            return lines.most_common(1)[0][0]
+    return None
+
+
+def _transfers(launch: Launch) -> Iterator[tuple[OpRecord, PipeStep, Event, int]]:
+    """The transfers between GM and the cores, with how often each is done in the launch."""
+    for index, stream, times in _streams(launch):
+        expansion = launch.expansions[index]
+        for event, count in Counter(stream).items():
+            for step in expansion.of(event):
+                if step.cost.gm:
+                    yield expansion.records[number_of(event)], step, event, count * times
+
+
+def _streams(launch: Launch) -> Iterator[tuple[int, Sequence[Event], int]]:
+    """The distinct streams, each with the number of its function and of its blocks."""
+    counts: Counter[tuple[int, int]] = Counter()
+    known = {}
+    for run in launch.recorded.blocks:
+        for stream, (index, _) in zip(run.streams, launch.recorded.program.lanes, strict=True):
+            counts[index, id(stream)] += 1
+            known[id(stream)] = stream
+    for (index, key), times in counts.items():
+        yield index, known[key], times
+
+
+# -- transfers -----------------------------------------------------------------------------------------------------------------
+
+
+def _short_rows(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    place = _worst(parts, ("short rows",))
+    if place is None:
+        return
+    run = min((footprint(access, event).simplified().element for record, _, event, _ in _transfers(launch)
+               if line_of(record.location) == place for access in record.accesses if access.memory == "gm"), default=0)
+    after = launch.retimed(without_rows(launch.chip)).time_us
+    yield from _told(launch, after, "small bursts",
+                     f"rows of {run} bytes take longer than their bytes: copy tiles whose rows in GM are longer", place)
+
+
+def _small_copies(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    count = nbytes = 0
+    lines: Counter[Location | None] = Counter()
+    for record, step, _, times in _transfers(launch):
+        if step.cost.nbytes < SMALL:
+            count, nbytes = count + times, nbytes + step.cost.nbytes * times
+            lines[line_of(record.location)] += times
+    if count < SEVERAL * launch.blocks:
+        return
+
+    class Streamed(Expansion):
+        """Small copies that take as long as their bytes."""
+
+        def of(self, event: Event) -> tuple[PipeStep, ...]:
+            """The steps of an event."""
+            return tuple(self._streamed(step) if step.cost.gm and step.cost.nbytes < SMALL else step
+                         for step in super().of(event))
+
+        def _streamed(self, step: PipeStep) -> PipeStep:
+            cycles = step.cost.busy * step.cost.nbytes / SMALL
+            return step._replace(cost=replace(step.cost, busy=cycles, done=cycles, latency=0.0))
+
+    yield from _told(launch, launch.retimed(expand=Streamed).time_us, "small bursts",
+                     f"{count // launch.blocks} copies of {nbytes // count} bytes on average in each block: copy larger tiles",
+                     lines.most_common(1)[0][0], "at most")
+
+
+def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    rows: Counter[tuple[Location | None, int]] = Counter()
+    for record, step, event, times in _transfers(launch):
+        more = sum(part.far - part.nbytes for part in step.cost.gm) * times
+        if more > 0:
+            strides = [footprint(access, event).simplified().strides for access in record.accesses if access.memory == "gm"]
+            rows[line_of(record.location), min((stride for one in strides for stride in one), default=0)] += int(more)
+    if not rows:
+        return
+    (place, stride), _ = rows.most_common(1)[0]
+    sector = launch.chip.traffic.sector
+    after = launch.retimed(replace(launch.chip, traffic=replace(launch.chip.traffic, sector=1))).time_us
+    yield from _told(launch, after, "unaligned rows",
+                     f"rows lie {stride} bytes apart, which is no multiple of {sector}, and move lines of "
+                     f"{launch.chip.traffic.line} bytes that others move again: pad the rows of the tensor to "
+                     f"{-(-stride // sector) * sector} bytes", place)
+
+
+def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
+    if not rows:
+        return
+    names = {row.name for row in rows}
+
+    class Half(Expansion):
+        """Loads of what is read again and again that are half as many."""
+
+        def of(self, event: Event) -> tuple[PipeStep, ...]:
+            """The steps of an event."""
+            record = self.records[number_of(event)]
+            if not any(access.label in names for access in record.accesses if access.memory == "gm" and access.reads):
+                return super().of(event)
+            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2, gm=tuple(
+                part._replace(nbytes=part.nbytes // 2, far=part.far / 2, near=part.near / 2) for part in step.cost.gm)))
+                if step.cost.gm else step for step in super().of(event))
+
+    worst = max(rows, key=lambda row: row.used)
+    lines: Counter[Location | None] = Counter()
+    for record, step, _, times in _transfers(launch):
+        if any(access.label == worst.name for access in record.accesses if access.memory == "gm"):
+            lines[line_of(record.location)] += step.cost.nbytes * times
+    yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
+                     f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
+                     "result that is twice as large, half as often", lines.most_common(1)[0][0] if lines else None)
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------------------
+
+
+def _order(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """Blocks in an order in which neighbours read the same, where L2 does not hold all."""
+    far = sum(part.far * launch.serves[key].far for key, part in launch.moved.items() if not key[1])
+    needed = sum(row.needed for row in argument_bytes(launch) if not row.written)
+    if launch.recorded.program.global_sync or far < 1.2 * needed or launch.waves < 2:
+        return
+    best, said = launch.time_us, ""
+    for text, blocks in _orders(launch):
+        after = launch.retimed(blocks=blocks).time_us
+        if after < best:
+            best, said = after, text
+    yield from _told(launch, best, "block order",
+                     f"{far / 2**20:.0f} MB come from HBM where {needed / 2**20:.0f} are needed: let the blocks go {said} "
+                     "(T.use_swizzle, or the index computed from the block's number)")
+
+
+def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
+    """Other orders of the blocks: by where in a tensor they read first, in bands of some such places."""
+    blocks = launch.recorded.blocks
+    places: dict[str, list[int]] = {}
+    for lane, (index, _) in enumerate(launch.recorded.program.lanes):
+        records = launch.recorded.program.functions[index].records
+        place = 0
+        for event in blocks[0].streams[lane]:
+            for access in records[number_of(event)].accesses:
+                if access.offset is None:
+                    if access.reads and access.label not in places and all(place < len(run.gm[lane]) for run in blocks):
+                        places[access.label] = [run.gm[lane][place] for run in blocks]
+                    place += 1
+    ranks = {name: {offset: rank for rank, offset in enumerate(sorted(set(offsets)))} for name, offsets in places.items()}
+    several = [name for name in places if len(ranks[name]) > 1]
+    for first in several:
+        for second in several:
+            if first == second:
+                continue
+            along = [ranks[first][offset] for offset in places[first]]
+            across = [ranks[second][offset] for offset in places[second]]
+            for width in (1, *ORDERS):
+                order = sorted(range(len(blocks)), key=lambda one: (along[one] // width, across[one], along[one]))
+                text = f"along {second}" if width == 1 else f"in bands of {width} tiles of {first}"
+                yield text, [blocks[one] for one in order]
+
+
+def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    room = launch.waves * launch.cores
+    if launch.recorded.program.global_sync or launch.blocks > 0.85 * room:
+        return
+    after = launch.launch_us + launch.chip.microseconds(launch.cycles) * launch.blocks / room
+    what = f"{launch.blocks} block{'s' * (launch.blocks > 1)} for {launch.cores} cores"
+    if launch.waves > 1:
+        what = f"the last of {launch.waves} waves has {launch.blocks - room + launch.cores} blocks for {launch.cores} cores"
+    cause = "few blocks" if launch.waves == 1 else "uneven waves"
+    yield from _told(launch, after, cause, f"{what}: divide the work into as many equal parts as there are cores",
+                     how="at most")
+
+
+def _one_vector_core(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """A kernel of both kinds of cores of which one Vector core does all, or nearly all, that they have to do."""
+    functions = launch.recorded.program.functions
+    lanes = [(place, index) for place, (index, _) in enumerate(launch.recorded.program.lanes) if functions[index].core == "AIV"]
+    mixed = len(lanes) < len(launch.recorded.program.lanes)
+    if not lanes or not mixed or launch.chip.aiv_per_aic < 2 or launch.recorded.program.global_sync:
+        return
+    work = [sum(group.timing.busy[place][PIPE["V"]] * group.count for group in launch.groups) for place, _ in lanes]
+    work += [0.0] * (len(lanes) < launch.chip.aiv_per_aic)
+    if max(work) < LONE * min(work) or not max(work):
+        return
+    started = min(launch.cores, launch.blocks) * launch.chip.launch.core_us if len(work) > len(lanes) else 0.0
+    vector = {id(functions[index].records) for _, index in lanes}
+
+    class Divided(Expansion):
+        """Vector work of which each core has a half."""
+
+        def of(self, event: Event) -> tuple[PipeStep, ...]:
+            """The steps of an event."""
+            steps = super().of(event)
+            if id(self.records) not in vector:
+                return steps
+            return tuple(step._replace(cost=replace(step.cost, busy=step.cost.busy / 2, done=step.cost.done / 2))
+                         if step.kind == RUN else step for step in steps)
+
+    yield from _told(launch, launch.retimed(expand=Divided).time_us + started, "one Vector core",
+                     f"one of the two Vector cores of a block has {100 * max(work) / sum(work):.0f} % of the Vector work: give "
+                     "each half of the rows (the second index of T.Kernel)", _worst(parts, ("compute",), "V"))
+
+
+# -- waits ---------------------------------------------------------------------------------------------------------------------
+
+
+def _scalar(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    place = _worst(parts, ("scalar",))
+    if place is None:
+        return
+
+    class Vectored(Expansion):
+        """No element is loaded, computed or stored alone."""
+
+        def of(self, event: Event) -> tuple[PipeStep, ...]:
+            """The steps of an event."""
+            return tuple(step for step in super().of(event) if step.kind != RUN or PIPES[step.pipe] != "S")
+
+    elements = sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+                   for step in launch.expansions[index].of(event) if step.kind == RUN and PIPES[step.pipe] == "S")
+    yield from _told(launch, launch.retimed(expand=Vectored).time_us, "scalar work",
+                     f"{elements // launch.blocks} elements of a block are loaded or stored one by one: say it with vector "
+                     "operations (kernel.explain() tells why a T.Parallel is not)", place)
+
+
+def _barriers(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """Barriers of the author that keep nothing apart: without them the launch has no hazard more."""
+    program = launch.recorded.program
+    candidates = [(index, record.number) for index, function in enumerate(program.functions)
+                  for op, record in zip(function.recorded, function.records, strict=True)
+                  if isinstance(record.work, Barrier) and remark_of(op) is None]
+    if not candidates or not any(launch.held_us.get((index, number, -1), 0.0) for index, number in candidates):
+        return
+    known = {id(function.records): index for index, function in enumerate(program.functions)}
+    before = sum(len(hazards) for _, hazards in launch.met)
+    dropped: frozenset[tuple[int, int]] = frozenset()
+    for one in candidates:
+        less = dropped | {one}
+        if sum(len(hazards) for _, hazards in launch.retimed(expand=_without(known, less)).met) <= before:
+            dropped = less
+    if dropped:
+        lines = sorted({where.line for index, number in dropped
+                        if (where := program.functions[index].records[number].location) is not None})
+        worst = max(dropped, key=lambda one: launch.held_us.get((*one, -1), 0.0))
+        yield from _told(launch, launch.retimed(expand=_without(known, dropped)).time_us, "redundant barrier",
+                         f"barriers keep nothing apart (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}): leave them "
+                         "out", line_of(program.functions[worst[0]].records[worst[1]].location))
+
+
+def _without(known: dict[int, int], dropped: frozenset[tuple[int, int]]) -> Expand:
+    return partial(_Without, known, dropped)
+
+
+class _Without(Expansion):
+    """The steps but for those of some ops."""
+
+    def __init__(self, known: dict[int, int], dropped: frozenset[tuple[int, int]], records: Sequence[OpRecord],
+                 costs: CostModel) -> None:
+        super().__init__(records, costs)
+        self._dropped = {number for index, number in dropped if known.get(id(records)) == index}
+
+    def of(self, event: Event) -> tuple[PipeStep, ...]:
+        """The steps of an event."""
+        return () if number_of(event) in self._dropped else super().of(event)
+
+
+class _Apart(Expansion):
+    """The steps but for the flags between the cores."""
+
+    def of(self, event: Event) -> tuple[PipeStep, ...]:
+        """The steps of an event."""
+        return tuple(step for step in super().of(event) if step.kind not in (CROSS_SET, CROSS_WAIT))
+
+
+def _flags(launch: Launch) -> int:
+    """Flags between the cores that a block sets."""
+    return sum(count * times for index, stream, times in _streams(launch) for event, count in Counter(stream).items()
+               for step in launch.expansions[index].of(event) if step.kind == CROSS_SET) // launch.blocks
+
+
+def _hand_overs(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    flags = _flags(launch)
+    if flags < SEVERAL:
+        return
+    yield from _told(launch, launch.retimed(expand=_Apart).time_us, "hand-overs",
+                     f"the cores hand over {flags} times in a block and wait for each other: hand over larger tiles, or let "
+                     "iterations overlap (T.Pipelined)", _worst(parts, ("flag",)), "at most")
+
+
+def _no_overlap(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """Loads, work and stores one behind the other, in a block that does them several times."""
+    if _flags(launch):
+        return
+    tiles: dict[Location | None, set[int]] = defaultdict(set)
+    again: Counter[Location | None] = Counter()
+    for record, step, event, times in _transfers(launch):
+        for access in record.accesses:
+            if access.memory != "gm" and access.writes and not any(part.written for part in step.cost.gm):
+                tiles[line_of(record.location)].add(footprint(access, event).offset)
+                again[line_of(record.location)] += times
+    repeated = [place for place, offsets in tiles.items() if len(offsets) == 1 and again[place] > launch.blocks]
+    if not repeated:
+        return
+    place = _worst(parts, ("transfer", "latency", "HBM", "L2"), "MTE2")
+    yield from _told(launch, launch.retimed(expand=Working).time_us, "no overlap",
+                     "each load waits until nobody needs the last one any more: T.Pipelined(num_stages=2), or two buffers in "
+                     "turn",
+                     place if place in repeated else repeated[0], "at most")

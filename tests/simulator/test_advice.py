@@ -1,0 +1,299 @@
+"""Advice: in each of ten kernels with one thing done badly, that is what stands first, and what it says to win is won."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu import target
+
+SMALL_L2 = replace(target.chip("910B2"), name="small L2", aliases=(), hivm_target="", l2=4 * 2**20)
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def narrow_columns(rows: int, columns: int, width: int) -> Any:
+    """Tiles of all rows and few columns: each row of one is a few bytes."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(columns // width, is_npu=True) as (block, _):
+            x = T.alloc_shared((128, width), "float32")
+            for t in T.Pipelined(rows // 128, num_stages=2):
+                T.copy(X[t * 128, block * width], x)
+                T.vexp(x, x)
+                T.copy(x, Y[t * 128, block * width])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def in_turn(rows: int, stages: int) -> Any:
+    """Loads, work and stores one behind the other, where ``stages`` is 1."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 48 // 16, num_stages=stages):
+                T.copy(X[block * (rows // 48) + t * 16, 0], x)
+                for _ in T.serial(3):
+                    T.vexp(x, x)
+                    T.vln(x, x)
+                T.copy(x, Y[block * (rows // 48) + t * 16, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def scattered(m: int, n: int, k: int) -> Any:
+    """Neighbouring blocks have neither rows nor columns of their tiles in common."""
+    rows, columns = m // 128, n // 128
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float16")):
+        with T.Kernel(rows * columns, is_npu=True) as (block, _):
+            a = T.alloc_shared((128, 256), "float16")
+            b = T.alloc_shared((256, 128), "float16")
+            c = T.alloc_fragment((128, 128), "float32")
+            for t in T.Pipelined(k // 256, num_stages=2):
+                T.copy(A[block % rows * 128, t * 256], a)
+                T.copy(B[t * 256, (block // rows + block % rows) % columns * 128], b)
+                T.gemm(a, b, c, initC=(t == 0))
+            T.copy(c, C[block % rows * 128, (block // rows + block % rows) % columns * 128])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def flat_tiles(m: int, n: int, k: int, height: int) -> Any:
+    """Tiles of few rows, for each of which all of B is read."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float16")):
+        with T.Kernel(m // height * (n // 256), is_npu=True) as (block, _):
+            a = T.alloc_shared((height, 128), "float16")
+            b = T.alloc_shared((128, 256), "float16")
+            c = T.alloc_fragment((height, 256), "float32")
+            for t in T.Pipelined(k // 128, num_stages=2):
+                T.copy(A[block // (n // 256) * height, t * 128], a)
+                T.copy(B[t * 128, block % (n // 256) * 256], b)
+                T.gemm(a, b, c, initC=(t == 0))
+            T.copy(c, C[block // (n // 256) * height, block % (n // 256) * 256])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def one_by_one(rows: int) -> Any:
+    """A recurrence along the row in a scalar loop."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 256), "float32"), Y: T.Tensor((rows, 256), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((rows // 48, 256), "float32")
+            T.copy(X[block * (rows // 48), 0], x)
+            for i, j in T.grid(rows // 48, 256):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, Y[block * (rows // 48), 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def with_barriers(rows: int) -> Any:
+    """Barriers of all pipes where nothing needs one."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 48 // 16, num_stages=2):
+                T.copy(X[block * (rows // 48) + t * 16, 0], x)
+                T.barrier_all()
+                for _ in T.serial(6):
+                    T.vexp(x, x)
+                T.barrier_all()
+                T.copy(x, Y[block * (rows // 48) + t * 16, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def shifted_rows(rows: int, columns: int) -> Any:
+    """Rows of a tensor that begin at no line of L2."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, 256), "float32")):
+        with T.Kernel(48, is_npu=True) as (block, _):
+            x = T.alloc_shared((32, 256), "float32")
+            for t in T.Pipelined(rows // 48 // 32, num_stages=2):
+                T.copy(X[block * (rows // 48) + t * 32, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[block * (rows // 48) + t * 32, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir", pass_configs={"tl.disable": ["bind-sub-blocks"]})
+def on_one_core(rows: int) -> Any:
+    """What follows a product is all done by one of the two Vector cores."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, 128), "float16"), B: T.Tensor((128, 128), "float16"), C: T.Tensor((rows, 128), "float32")):
+        with T.Kernel(rows // 64, is_npu=True) as (block, _):
+            a = T.alloc_shared((64, 128), "float16")
+            b = T.alloc_shared((128, 128), "float16")
+            c = T.alloc_fragment((64, 128), "float32")
+            d = T.alloc_fragment((64, 128), "float32")
+            T.copy(A[block * 64, 0], a)
+            T.copy(B[0, 0], b)
+            T.gemm(a, b, c, initC=True)
+            T.vexp(c, d)
+            for _ in T.serial(40):
+                T.vln(d, d)
+                T.vexp(d, d)
+            T.copy(d, C[block * 64, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir", pass_configs={"tl.disable": ["overlap-iterations"]})
+def to_and_fro(rows: int, width: int) -> Any:
+    """A few rows at a time from core to core and back."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(24, is_npu=True) as (block, _):
+            a = T.alloc_shared((width, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            p = T.alloc_shared((width, 64), "float16")
+            c = T.alloc_fragment((width, 64), "float32")
+            d = T.alloc_fragment((width, 64), "float32")
+            T.copy(B[0, 0], b)
+            for t in T.serial(rows // 24 // width):
+                T.copy(A[block * (rows // 24) + t * width, 0], a)
+                T.gemm(a, b, c, initC=True)
+                T.vexp(c, c)
+                T.copy(c, p)
+                T.gemm(p, b, d, initC=True)
+                T.vadd(d, 1.0, d)
+                T.copy(d, C[block * (rows // 24) + t * width, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def alone(rows: int) -> Any:
+    """One block for a whole chip."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            for t in T.Pipelined(rows // 16, num_stages=3):
+                T.copy(X[t * 16, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[t * 16, 0])
+
+    return main
+
+
+# The cause that is planted: the kernel, what is first (any of these words), what the kernel is like without it.
+PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
+    "small bursts": (lambda: narrow_columns(1024, 384, 8), ("small bursts", "width="), lambda: narrow_columns(1024, 6144, 128)),
+    "no double buffering": (lambda: in_turn(6144, 1), ("no overlap", "num_stages=", "stages="), lambda: in_turn(6144, 3)),
+    "bad block order": (lambda: scattered(4096, 4096, 1024), ("block order",), None),
+    "narrow tile": (lambda: flat_tiles(2048, 2048, 1024, 16), ("narrow tile", "height="),
+                    lambda: flat_tiles(2048, 2048, 1024, 128)),
+    "scalar fallback": (lambda: one_by_one(768), ("scalar work",), None),
+    "redundant barrier": (lambda: with_barriers(6144), ("redundant barrier",), None),
+    "unaligned rows": (lambda: shifted_rows(12288, 267), ("unaligned rows",), lambda: shifted_rows(12288, 384)),
+    "vector work on one core": (lambda: on_one_core(1536), ("one Vector core",), None),
+    "too many hand-overs": (lambda: to_and_fro(3072, 16), ("hand-overs", "width="), lambda: to_and_fro(3072, 128)),
+    "one block": (lambda: alone(512), ("few blocks",), None),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_was_planted_is_first(name: str) -> None:
+    make, words, better = PLANTED[name]
+    profile = make().profile()
+    found = (profile.on(SMALL_L2) if name == "bad block order" else profile).advice
+    assert found, "nothing is told"
+    first = found[0]
+    assert any(word in f"{first.cause}: {first.text}" for word in words), [str(one) for one in found]
+    assert first.gain > 0.1
+    assert [one.after for one in found] == sorted(one.after for one in found)
+    if better is not None:
+        causes = [one.cause for one in better().profile().advice if one.gain > 0.1]
+        assert not set(causes) & {words[0]}, "what is not done badly is not told"
+
+
+def by_hand(needed: bool) -> Any:
+    """Flags by hand, and a barrier: in front of the store, where nothing else waits, or where a flag does."""
+
+    @tilelang.jit(out_idx=[-1], target="ascendc")
+    def factory(rows: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((rows, 512), "float32"), Y: T.Tensor((rows, 512), "float32")):
+            with T.Kernel(24, is_npu=True) as (block, vid), T.Scope("V"):
+                x = T.alloc_ub((2, 16, 512), "float32")
+                y = T.alloc_ub((16, 512), "float32")
+                T.set_flag("v", "mte2", 0)
+                T.set_flag("v", "mte2", 1)
+                for t in T.serial(rows // 48 // 16):
+                    row = (block * 2 + vid) * (rows // 48) + t * 16
+                    T.wait_flag("v", "mte2", t % 2)
+                    T.copy(X[row, 0], x[t % 2, :, :])
+                    T.set_flag("mte2", "v", 0)
+                    T.wait_flag("mte2", "v", 0)
+                    T.tile.exp(y, x[t % 2, :, :])
+                    T.set_flag("v", "mte2", t % 2)
+                    for _ in T.serial(6):
+                        T.pipe_barrier("v")
+                        T.tile.exp(y, y)
+                    if needed:
+                        T.barrier_all()
+                    else:
+                        T.barrier_all()
+                        T.set_flag("v", "mte3", 0)
+                        T.wait_flag("v", "mte3", 0)
+                    T.copy(y, Y[row, 0])
+                    T.set_flag("mte3", "v", 0)
+                    T.wait_flag("mte3", "v", 0)
+                T.wait_flag("v", "mte2", 0)
+                T.wait_flag("v", "mte2", 1)
+
+        return main
+
+    return factory(6144)
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_barrier_that_keeps_something_apart_is_not_told(needed: bool) -> None:
+    found = [one for one in by_hand(needed).profile().advice if one.cause == "redundant barrier"]
+    if needed:
+        assert not found
+    else:
+        assert found[0].place is not None
+        assert found[0].place.source().strip() == "T.barrier_all()"
+        assert found[0].how == "timed again"
+
+
+def test_rows_that_are_padded_win_what_was_said() -> None:
+    """What is advised is done: the padded kernel takes the time that was told."""
+    before = shifted_rows(12288, 267).profile()
+    first = before.advice[0]
+    assert "pad the rows of the tensor to 1152 bytes" in first.text
+    assert shifted_rows(12288, 1152 // 4).profile().time_us == pytest.approx(first.after, rel=0.02)
+
+
+def test_advice_is_in_the_text_and_in_json() -> None:
+    one = in_turn(6144, 1).profile()
+    assert f"  {one.advice[0]}" in str(one).splitlines()[:5]
+    assert one.to_dict()["advice"][0]["cause"] == one.advice[0].cause
+    assert {"compiled", "at most"} <= {row["how"] for row in one.to_dict()["advice"]}
