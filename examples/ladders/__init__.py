@@ -83,7 +83,7 @@ class Ladder:
         about: what is computed, and what makes it slow; Markdown.
         cases: sizes at which values are checked.
         large: sizes at which time is modelled.
-        inputs: arguments of a kernel for a case; one that returns nothing writes the last of them.
+        inputs: arguments of a kernel for a case; one that returns nothing writes the last ones.
         expected: the result for these arguments and the case, by NumPy.
         work: the least that a case takes.
         tolerance: how far values may be off, relative and absolute, by the element type of the result; ``TOLERANCE`` has what
@@ -92,6 +92,7 @@ class Ladder:
         beside: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
         rest: what keeps the last step from its goal; empty where it reaches it.
         shown: which of the large sizes the profiles on the page are of.
+        results: how many of the arguments those are.
         counterparts: the same on a GPU.
     """
 
@@ -107,6 +108,7 @@ class Ladder:
     beside: str = "memory"
     rest: str = ""
     shown: int = 0
+    results: int = 1
     counterparts: Sequence[Counterpart] = ()
 
     def check(self, factory: Callable[..., Any]) -> None:
@@ -121,7 +123,7 @@ class Ladder:
             arrays = self.inputs(**case)
             wanted = self.expected(*(array.copy() for array in arrays), **case)
             got = factory(**case)(*arrays)
-            for one, other in zip(_several(arrays[-1] if got is None else got), _several(wanted), strict=True):
+            for one, other in zip(_several(arrays[-self.results:] if got is None else got), _several(wanted), strict=True):
                 rtol, atol = {**TOLERANCE, **self.tolerance}.get(one.dtype.name, (0.0, 0.0))
                 np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol, err_msg=name(case))
 
