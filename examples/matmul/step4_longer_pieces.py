@@ -1,0 +1,39 @@
+"""Longer pieces along K, two of them under way
+
+Rows of A come in runs of 64 elements, 128 bytes; GM and L2 move lines of 512, and each request has a beginning. Pieces of
+128 elements take half as many requests. `T.Pipelined` gives each tile in L1 two slots, which the loop could do without as
+long as M had to wait for MTE2 anyway.
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@tilelang.jit(target="npuir")
+def matmul(M, N, K, dtype, tile_M=128, tile_N=256, tile_K=128):
+    total = "int32" if dtype == "int8" else "float32"
+    result = "int32" if dtype == "int8" else dtype
+    columns = T.ceildiv(N, tile_N)
+    tiles = T.ceildiv(M, tile_M) * columns
+
+    @T.prim_func
+    def matmul(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), result)):
+        with T.Kernel(tiles, is_npu=True) as (tile, _):
+            a = T.alloc_shared((tile_M, tile_K), dtype)
+            b = T.alloc_shared((tile_K, tile_N), dtype)
+            c = T.alloc_fragment((tile_M, tile_N), total)
+            row = tile // columns * tile_M
+            column = tile % columns * tile_N
+            for k in T.Pipelined(T.ceildiv(K, tile_K), num_stages=2):
+                T.copy(A[row, k * tile_K], a)
+                T.copy(B[k * tile_K, column], b)
+                T.gemm(a, b, c, initC=(k == 0))
+            T.copy(c, C[row, column])
+
+    return matmul
+
+
+if __name__ == "__main__":
+    check(matmul)
