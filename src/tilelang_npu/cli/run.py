@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
 from tilelang_npu.cli.script import add_numbers, add_schedule, add_without, chosen, execute
+from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "own_arguments", "run"]
 
-_VALUED = ("--chip", "--json", "--mlir", "--schedule", "--trace", "--without", *VALUED)
+_VALUED = ("--chip", "--html", "--json", "--mlir", "--schedule", "--trace", "--without", *VALUED)
 _FLAGS = ("--all-stages", "--numbers", "--profile", *FLAGS)
 
 
@@ -38,6 +39,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--profile", action="store_true",
                         help="say of every kernel where its time goes, and what changes would win")
     parser.add_argument("--json", metavar="FILE", help="write the profiles of the kernels as JSON")
+    parser.add_argument("--html", metavar="FILE", help="write them as one page: timelines, rooflines, the time of each line")
     add_sanitizer(parser)
     add_schedule(parser)
     add_numbers(parser)
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         show(tally.findings)
         for number in tally.numbers.values():
             print(f"\n{number}")
-    if args.profile or args.json is not None:
+    if args.profile or args.json is not None or args.html is not None:
         _profile(args, outcome.record)
     names = _file_names(outcome.record)
     if args.mlir is not None:
@@ -102,6 +104,7 @@ def _summary(tally: Tally) -> str:
 def _profile(args: argparse.Namespace, record: Record) -> None:
     """Tell where the time of each kernel's last run goes."""
     from tilelang_npu.runtime.profiling import profile
+    from tilelang_npu.simulator.result.profile.profile_page import page
 
     profiles = [profile(tally.kernel, (), {}, tally.last) for tally in record.tallies]
     if args.profile:
@@ -109,6 +112,11 @@ def _profile(args: argparse.Namespace, record: Record) -> None:
             print(f"\n{one}")
     if args.json is not None:
         write_text(args.json, json.dumps({"kernels": [one.to_dict() for one in profiles]}, indent=1) + "\n")
+    if args.html is not None:
+        if not profiles:
+            raise TileError(f"{args.file} ran no kernel: there is nothing to show", code="T803",
+                            help="run a script that calls one")
+        write_text(args.html, page(profiles))
 
 
 def _file_names(record: Record) -> dict[str, JITKernel]:

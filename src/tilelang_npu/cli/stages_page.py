@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.selection import labels, parameters
 from tilelang_npu.dialects.remarks import DONE, REFUSED
+from tilelang_npu.html_sheet import document, row
+from tilelang_npu.html_sheet import source as listing
 
 if TYPE_CHECKING:
     from tilelang_npu.dialects.remarks import Remark
@@ -23,22 +25,6 @@ _CONTEXT = 3
 """Unchanged lines around a change; the rest is folded away."""
 _LOCATION = re.compile(r' loc\((?:"([^"]*)":(\d+):\d+|[^()]*|[^()]*\([^()]*\)[^()]*)\)$')
 _STYLE = """
-:root { --ink: #1c2128; --dim: #6e7781; --line: #d8dee4; --page: #ffffff; --bar: #f6f8fa;
-  --new: #dafbe1; --old: #ffebe9; --on: #fff8c5 }
-@media (prefers-color-scheme: dark) { :root { --ink: #dce3ea; --dim: #8b949e; --line: #30363d; --page: #0d1117;
-  --bar: #161b22; --new: #12361f; --old: #43191d; --on: #4b3f12 } }
-* { box-sizing: border-box }
-body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.5 system-ui, sans-serif; height: 100vh;
-  display: flex; flex-direction: column }
-header { padding: 12px 20px; border-bottom: 1px solid var(--line) }
-h1 { font-size: 17px; margin: 0 }
-header p { margin: 2px 0; color: var(--dim) }
-main { display: grid; grid-template-columns: minmax(260px, 34%) 1fr; flex: 1; min-height: 0 }
-main > div { overflow: auto; min-width: 0 }
-#python { border-right: 1px solid var(--line); background: var(--bar) }
-pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: max-content; min-width: 100% }
-.l { display: block; padding: 0 14px }
-.n { display: inline-block; width: 3em; color: var(--dim); user-select: none }
 details { border-bottom: 1px solid var(--line) }
 summary { padding: 7px 14px; cursor: pointer; position: sticky; top: 0; left: 0; background: var(--bar) }
 summary span { color: var(--dim); margin-left: 8px }
@@ -48,18 +34,7 @@ summary span { color: var(--dim); margin-left: 8px }
 .d { background: var(--old) }
 .f { color: var(--dim); background: var(--bar) }
 .s { color: var(--dim); font-style: italic }
-.l.on { background: var(--on) }
 """
-_SCRIPT = """
-const mark = (line, on) => document.querySelectorAll('[data-p="' + line + '"]').forEach(e => e.classList.toggle('on', on));
-document.querySelectorAll('[data-p]').forEach(e => {
-  e.onmouseenter = () => mark(e.dataset.p, true); e.onmouseleave = () => mark(e.dataset.p, false);
-  e.onclick = () => { const own = e.closest('#python'); const to = own
-    ? [...document.querySelectorAll('details[open] [data-p="' + e.dataset.p + '"]')][0]
-    : document.querySelector('#python [data-p="' + e.dataset.p + '"]'); if (to) to.scrollIntoView({block: 'center'}); };
-});
-"""
-
 
 def page(kernels: Sequence[JITKernel], source: Path) -> str:
     """A self-contained HTML page.
@@ -68,10 +43,8 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
         kernels: one kernel, or several, each behind a line of its own: the first open.
         source: the file with their Python.
     """
-    python = "".join(f'<span class="l" data-p="{number}"><span class="n">{number}</span>{html.escape(line)}</span>'
-                     for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1))
     parts = [_kernel(kernel, source) for kernel in kernels]
-    title = html.escape(kernels[0].name if len(kernels) == 1 else source.name)
+    title = kernels[0].name if len(kernels) == 1 else source.name
     if len(kernels) == 1:
         said, shown = parts[0]
     else:
@@ -80,10 +53,8 @@ def page(kernels: Sequence[JITKernel], source: Path) -> str:
             f'<details class="k"{" open" if number == 0 else ""}><summary><strong>{html.escape(name)}</strong>'
             f"<span>{html.escape(parameters(kernel))}; {about}</span></summary>{stages}</details>"
             for number, (name, kernel, (about, stages)) in enumerate(zip(labels(kernels), kernels, parts, strict=True)))
-    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}: stages</title>'
-            f"<style>{_STYLE}</style></head><body><header><h1>{title}</h1><p>{html.escape(source.name)}, {said}. Point at a "
-            f"line to see where it comes from, click to go there.</p></header><main><div id=\"python\"><pre>{python}</pre>"
-            f"</div><div>{shown}</div></main><script>{_SCRIPT}</script></body></html>\n")
+    lead = f"{html.escape(source.name)}, {said}. Point at a line to see where it comes from, click to go there."
+    return document(title, "stages", listing(source.read_text(encoding="utf-8")), f"{lead}\n{shown}", _STYLE)
 
 
 def _kernel(kernel: JITKernel, source: Path) -> tuple[str, str]:
@@ -119,8 +90,7 @@ def _said(one: Remark, source: Path) -> str:
 
 
 def _row(kind: str, sign: str, line: tuple[str, int | None]) -> str:
-    place = "" if line[1] is None else f' data-p="{line[1]}"'
-    return f'<span class="l {kind}"{place}>{sign} {html.escape(line[0])}</span>'
+    return row(kind, f"{sign} {html.escape(line[0])}", line[1])
 
 
 def _first(name: str, lines: list[tuple[str, int | None]]) -> str:

@@ -16,7 +16,8 @@ from tilelang_npu.simulator.result.profile.block_times import Row
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
 from tilelang_npu.simulator.result.profile.gm_bytes import ArgumentBytes, PathBytes, argument_bytes, path_bytes
 from tilelang_npu.simulator.result.profile.launch_times import LaunchParts, launch_parts
-from tilelang_npu.simulator.result.profile.parts_of_time import Reason, TimePart, grained, sorted_parts
+from tilelang_npu.simulator.result.profile.parts_of_time import WORK, Reason, TimePart, grained, sorted_parts
+from tilelang_npu.simulator.result.profile.profile_page import page
 from tilelang_npu.simulator.result.profile.profile_text import text
 from tilelang_npu.simulator.result.profile.roofline import Roofline, roofline
 from tilelang_npu.simulator.result.profile.what_if import WhatIf, what_if
@@ -24,9 +25,6 @@ from tilelang_npu.target import Chip, chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.call_launches import AnyLaunch
-
-WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2"})
-"""Kinds of reasons for which a pipe is busy."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +208,15 @@ class Profile:
     def save_json(self, file: str | Path) -> None:
         """Write ``to_dict()`` to a file."""
         Path(file).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+    def html(self) -> str:
+        """The profile as a page that needs nothing from elsewhere: timeline, memory by time, roofline, and the script with the
+        time of each line."""
+        return page([self])
+
+    def save_html(self, file: str | Path) -> None:
+        """Write ``html()`` to a file."""
+        Path(file).write_text(self.html(), encoding="utf-8")
 
     def __str__(self) -> str:
         return text(self)

@@ -12,6 +12,8 @@ _Key = TypeVar("_Key")
 
 GRAIN = 1 << 20
 """Times of a profile are multiples of a microsecond through this: a picosecond, and sums of such numbers are exact."""
+WORK = frozenset({"compute", "scalar", "transfer", "short rows", "latency", "HBM", "L2"})
+"""Kinds of reasons for which a pipe is busy."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+"""Self-contained pages of HTML: the frame, the colours, and a script's source with its lines.
+
+Nothing on such a page is loaded from anywhere. What stands for a line of the script has its number in ``data-p``; pointing at
+one marks all of them, and a click goes from the source to the rest of the page or back.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+
+__all__ = ["document", "row", "source"]
+
+_NOTHING_ELSE = ('<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'; '
+                 'script-src \'unsafe-inline\'">')
+"""With this a browser loads nothing, whatever the page says."""
+_STYLE = """
+:root { --ink: #1c2128; --dim: #6e7781; --line: #d8dee4; --page: #ffffff; --bar: #f6f8fa;
+  --new: #dafbe1; --old: #ffebe9; --on: #fff8c5; --hot: #f0883e }
+@media (prefers-color-scheme: dark) { :root { --ink: #dce3ea; --dim: #8b949e; --line: #30363d; --page: #0d1117;
+  --bar: #161b22; --new: #12361f; --old: #43191d; --on: #4b3f12; --hot: #bd561d } }
+* { box-sizing: border-box }
+body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.5 system-ui, sans-serif; height: 100vh;
+  display: flex; flex-direction: column }
+header { padding: 12px 20px; border-bottom: 1px solid var(--line) }
+h1 { font-size: 17px; margin: 0 }
+header p { margin: 2px 0; color: var(--dim) }
+main { display: grid; grid-template-columns: minmax(260px, 34%) 1fr; flex: 1; min-height: 0 }
+main > div { overflow: auto; min-width: 0 }
+#python { border-right: 1px solid var(--line); background: var(--bar) }
+pre { margin: 0; font: 12px/1.55 ui-monospace, monospace; tab-size: 4; width: max-content; min-width: 100% }
+.l { display: block; padding: 0 14px }
+.n { display: inline-block; width: 3em; color: var(--dim); user-select: none }
+.l.on { background: var(--on) }
+"""
+_SCRIPT = """
+const mark = (line, on) => document.querySelectorAll('[data-p="' + line + '"]').forEach(e => e.classList.toggle('on', on));
+document.querySelectorAll('[data-p]').forEach(e => {
+  e.onmouseenter = () => mark(e.dataset.p, true); e.onmouseleave = () => mark(e.dataset.p, false);
+  e.onclick = () => { const own = e.closest('#python'); const to = own
+    ? [...document.querySelectorAll('main > div:not(#python) [data-p="' + e.dataset.p + '"]')].find(o => o.checkVisibility())
+    : document.querySelector('#python [data-p="' + e.dataset.p + '"]'); if (to) to.scrollIntoView({block: 'center'}); };
+});
+"""
+
+
+def document(title: str, about: str, text: str, body: str, style: str = "", script: str = "") -> str:
+    """A page: the script's source on the left, and beside it whatever is said of it.
+
+    Args:
+        title: the heading, as it is to be read.
+        about: what kind of page it is, for the title.
+        text: the source, made by ``source``.
+        body: the rest, and all that follows, as HTML.
+        style, script: of this kind of page.
+    """
+    heading = html.escape(title)
+    lead, _, rest = body.partition("\n")
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{_NOTHING_ELSE}<title>{heading}: {about}</title>'
+            f"<style>{_STYLE}{style}</style></head><body><header><h1>{heading}</h1><p>{lead}</p></header>"
+            f'<main><div id="python"><pre>{text}</pre></div><div>{rest}</div></main><script>{_SCRIPT}{script}</script></body>'
+            "</html>\n")
+
+
+def source(text: str, beside: Callable[[int], str] = lambda number: "") -> str:
+    """The lines of a script.
+
+    Args:
+        text: the script.
+        beside: what stands in front of a line, as HTML, by its number.
+    """
+    return "".join(row("", f'{beside(number)}<span class="n">{number}</span>{html.escape(line)}', number)
+                   for number, line in enumerate(text.splitlines(), 1))
+
+
+def row(kind: str, shown: str, place: int | None) -> str:
+    """A line of a listing.
+
+    Args:
+        kind: its class, for the style.
+        shown: what it shows, as HTML.
+        place: the line of the script that it is about.
+    """
+    about = "" if place is None else f' data-p="{place}"'
+    return f'<span class="l{" " * bool(kind)}{kind}"{about}>{shown}</span>'
