@@ -42,7 +42,19 @@ class Location:
     end_column: int = 0
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+        return self.shown_line + (f":{self.column}" if self.column else "")
+
+    @property
+    def shown_file(self) -> str:
+        """The file as its author knows it: ``In[3]`` for a cell of a notebook, which is a file of no meaning."""
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(self.file)
+        return self.file if number is None else f"In[{number}]"
+
+    @property
+    def shown_line(self) -> str:
+        """The file and the line, as reports name them."""
+        return f"{self.shown_file}:{self.line}"
 
     def source(self) -> str:
         """The line's text without its end, or an empty string where the file cannot be read."""

@@ -35,6 +35,14 @@ def test_it_is_built_without_a_warning(site: Path) -> None:
         assert f'id="{name}"' in reference
 
 
+def test_the_notebooks_are_executed_and_name_the_cell(site: Path) -> None:
+    race = (site / "notebooks" / "hunting-a-race" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"SanitizerError: .*? In\[2\]:15 +T\.copy\(x, Y", race, re.DOTALL)
+    first = (site / "notebooks" / "first-kernel" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"error\[T104\].*?--&gt; In\[2\]:5:17", first, re.DOTALL)
+    assert '<span style="color:' in first
+
+
 def test_nothing_is_asked_of_another_host(site: Path) -> None:
     for path in (*site.rglob("*.html"), *site.rglob("*.css")):
         text = path.read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ def comments(module: ModuleOp, launch: AnyLaunch | None) -> dict[Operation, str]
         if op.regions or (size is None and spent is None and not said):
             continue
         where = location_of(op)
-        parts = [f"{Path(where.file).name}:{where.line}"] if where is not None else []
+        parts = [f"{Path(where.shown_file).name}:{where.line}"] if where is not None else []
         parts += [f"{size} B"] if size else []
         parts += [spent] if spent else []
         parts += [f"{one.maker}: {_words(one)}" for one in said]

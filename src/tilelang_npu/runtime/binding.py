@@ -301,7 +301,7 @@ def _count(number: int) -> str:
 
 
 def _called(called: Location | None) -> list[str]:
-    return [f"in the call at {called.file}:{called.line}"] if called is not None else []
+    return [f"in the call at {called.shown_line}"] if called is not None else []
 
 
 def _checked(parameter: Parameter, argument: Any, written: bool, called: Location | None) -> Any:

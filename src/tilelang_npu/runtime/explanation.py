@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.remarks import DONE, REFUSED, Points, Remark, Scoped, Turns, Waits, told
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.memory_report import memory_report
 from tilelang_npu.runtime.sync_report import reasons_of_waits
@@ -28,7 +29,7 @@ __all__ = ["Explanation", "explain"]
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Report):
     """A kernel's page.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu import frontend
+from tilelang_npu.display import Mlir
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime import environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
@@ -457,7 +458,7 @@ class JITKernel:
 
             launch = None if stage != FINAL else launch_of(self)
             notes = comments(module, launch)
-        return print_module(module, generic=generic, locations=locations, notes=notes)
+        return Mlir(print_module(module, generic=generic, locations=locations, notes=notes))
 
     def export(self, directory: str | Path) -> list[Path]:
         """Write what the vendor's compiler and a launcher of its binary need.

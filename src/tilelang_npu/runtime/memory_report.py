@@ -14,6 +14,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.cores import kernel_of
@@ -71,7 +72,7 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
-class MemoryReport:
+class MemoryReport(Report):
     """The memories on chip that a kernel's buffers take.
 
     Attributes:

@@ -17,6 +17,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import constant
 from tilelang_npu.dialects.remarks import Remark, Touched, WaitReason, Waits, remark_of, remarks_of, remarks_of_events
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class WaitEntry:
 
 
 @dataclass(frozen=True)
-class SyncReport:
+class SyncReport(Report):
     """The waits of a kernel.
 
     Attributes:

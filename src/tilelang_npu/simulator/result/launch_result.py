@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelang_npu import display
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
@@ -571,6 +572,9 @@ class Launch:
         from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
         return Profile(self)
+
+    def _repr_html_(self) -> str:
+        return display.report(self.summary())
 
     def summary(self, name: str | None = None) -> str:
         """The launch in five lines: time, busy pipes, memory."""

@@ -178,4 +178,4 @@ def _places(hazard: Hazard) -> set[Location | None]:
 
 
 def _line(location: Location | None) -> str:
-    return f"{location.file}:{location.line}" if location is not None else "somewhere"
+    return location.shown_line if location is not None else "somewhere"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 
@@ -20,7 +21,7 @@ _NONE = Hazard("", "flag", Site("", None, "", "", 0), None, "", 0, 0, "", 0)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Report):
     """Hazards with one cause.
 
     Attributes:

@@ -59,7 +59,7 @@ class Site(NamedTuple):
         """The columns of a report: what it does, where, the line's text, the pipe."""
         text = self.location.source().strip() if self.location is not None else ""
         shown = text if len(text) <= _WIDTH else text[:_WIDTH - 1] + "…"
-        where = f"{self.location.file}:{self.location.line}" if self.location is not None else self.op
+        where = self.location.shown_line if self.location is not None else self.op
         return verb, where, shown or self.op, f"{self.pipe} of {self.core}, iteration {self.iteration}"
 
 

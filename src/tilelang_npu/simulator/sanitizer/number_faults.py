@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
@@ -31,7 +32,7 @@ CODES = {
 
 
 @dataclass
-class NumberFinding:
+class NumberFinding(Report):
     """Something that an op did to numbers, at one line of the kernel; counts are over all its runs.
 
     Attributes:
@@ -66,7 +67,7 @@ class NumberFinding:
     def __str__(self) -> str:
         name = f" of {self.buffer}" if self.buffer else ""
         text = self.location.source().strip() if self.location is not None else ""
-        where = f"{self.location.file}:{self.location.line}" if self.location is not None else self.op
+        where = self.location.shown_line if self.location is not None else self.op
         return (f"numbers[{self.code}]: {CODES[self.code]}: {self.elements} of {self.of} elements{name}\n"
                 f"  {where}  {text or self.op}\n"
                 f"  first at {list(self.index)} in block {self.block}, {self.core}: {self.detail}")

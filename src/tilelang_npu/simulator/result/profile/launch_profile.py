@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilelang_npu.display import Report
 from tilelang_npu.errors import Location, doors
 from tilelang_npu.sharing import once, state_of
 from tilelang_npu.simulator.result.profile.advice import Advice, advice
@@ -77,7 +78,7 @@ class LineTimes:
         return {**where, "us": self.us, "work": {f"{core} {pipe}": us for (core, pipe), us in sorted(self.work.items())}}
 
 
-class Profile:
+class Profile(Report):
     """Where the time of a call goes.
 
     Args:

@@ -1,0 +1,52 @@
+"""How results look in a notebook: reports and MLIR as HTML with inline styles alone, readable on light and dark pages."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+__all__ = ["Mlir", "Report", "report"]
+
+_PRE = '<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em;white-space:pre">{}</pre>'
+_BLUE, _GREEN, _BROWN, _RED, _GREY = "#3b7dd8", "#2e8b57", "#b0692a", "#d0473d", "#8a8f98"
+_MLIR = re.compile(
+    r'(?P<comment>//[^\n]*)|(?P<text>"[^"\n]*")|(?P<value>[%@^][\w$.#-]+)|(?P<attribute>[#!][a-z]\w*(?:\.\w+)+|<(?:PIPE|EVENT)_\w+>)'
+    r"|(?P<op>(?<![\w.])(?:[a-z]\w*\.)+[a-z]\w*(?![\w.])|(?<![\w.])(?:module|func|return)(?![\w.]))"
+    r"|(?P<type>(?<![\w.])(?:memref|tensor|index|i\d+|b?f\d+)(?![\w.]))")
+_MLIR_COLOURS = {"comment": _GREY, "text": _GREEN, "value": _BLUE, "attribute": _BROWN, "op": _RED, "type": _GREEN}
+_REPORT = re.compile(
+    r"(?P<wrong>\b[a-z]+\[[ST]\d{3}\]:?)|(?P<place>(?:[\w./-]+\.py|In\[\d+\]):\d+(?::\d+)?)|(?P<bar>\^+)|(?P<head>\A[^\n]+)")
+_REPORT_COLOURS = {"wrong": _RED, "place": _BLUE, "bar": _RED}
+
+
+class Report:
+    """What is printed as text, and shown by notebooks with its places and codes in colours."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return report(str(self))
+
+
+class Mlir(str):
+    """The text of a module: a string, which a notebook shows in colours."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _coloured(self, _MLIR, _MLIR_COLOURS)
+
+
+def report(text: str) -> str:
+    """A report as HTML."""
+    return _coloured(text, _REPORT, _REPORT_COLOURS)
+
+
+def _coloured(text: str, tokens: re.Pattern[str], colours: dict[str, str]) -> str:
+    parts, place = [], 0
+    for match in tokens.finditer(text):
+        colour = colours.get(str(match.lastgroup))
+        style = f"color:{colour}" if colour else "font-weight:bold"
+        parts += [escape(text[place:match.start()]), f'<span style="{style}">{escape(match[0])}</span>']
+        place = match.end()
+    return _PRE.format("".join([*parts, escape(text[place:])]))
