@@ -71,7 +71,7 @@ def test_every_page_is_in_the_menu_once() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r'^ +- (?:(?:"[^"\n]+"|[^:\n]+): )?([\w./-]+\.md)$', menu, re.MULTILINE)
     assert len(listed) == len({*listed})
-    pages_ = {str(page.relative_to(DOCS)) for page in PAGES} | {"diagnostics/README.md", "gallery/index.md"}
+    pages_ = {str(page.relative_to(DOCS)) for page in PAGES} | {"diagnostics/README.md", "gallery/index.md", "tuning.md"}
     notebooks = {str(path.relative_to(DOCS).with_suffix(".md")) for path in DOCS.rglob("*.ipynb")}
     assert {*listed} == pages_ | notebooks
 
