@@ -1,6 +1,6 @@
 """How far the modelled times are from measured ones: each published measurement beside the same kernel written here.
 
-    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--leave-out] [--json FILE]
+    python benchmarks/calibrate.py [--only gemm,attention,...] [--pipes] [--leave-out] [--json FILE] [--write | --page]
 
 The measurements stand in ``calibration/measured.json``, each with its source and the tiling that this states, the kernels in
 the files beside it. Nothing is computed but times: all rows take about a minute. The tables: each row with the ratio of the
@@ -27,10 +27,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from calibration import attention, fused, matmul, vector
 from calibration.case import Case, Modelled
+from calibration.page import classes, page
 
 from tilelang_npu.target import Chip
 
 MEASURED = Path(__file__).resolve().parent / "calibration" / "measured.json"
+ROOT = Path(__file__).resolve().parent.parent
+ACCURACY = ROOT / "src" / "tilelang_npu" / "target" / "accuracy.json"
+PAGE = ROOT / "docs" / "accuracy.md"
 CASES: dict[str, Case] = {**vector.CASES, **matmul.CASES, **attention.CASES, **fused.CASES}
 FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "gm_l1_nd2nz.spread", "gm_l1_nd2nz.row", "gm_ub.flight",
           "cube.overhead", "cube.burst", "sync.handoff", "scalar.alu", "launch.core_us")
@@ -48,7 +52,7 @@ class Row:
     """A measurement and what the model says.
 
     Attributes:
-        name, kind, ladder, source, measured: as they stand in the file.
+        name, kind, ladder, source, chip, measured: as they stand in the file.
         pipes: busy microseconds of pipes, as measured.
         slopes: by how many per cent the modelled time changes with one per cent of each fitted constant.
     """
@@ -57,6 +61,7 @@ class Row:
     kind: str
     ladder: str
     source: str
+    chip: str
     measured: float
     pipes: dict[str, float]
     modelled: Modelled
@@ -93,7 +98,7 @@ def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
     modelled = case.modelled(launches)
     slopes = tuple(log(case.modelled(launches, partial(changed, name)).us / modelled.us) / log(STEP)
                    for name in FITTED) if varied else ()
-    return Row(name, row["class"], row["ladder"], row["source"], row["us"], row.get("pipes", {}), modelled, slopes)
+    return Row(name, row["class"], row["ladder"], row["source"], row["chip"], row["us"], row.get("pipes", {}), modelled, slopes)
 
 
 def changed(name: str, chip: Chip) -> Chip:
@@ -142,6 +147,22 @@ def show_left_out(found: Sequence[Row]) -> None:
                   f" {statistics.median(error for _, error in own):19.1%} {source:>45}")
 
 
+def write(found: Sequence[Row]) -> None:
+    """Write the errors for the package, and the page."""
+    rewrite({row.name: {"class": row.kind, "source": row.source, "chip": row.chip, "measured": row.measured,
+                        "modelled": round(row.modelled.us, 2), "left_out": round(error, 4)}
+             for row, error in zip(found, left_out(found), strict=True)})
+
+
+def rewrite(rows: dict[str, dict[str, Any]]) -> None:
+    """Write both from what is known of the rows."""
+    table = {"about": "Errors of modelled times; written by benchmarks/calibrate.py --write. left_out: the error of a row with"
+                      " the fitted constants fitted without its source. docs/accuracy.md has both tables.",
+             "classes": classes(rows), "rows": rows}
+    ACCURACY.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(table), encoding="utf-8")
+
+
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
     """Spearman's, equal values sharing their ranks."""
     ranks = [[sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values]
@@ -181,12 +202,21 @@ def main() -> None:
     parser.add_argument("--pipes", action="store_true", help="busy times of pipes too, where they were measured")
     parser.add_argument("--json", type=Path, help="write the rows there")
     parser.add_argument("--leave-out", action="store_true", help="errors with constants that are fitted without a row's source")
+    parser.add_argument("--write", action="store_true", help="write target/accuracy.json and docs/accuracy.md")
+    parser.add_argument("--page", action="store_true", help="the same from the rows in target/accuracy.json")
     given = parser.parse_args()
-    found = rows([part for part in given.only.split(",") if part], varied=given.leave_out)
+    if given.page:
+        rewrite(json.loads(ACCURACY.read_text(encoding="utf-8"))["rows"])
+        return
+    if given.write and given.only:
+        parser.error("--write takes all rows: leave --only out")
+    found = rows([part for part in given.only.split(",") if part], varied=given.leave_out or given.write)
     show_rows(found, pipes=given.pipes)
     show_classes(found)
     if given.leave_out:
         show_left_out(found)
+    if given.write:
+        write(found)
     if given.json:
         given.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in found], indent=1), encoding="utf-8")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tilelang_npu import JITKernel
-from tilelang_npu.target import chip
+from tilelang_npu.target import accuracies, chip
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 calibrate = importlib.import_module("calibrate")
@@ -121,3 +121,35 @@ def test_a_time_along_a_line_is_that_of_the_whole() -> None:
     launch = vector.add_scalar(64, 6, chip="910B1").trace()
     assert launch is not None
     assert whole.us == pytest.approx(launch.time_us, rel=0.01)
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+TABLE = json.loads(calibrate.ACCURACY.read_text(encoding="utf-8"))
+
+
+def test_the_errors_are_of_all_measurements_and_the_page_is_made_of_them() -> None:
+    measured = json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"]
+    assert {name: (row["us"], row["class"], row["source"], row["chip"]) for name, row in measured.items()} == {
+        name: (row["measured"], row["class"], row["source"], row["chip"]) for name, row in TABLE["rows"].items()}
+    assert calibrate.PAGE.read_text(encoding="utf-8") == calibrate.page(TABLE), "python benchmarks/calibrate.py --page"
+    assert calibrate.classes(TABLE["rows"]) == TABLE["classes"]
+    for kind, found in accuracies().items():
+        rows = [row for row in TABLE["rows"].values() if row["class"] == kind]
+        medians = [float(np.median([row["left_out"] for row in rows])),
+                   float(np.median([abs(row["modelled"] / row["measured"] - 1) for row in rows]))]
+        assert found.error == pytest.approx(max(medians), abs=1e-4) and found.rows == len(rows)
+
+
+@pytest.mark.parametrize("name", ["matmul_c3", "gemm_1536", "add_2", "ub_64x64", "l1_unaligned", "grouped_2", "topk_3456"])
+def test_the_errors_are_those_of_the_model_as_it_is(name: str) -> None:
+    (row,) = calibrate.rows([name])
+    shown = "python benchmarks/calibrate.py --write"
+    assert row.modelled.us == pytest.approx(TABLE["rows"][name]["modelled"], rel=0.02), shown
+
+
+@pytest.mark.parametrize("name", ["matmul_c3", "gemm_1536", "grouped_2", "ub_64x64", "l1_64x64"])
+def test_a_measured_kernel_is_of_the_class_that_its_error_counts_for(name: str) -> None:
+    launch = calibrate.CASES[name].launches()[-1]
+    kind = TABLE["rows"][name]["class"]
+    assert launch.kind == kind or (name == "matmul_c3" and launch.kind == "small gemm")  # a part of it

@@ -233,7 +233,43 @@ def test_profiles_are_printed_and_written(tool, script: Path, tmp_path: Path) ->
     assert done.code == 0, done.err
     assert "critical path of" in done.out
     assert "what if" in done.out
-    (one,) = json.loads(out.read_text())["kernels"]
+    (kernel,) = json.loads(out.read_text())["kernels"]
+    one = kernel["profile"]
     assert sum(part["us"] for part in one["critical_path"]) == one["time_us"]
     assert {part["file"] for part in one["critical_path"] if "file" in part} == {str(script)}
     assert "critical path of" not in tool("run", script, "--json", out).out
+    assert "profile" not in json.loads(out.read_text())["kernels"][0]
+
+
+def test_kernels_of_one_name_looked_alike(tool, tmp_path: Path) -> None:
+    path, out = tmp_path / "three.py", tmp_path / "out.json"
+    path.write_text("""
+import numpy as np
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@tilelang.jit(target="npuir")
+def factory(n, tile=64):
+    @T.prim_func
+    def scaled(X: T.Tensor((n, 256), "float32"), Y: T.Tensor((n, 256), "float32")):
+        with T.Kernel(n // tile, is_npu=True) as (b, _):
+            x = T.alloc_ub((tile, 256), "float32")
+            T.copy(X[b * tile, 0], x)
+            T.vexp(x, x)
+            T.copy(x, Y[b * tile, 0])
+    return scaled
+
+
+for n, tile in ((256, 64), (512, 64), (512, 32), (512, 32)):
+    factory(n, tile)(np.ones((n, 256), np.float32), np.zeros((n, 256), np.float32))
+""")
+    done = tool("run", path, "--json", out)
+    labels = ["scaled[X 256x256, Y 256x256]", "scaled[X 512x256, Y 512x256, tile=64]", "scaled[X 512x256, Y 512x256, tile=32]"]
+    assert [line.partition("  ")[0] for line in done.out.splitlines() if line.startswith("scaled")] == labels
+    data = json.loads(out.read_text())
+    assert (data["script"], data["exit_code"]) == (str(path), 0)
+    assert [(kernel["label"], kernel["runs"]) for kernel in data["kernels"]] == list(zip(labels, [1, 1, 2], strict=True))
+    for kernel in data["kernels"]:
+        assert kernel["total_us"] == kernel["runs"] * kernel["last_launch"]["time_us"]
+        assert f"{kernel['last_launch']['time_us']:.1f} us +- {100 * kernel['error']:.0f} %" in done.out

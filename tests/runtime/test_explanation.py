@@ -30,7 +30,9 @@ def test_buffers_and_hand_overs_of_both_cores() -> None:
     assert len(made.sections["memory"]) == len(kernel.memory_report().memories)
     flags = sum(entry.what.startswith("wait for") for entry in kernel.sync_report().entries)
     assert flags and "flags between the cores" in made.sections["waits"][0]
-    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\nbuffers\n")  # no edit wins
+    launch = kernel.last_launch
+    time = f"{launch.time_us:.1f} us +- {100 * launch.error:.0f} %: {launch.split}"
+    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\ntime\n  {time}\n\nbuffers\n")  # no edit wins
 
 
 def test_a_pipeline_names_what_its_iterations_take_in_turn() -> None:
@@ -65,7 +67,8 @@ def test_loops_say_how_or_why_not() -> None:
 def test_at_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("softmax on Ascend910B2\n\nedits that win most, tried\n  tile=16 in place of 8 ")
+    assert out.startswith("softmax on Ascend910B2\n\ntime\n  ")
+    assert out.splitlines()[5] == "edits that win most, tried" and out.splitlines()[6].startswith("  tile=16 in place of 8 ")
     assert "\n\nbuffers\n" in out and "hivm.hir" not in out
 
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
-from tilelang_npu.simulator.time.l2 import Used, missed_by_walk, missed_once, side_by_side, touched
+from tilelang_npu.simulator.time.l2 import Kinds, Used, missed_by_walk, missed_once, side_by_side, touched
 from tilelang_npu.simulator.time.traffic import Moved
 
 
-def by_lines(touches: list[Used], capacity: int) -> dict[tuple[int, bool], float]:
+class Touch(NamedTuple):
+    """One transfer."""
+
+    buffer: int
+    written: bool
+    offset: int
+    nbytes: int
+
+
+def missed(cores: list[list[Touch]], capacity: int) -> dict[tuple[int, bool], float]:
+    """What is modelled of a wave."""
+    kinds: Kinds = {}
+    used = [Used(*np.array([(kinds.setdefault((one.buffer, one.nbytes), len(kinds)), one.written, one.offset)
+                            for one in touches], np.int64).T) for touches in cores]
+    return missed_by_walk([used], kinds, capacity)
+
+
+def by_lines(touches: list[Touch], capacity: int) -> dict[tuple[int, bool], float]:
     """The same by an array of times: the lines that were not used for longest go."""
     used: dict[tuple[int, int], int] = {}
     dirty: set[tuple[int, int]] = set()
@@ -38,25 +57,24 @@ def by_lines(touches: list[Used], capacity: int) -> dict[tuple[int, bool], float
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_used_last_is_held(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    touches = [Used(int(rng.integers(3)), bool(rng.integers(2)), int(rng.integers(40)) * 512, 512, 512) for _ in range(600)]
+    touches = [Touch(int(rng.integers(3)), bool(rng.integers(2)), int(rng.integers(40)) * 512, 512) for _ in range(600)]
     for capacity in (512 * 10, 512 * 50, 512 * 500):
-        assert missed_by_walk([[touches]], capacity) == pytest.approx(by_lines(touches, capacity))
+        assert missed([touches], capacity) == pytest.approx(by_lines(touches, capacity))
 
 
 def test_a_cycle_that_does_not_fit_hits_never() -> None:
-    touches = [Used(0, False, place * 512, 512, 512) for place in range(100)] * 4
-    assert missed_by_walk([[touches]], 99 * 512) == {(0, False): 1.0}
-    assert missed_by_walk([[touches]], 100 * 512) == {(0, False): 0.25}
+    touches = [Touch(0, False, place * 512, 512) for place in range(100)] * 4
+    assert missed([touches], 99 * 512) == {(0, False): 1.0}
+    assert missed([touches], 100 * 512) == {(0, False): 0.25}
 
 
 def test_cores_that_read_the_same_share_what_one_reads() -> None:
-    touches = [Used(0, False, place * 512, 512, 512) for place in range(100)]
-    assert missed_by_walk([[touches] * 4], 10 * 512) == {(0, False): 0.25}
+    touches = [Touch(0, False, place * 512, 512) for place in range(100)]
+    assert missed([touches] * 4, 10 * 512) == {(0, False): 0.25}
 
 
 def test_cores_of_unequal_length_end_together() -> None:
-    long, short = ([Used(core, False, place, 1, 1) for place in range(count)] for core, count in ((0, 4), (1, 2)))
-    assert [one.buffer for one in side_by_side([long, short])] == [0, 1, 0, 0, 1, 0]
+    assert side_by_side([4, 2]).tolist() == [0, 4, 1, 2, 5, 3]
 
 
 def test_what_fits_is_read_once_and_not_written_back() -> None:

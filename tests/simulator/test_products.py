@@ -107,9 +107,10 @@ def test_the_time_held_a_launch_that_nothing_named() -> None:
     assert launch.launch_us == pytest.approx(starting)
     assert launch.time_us == pytest.approx(running + starting)
     lines = launch.summary().splitlines()
-    assert lines[1].startswith(f"  time      {launch.time_us:.1f} us (launch {starting:.1f})   ")
-    assert lines[2].endswith(f"   of {running:.1f} us")
-    shares = {pipe: float(share) for pipe, share in re.findall(r"(\w+) (\d+) %", lines[2])}
+    assert lines[1].startswith(f"  time      {launch.time_us:.1f} us +- ")
+    assert lines[2].startswith(f"  of which  launch {starting:.1f}   ramp ")
+    assert lines[3].endswith(f"   of {running:.1f} us")
+    shares = {pipe: float(share) for pipe, share in re.findall(r"(\w+) (\d+) %", lines[3])}
     for pipe, cycles in launch.busy_cycles["AIC"].items():
         assert shares[pipe] == round(100 * cycles / 4 / 1800 / running)
     assert launch.trace()["otherData"]["launch_us"] == launch.launch_us

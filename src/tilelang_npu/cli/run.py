@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.cli.files import existing, write_text
+from tilelang_npu.cli.kernel_labels import labelled
 from tilelang_npu.cli.sanitizing import FLAGS, VALUED, add_sanitizer, conclude, sanitizer_of, show
-from tilelang_npu.cli.script import add_numbers, add_schedule, add_without, chosen, execute
+from tilelang_npu.cli.script import Outcome, add_numbers, add_schedule, add_without, chosen, execute
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.listeners import Record, Tally
+    from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
 __all__ = ["add_to", "own_arguments", "run"]
 
@@ -33,12 +35,13 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="the script")
     parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none; `chips` lists them")
+    parser.add_argument("--json", metavar="OUT",
+                        help="write what ran and the times (with --profile: where they go) as data; docs/accuracy.md")
     parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")
     parser.add_argument("--all-stages", action="store_true", help="with --mlir, write every stage: DIR/NAME/NN-STAGE.mlir")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline of the kernels, for Perfetto or chrome://tracing")
     parser.add_argument("--profile", action="store_true",
                         help="say of every kernel where its time goes, and what changes would win")
-    parser.add_argument("--json", metavar="FILE", help="write the profiles of the kernels as JSON")
     parser.add_argument("--html", metavar="FILE", help="write them as one page: timelines, rooflines, the time of each line")
     add_sanitizer(parser)
     add_schedule(parser)
@@ -74,18 +77,24 @@ def run(args: argparse.Namespace) -> int:
     with chosen(chip=args.chip, schedule=args.schedule, numbers=args.numbers, without=args.without):
         outcome = execute(existing(args.file), args.arguments, "__main__", sanitizer=session)
     sys.stdout.flush()
-    for tally in outcome.record.tallies:
-        print("\n" + _summary(tally))
+    labels = labelled(outcome.record.tallies)
+    for tally, label in zip(outcome.record.tallies, labels, strict=True):
+        print("\n" + _summary(tally, label))
         show(tally.findings)
         for number in tally.numbers.values():
             print(f"\n{number}")
-    if args.profile or args.json is not None or args.html is not None:
-        _profile(args, outcome.record)
+    profiles = _profiles(outcome.record) if args.profile or args.html is not None else []
+    for profile in profiles if args.profile else ():
+        print(f"\n{profile}")
     names = _file_names(outcome.record)
     if args.mlir is not None:
         _write_mlir(args.mlir, names, args.all_stages)
     if args.trace is not None:
         write_text(args.trace, json.dumps({"traceEvents": list(_timeline(outcome.record)), "displayTimeUnit": "ns"}))
+    if args.json is not None:
+        write_text(args.json, json.dumps(_as_data(args, outcome, labels, profiles), indent=1) + "\n")
+    if args.html is not None:
+        _write_page(args, profiles)
     if outcome.complaint:
         sys.stdout.flush()
         print(outcome.complaint, file=sys.stderr)
@@ -93,30 +102,38 @@ def run(args: argparse.Namespace) -> int:
     return outcome.code or found
 
 
-def _summary(tally: Tally) -> str:
+def _summary(tally: Tally, label: str) -> str:
     """The summary of a kernel's last run, and how many there were."""
-    text = tally.last.summary(tally.kernel.name)
+    text = tally.last.summary(label)
     if tally.count > 1:
         text += f"\n  launches  {tally.count}, together {tally.total_us:.1f} us; the last one is shown"
     return text
 
 
-def _profile(args: argparse.Namespace, record: Record) -> None:
-    """Tell where the time of each kernel's last run goes."""
+def _profiles(record: Record) -> list[Profile]:
+    """Where the time of each kernel's last run goes."""
     from tilelang_npu.runtime.profiling import profile
+
+    return [profile(tally.kernel, (), {}, tally.last) for tally in record.tallies]
+
+
+def _write_page(args: argparse.Namespace, profiles: Sequence[Profile]) -> None:
     from tilelang_npu.simulator.result.profile.profile_page import page
 
-    profiles = [profile(tally.kernel, (), {}, tally.last) for tally in record.tallies]
-    if args.profile:
-        for one in profiles:
-            print(f"\n{one}")
-    if args.json is not None:
-        write_text(args.json, json.dumps({"kernels": [one.to_dict() for one in profiles]}, indent=1) + "\n")
-    if args.html is not None:
-        if not profiles:
-            raise TileError(f"{args.file} ran no kernel: there is nothing to show", code="T803",
-                            help="run a script that calls one")
-        write_text(args.html, page(profiles))
+    if not profiles:
+        raise TileError(f"{args.file} ran no kernel: there is nothing to show", code="T803", help="run a script that calls one")
+    write_text(args.html, page(profiles))
+
+
+def _as_data(args: argparse.Namespace, outcome: Outcome, labels: Sequence[str], profiles: Sequence[Profile]) -> dict[str, Any]:
+    """What ``--json`` writes; ``version`` grows when a key changes its meaning."""
+    kernels = [
+        {"name": tally.kernel.name, "label": label, "runs": tally.count, "total_us": tally.total_us, "error": tally.last.error,
+         "findings": [str(finding) for finding in tally.findings], "last_launch": tally.last.to_dict()}
+        for tally, label in zip(outcome.record.tallies, labels, strict=True)]
+    for kernel, profile in zip(kernels, profiles if args.profile else (), strict=False):
+        kernel["profile"] = profile.to_dict()
+    return {"version": 1, "script": args.file, "exit_code": outcome.code, "kernels": kernels}
 
 
 def _file_names(record: Record) -> dict[str, JITKernel]:

@@ -23,6 +23,7 @@ from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 if TYPE_CHECKING:
     from tilelang_npu.runtime.edits import Tried
     from tilelang_npu.runtime.lowering import Lowering
+    from tilelang_npu.simulator import AnyLaunch
     from tilelang_npu.transforms.pipeline import Options
 
 __all__ = ["Explanation", "explain"]
@@ -41,6 +42,7 @@ class Explanation(Report):
             ``refused``, ``about`` the optimisation, ``place`` the line, ``text`` the words, ``edit`` what would change a
             refusal, ``facts`` the data.
         try_edits: finds what ``tried`` holds.
+        find_launch: gives the launch that ``time`` is of.
     """
 
     kernel: str
@@ -48,6 +50,15 @@ class Explanation(Report):
     sections: dict[str, tuple[str, ...]]
     remarks: tuple[Remark, ...] = ()
     try_edits: Callable[[], Sequence[Tried]] = field(default=tuple, compare=False, repr=False)
+    find_launch: Callable[[], AnyLaunch | None] = field(default=lambda: None, compare=False, repr=False)
+
+    @once
+    def time(self) -> str:
+        """The modelled time, its error and its parts; empty where only a call tells the sizes, or data decide."""
+        from tilelang_npu.simulator.result.report import time_text
+
+        launch = self.find_launch()
+        return "" if launch is None else f"{time_text(launch.time_us, launch.error)}: {launch.split}"
 
     @once
     def tried(self) -> tuple[Tried, ...]:
@@ -65,13 +76,15 @@ class Explanation(Report):
 
     def __str__(self) -> str:
         lines = [f"{self.kernel} on {self.chip}"]
-        edits = {"edits that win most, tried": self.tried} if self.tried else {}
-        for title, entries in {**edits, **self.sections}.items():
+        first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": self.tried}
+        first = {title: entries for title, entries in first.items() if any(entries)}
+        for title, entries in {**first, **self.sections}.items():
             lines += ["", title, *(f"  {entry}" for entry in entries)]
         return "\n".join(lines)
 
 
-def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Sequence[Tried]]) -> Explanation:
+def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Sequence[Tried]],
+            find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
     """The page of a kernel.
 
     Args:
@@ -79,6 +92,7 @@ def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Se
         chip: the chip's.
         lowering: the kernel in its stages.
         try_edits: finds edits that make it faster.
+        find_launch: gives a launch of it, where there can be one.
     """
     waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.final)
     remarks = tuple(told(lowering.final))
@@ -97,7 +111,7 @@ def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Se
         "refused": _refused(remarks, lowering.options),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
-    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, try_edits)
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, try_edits, find_launch)
 
 
 def _line(where: Location | None) -> str:

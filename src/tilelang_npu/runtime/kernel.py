@@ -30,7 +30,6 @@ from tilelang_npu.runtime.tensors import like_caller
 from tilelang_npu.runtime.writing import replaced
 from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.traced.locations import place_of
 from tilelang_npu.transforms.tile.split_launches import names_of
 
 if TYPE_CHECKING:
@@ -296,6 +295,22 @@ class JITKernel:
             parts.append(Launch(program.trace(arguments, blocks=blocks, most_ops=most), made=call.made, before=parts))
         return joined(self.name, parts)
 
+    def estimate(self, *args: Any, **named: Any) -> AnyLaunch:
+        """The launch that a call would make, with its times, and without computing a value (docs/accuracy.md).
+
+        Args:
+            args, named: as for a call; a shape, as a tuple, may stand for an array. Without any, arrays are as declared.
+
+        Returns:
+            the launch; its times are those of a run with arrays of these shapes.
+
+        Raises:
+            TileError: T421 data decide what the kernel does; what a call raises where an argument does not fit.
+        """
+        from tilelang_npu.runtime.estimating import estimate
+
+        return estimate(self, self.positional(args, named) if args or named else ())
+
     def _with_lengths(self, lengths: Mapping[str, int]) -> JITKernel:
         """The kernel for arrays that are longer than declared: on the npuir branch a tensor's first size binds nothing."""
         return self._in_place(self._longer.get(tuple(lengths.items()), lambda: longer(self, self._settings, lengths)))
@@ -352,28 +367,9 @@ class JITKernel:
         Raises:
             TileError: T406 there are none, because a size or a number among the arguments makes the grid empty, or too many.
         """
-        from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
+        from tilelang_npu.runtime.grid_sizes import blocks
 
-        numbers = {p.name: int(value) for p, value in zip(self.params, call.values, strict=True)
-                   if p.shape is None and not p.dtype.is_float}
-        found = []
-        traced = self._lowering.traced
-        names = names_of(self.name, len(traced.grids))
-        for name, launch, points, per_point in zip(names, traced.launches, traced.grids, self._blocks_per_point, strict=True):
-            grid = [size_of(size, {**numbers, **call.symbols}) for size in points]
-            if min(grid) <= 0:
-                msg = f"the grid of {name} is {' x '.join(map(str, grid))}: there is no block to run"
-                raise TileError(msg, code="T406", location=user_location(),
-                                help="skip the call where there is nothing to compute")
-            found.append(math.prod(grid) * per_point)
-            if found[-1] > MAX_BLOCKS:
-                called = user_location()
-                shared = ", two for each point" * (per_point > 1)
-                raise TileError(f"the grid of {name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
-                                f"launch has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
-                                notes=(f"in the call at {called}",) if called else (),
-                                help="take larger tiles, or let each block loop over several of them (T.Persistent)")
-        return tuple(found)
+        return blocks(self.name, self.params, self._lowering.traced, self._blocks_per_point, call)
 
     @once
     def _blocks_per_point(self) -> tuple[int, ...]:
@@ -500,12 +496,13 @@ class JITKernel:
 
     def explain(self) -> Explanation:
         """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits. Printed,
-        it begins with the edits that win most, which takes seconds: they are compiled, timed and compared in values."""
+        it begins with the time of the last launch, or of one with arrays as declared, and the edits that win most, which takes
+        seconds: they are compiled, timed and compared in values."""
         from tilelang_npu.runtime.edits import best_edits
         from tilelang_npu.runtime.explanation import explain
 
         tries = functools.partial(best_edits, self, self._lowering.traced, self._settings, self.made_by)
-        return explain(self.name, self.chip.name, self._lowering, tries)
+        return explain(self.name, self.chip.name, self._lowering, tries, lambda: self.last_launch or self.trace())
 
     def memory_report(self) -> MemoryReport:
         """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""

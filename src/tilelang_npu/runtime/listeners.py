@@ -64,6 +64,12 @@ class Record:
         """Modelled time of all runs together."""
         return sum(tally.total_us for tally in self.tallies) / 1000
 
+    def error(self) -> float | None:
+        """The error of ``milliseconds``, as a share; None where that of a kernel is not known."""
+        from tilelang_npu.simulator.result.call_launches import mean_error
+
+        return mean_error((tally.total_us, tally.last.error) for tally in self.tallies)
+
 
 _OPEN: list[Record] = []
 _LOCK = threading.Lock()

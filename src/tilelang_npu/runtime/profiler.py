@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilelang_npu.ops import DType
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Profiler", "TensorSupplyType", "compare", "do_bench", "get_tensor_supply", "supply"]
+__all__ = ["Milliseconds", "Profiler", "TensorSupplyType", "compare", "do_bench", "get_tensor_supply", "supply"]
 
 
 class TensorSupplyType(Enum):
@@ -32,6 +32,31 @@ class TensorSupplyType(Enum):
     Zero = 5
     One = 6
     Auto = 7
+
+
+class Milliseconds(float):
+    """A time in milliseconds. It is a number like any other, and says its error where a prompt or a notebook shows it.
+
+    Attributes:
+        error: of a modelled time, as a share; None where it is not known, and of times that were taken on the host.
+    """
+
+    error: float | None
+
+    def __new__(cls, value: float, error: float | None = None) -> Milliseconds:
+        """A time with its error."""
+        made = super().__new__(cls, value)
+        made.error = error
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Milliseconds, (float(self), self.error)
+
+    def __repr__(self) -> str:
+        return float.__repr__(self) if self.error is None else f"{float(self):.4g} ms +- {100 * self.error:.0f} %"
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
 
 
 _MODES = ("min", "max", "mean", "median")
@@ -49,7 +74,7 @@ def do_bench(
     return_mode: str = "mean",
     backend: str = "event",
 ) -> float | list[float]:
-    """Milliseconds of one call of ``fn``.
+    """Milliseconds of one call of ``fn``; of kernels, with the error of the model as ``.error``.
 
     If ``fn`` runs kernels, this is the modelled time of these kernels on their chip: ``fn`` is called once, and repeating it
     would give the same figure. If it runs none (a reference in NumPy, say), it is the host's time, the median of three calls.
@@ -71,13 +96,13 @@ def do_bench(
         fn()
         elapsed = [time.perf_counter() - started]
     if done.tallies:
-        milliseconds = done.milliseconds()
+        milliseconds = Milliseconds(done.milliseconds(), done.error())
     else:
         for _ in range(2):
             started = time.perf_counter()
             fn()
             elapsed.append(time.perf_counter() - started)
-        milliseconds = sorted(elapsed)[1] * 1000
+        milliseconds = Milliseconds(sorted(elapsed)[1] * 1000)
     return milliseconds if quantiles is None else [milliseconds] * len(quantiles)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.advice import Advice
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-__all__ = ["launch_of", "profile"]
+__all__ = ["launch_of", "profile", "with_arrays"]
 
 
 def profile(kernel: JITKernel, args: Sequence[Any], named: Mapping[str, Any], launch: AnyLaunch | None = None) -> Profile:
@@ -48,11 +48,11 @@ def launch_of(kernel: JITKernel, args: Sequence[Any] = (), named: Mapping[str, A
         return found
     passed = kernel.positional(tuple(args), dict(named or {}))
     made_up = not passed or any(map(_is_shape, passed))
-    launch = kernel.trace(*_with_arrays(kernel, passed, lambda parameter, shape: np.empty(shape, parameter.dtype.numpy)))
+    launch = kernel.trace(*with_arrays(kernel, passed, lambda parameter, shape: np.empty(shape, parameter.dtype.numpy)))
     if launch is None:
         rng = np.random.default_rng(0)
         with unheard() if made_up else contextlib.nullcontext():  # of what comes of made-up inputs nobody wants to hear
-            kernel(*_with_arrays(kernel, passed, lambda parameter, shape: supply(
+            kernel(*with_arrays(kernel, passed, lambda parameter, shape: supply(
                 parameter.dtype, shape, TensorSupplyType.Auto, rng)) or kernel.get_profiler().inputs())
         launch = kernel.last_launch
     assert launch is not None
@@ -63,7 +63,7 @@ def _is_shape(value: object) -> bool:
     return isinstance(value, (tuple, list)) and all(isinstance(size, int) for size in value)
 
 
-def _with_arrays(kernel: JITKernel, passed: Sequence[Any], make: Callable[[Parameter, Sequence[int]], Any]) -> list[Any]:
+def with_arrays(kernel: JITKernel, passed: Sequence[Any], make: Callable[[Parameter, Sequence[int]], Any]) -> list[Any]:
     """What is passed, with arrays in place of shapes; too many or too few are left to whoever takes them."""
     places = kernel.signature.passed(len(passed))
     if len(places) != len(passed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilelang_npu.target.accuracy import Accuracy, accuracies, error_of
 from tilelang_npu.target.chip import (
     GM,
     Banks,
@@ -38,6 +39,7 @@ __all__ = [
     "BLOCK",
     "DEFAULT",
     "GM",
+    "Accuracy",
     "Banks",
     "Chip",
     "Cube",
@@ -50,9 +52,11 @@ __all__ = [
     "Traffic",
     "Unit",
     "VectorRate",
+    "accuracies",
     "chip",
     "chips",
     "core_of",
+    "error_of",
     "filled_from",
     "is_fractal",
     "memories",

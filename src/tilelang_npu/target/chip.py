@@ -288,6 +288,7 @@ class Chip(_Table):
         paths: the ways between memories by name, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …: what is no row does not exist.
         units: what computes, beside the scalar units, which reach all memories of their core and GM.
         vector: rates by cost key, the ``cost`` of the op tables.
+        file: where a user described it; empty for those of this package.
     """
 
     name: str
@@ -309,6 +310,7 @@ class Chip(_Table):
     sync: Sync
     traffic: Traffic
     launch: LaunchTimes
+    file: str = ""
 
     @property
     def aiv_per_aic(self) -> int:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError, door
+from tilelang_npu.simulator.result import as_data, report
 from tilelang_npu.simulator.result.launch_result import Launch
+from tilelang_npu.simulator.result.time_split import Split
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 from tilelang_npu.target import Chip
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @door
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Launches:
     """What the launches of one call took and did: one begins when all blocks of the one before have ended.
 
@@ -41,6 +43,16 @@ class Launches:
     def launch_us(self) -> float:
         """Microseconds of ``time_us`` in which no block runs."""
         return sum(part.launch_us for part in self.parts)
+
+    @property
+    def error(self) -> float | None:
+        """The error of ``time_us``: the mean of the launches' errors by their times; None where one is not known."""
+        return mean_error((part.time_us, part.error) for part in self.parts)
+
+    @property
+    def split(self) -> Split:
+        """``time_us`` in its parts, those of all launches together."""
+        return Split.together(part.split for part in self.parts)
 
     @property
     def cycles(self) -> float:
@@ -111,13 +123,32 @@ class Launches:
 
     def summary(self, name: str | None = None) -> str:
         """Each launch in five lines, and their time together."""
-        time = f"{self.time_us:.1f} us (launch {self.launch_us:.1f})"
+        time = f"{report.time_text(self.time_us, self.error)}: {self.split}"
         total = f"{name or self.name}: {len(self.parts)} launches one behind the other, {time}"
         return "\n\n".join([*(part.summary() for part in self.parts), total])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The launches as data that JSON can hold: what docs/accuracy.md lists."""
+        return as_data.of_launches(self)
+
+    def __repr__(self) -> str:
+        time = report.time_text(self.time_us, self.error)
+        return f"<{self.name}: {len(self.parts)} launches, {time} on {self.parts[0].chip.name}>"
 
 
 AnyLaunch = Launch | Launches
 """What a call does: one launch, or several."""
+
+
+def mean_error(timed: Iterable[tuple[float, float | None]]) -> float | None:
+    """The error of some times together, each with its own: as if all were too long, or all too short."""
+    total = error = 0.0
+    for us, own in timed:
+        if own is None:
+            return None
+        total += us
+        error += us * own
+    return error / total if total else None
 
 
 def joined(name: str, parts: Sequence[Launch]) -> AnyLaunch:

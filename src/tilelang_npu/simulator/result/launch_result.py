@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from tilelang_npu import display
 from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.machine.events import OpRecord, Stream, number_of
+from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import chrome_trace, plot, report, transfers
+from tilelang_npu.simulator.result import as_data, chrome_trace, plot, report, transfers
 from tilelang_npu.simulator.result.elements_written import written
-from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded, columns, places_in_common
+from tilelang_npu.simulator.result.kind_of_launch import kind_of
+from tilelang_npu.simulator.result.kinds_in_memory import Key, key_of, kinds_in_memory
+from tilelang_npu.simulator.result.time_split import Split, split_of
+from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
 from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.hazards import Places, find_hazards, shared_memories
+from tilelang_npu.simulator.sanitizer.hazards import find_hazards
 from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
 from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 from tilelang_npu.simulator.sanitizer.padding import find_padding
@@ -36,7 +39,7 @@ from tilelang_npu.simulator.time.timing import BlockTiming, simulate_times
 from tilelang_npu.simulator.time.traffic import Key as Tensor
 from tilelang_npu.simulator.time.traffic import Moved, Served, bytes_of, pace_of, served
 from tilelang_npu.simulator.time.walked import Together, TracedTimes, Walked
-from tilelang_npu.target import Chip
+from tilelang_npu.target import Chip, error_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
@@ -73,9 +76,6 @@ class Group:
     sharing: float
     timing: BlockTiming
 
-
-Key = tuple[int, ...]
-"""Stands for the event streams of a block: equal ones are one object."""
 
 Expand = Callable[[Sequence[OpRecord], CostModel], Expansion]
 """Makes the steps of a function's ops."""
@@ -191,6 +191,23 @@ class Launch:
         return self.chip.launch.kernel_us + self.chip.launch.core_us * (cores - 1)
 
     @_in_common
+    def kind(self) -> str:
+        """The class of kernels that it belongs to, by what its cores do: ``vector``, ``small gemm``, ``gemm``, ``fused`` or
+        ``attention`` (docs/accuracy.md)."""
+        return kind_of(self.recorded)
+
+    @property
+    def error(self) -> float | None:
+        """How far modelled times of its class are from measured ones, at the median, as a share; None where nothing of the
+        class was measured on chips of the family, or the chip is a user's."""
+        return error_of(self.kind, self.chip)
+
+    @_in_common
+    def split(self) -> Split:
+        """``time_us`` in its parts: ``launch``, ``ramp``, ``steady``, ``tail``."""
+        return split_of(self)
+
+    @_in_common
     def core_cycles(self) -> list[float]:
         """Cycles from the start of each core's first block to the end of its last."""
         gap = self.chip.launch.block_us * 1e-6 * self.chip.clock
@@ -217,7 +234,7 @@ class Launch:
         if self.recorded.program.global_sync:
             group = self._timed(list(runs), len(runs), 1)
             return [group] * len(runs), (1, 1)
-        keys = [(self._key(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
+        keys = [(key_of(run), min(cores, len(runs) - place // cores * cores)) for place, run in enumerate(runs)]
         distinct = dict(zip(keys, runs, strict=True))
         timed = self._representatives({key: sum(map(len, run.streams)) for key, run in distinct.items()})
         counts = Counter(timed[key] for key in keys)
@@ -244,10 +261,6 @@ class Launch:
         seen: dict[int, Group] = {id(group): group for group in self.group_of_block}
         return list(seen.values())
 
-    @staticmethod
-    def _key(run: BlockRun) -> Key:
-        return tuple(id(stream) for stream in run.streams)
-
     def _together(self, runs: Sequence[BlockRun]) -> Together:
         """The cores of blocks that run together."""
         program = self.recorded.program
@@ -266,7 +279,7 @@ class Launch:
         return {}
 
     def _order(self, runs: Sequence[BlockRun]) -> StepOrder:
-        key = tuple(self._key(run) for run in runs)
+        key = tuple(key_of(run) for run in runs)
         kept = self._orders
         found = kept.get(key)
         if found is None:
@@ -291,7 +304,7 @@ class Launch:
         """One block of each kind of event streams."""
         seen: dict[tuple[int, ...], BlockRun] = {}
         for run in self.recorded.blocks:
-            seen.setdefault(self._key(run), run)
+            seen.setdefault(key_of(run), run)
         return list(seen.values())
 
     def _timed(self, runs: list[BlockRun], width: int, count: int) -> Group:
@@ -313,12 +326,12 @@ class Launch:
     @_in_common
     def moved(self) -> dict[Tensor, Moved]:
         """GM bytes of the whole launch by (kernel argument, whether they are written)."""
-        counts = Counter(self._key(run) for run in self.recorded.blocks)
+        counts = Counter(key_of(run) for run in self.recorded.blocks)
         total: dict[Tensor, Moved] = defaultdict(Moved)
         for run in self.distinct_blocks:
             for stream, (index, _) in zip(run.streams, self.recorded.program.lanes, strict=True):
                 for key, part in bytes_of(stream, self.expansions[index]).items():
-                    total[key].add(part.nbytes, part.far, part.near, counts[self._key(run)])
+                    total[key].add(part.nbytes, part.far, part.near, counts[key_of(run)])
         return total
 
     @_in_common
@@ -330,7 +343,9 @@ class Launch:
         if l2.touched(self.moved, sizes) <= self.chip.l2:
             missed = l2.missed_once(self.moved, sizes, self.produced)
         else:
-            missed = l2.missed_by_walk(transfers.by_wave(self.recorded, self.expansions, self.cores), self.chip.l2)
+            kinds: l2.Kinds = {}
+            waves = transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
+            missed = l2.missed_by_walk(waves, kinds, self.chip.l2)
         return served(self.moved, missed, self.chip)
 
     @_in_common
@@ -393,10 +408,21 @@ class Launch:
                 for kind, row in self.busy_cycles.items()}
 
     @property
+    def busiest(self) -> tuple[str, str, float]:
+        """The kind of core, the pipe and its share of the time; empty and 0 where no pipe has work."""
+        found = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
+                    key=lambda item: item[2], default=("", "", 0.0))
+        return found if found[2] else ("", "", 0.0)
+
+    def at_work(self, group: Group, core: str, pipe: int) -> list[tuple[float, float]]:
+        """When a pipe of the cores of a kind has its first work in a block, and when its last is done, of those with any."""
+        return [spans[pipe] for (index, _), spans in zip(self._lanes(group), group.timing.spans, strict=True)
+                if self.recorded.program.functions[index].core == core and spans[pipe][1]] or [(0.0, 0.0)]
+
+    @property
     def bound_by(self) -> str:
         """The busiest pipe, and what it waits for where GM is what slows it."""
-        core, pipe, share = max(((core, pipe, share) for core, row in self.pipes.items() for pipe, share in row.items()),
-                                key=lambda item: item[2], default=("", "nothing", 0.0))
+        core, pipe, share = self.busiest
         if not share:
             return "nothing"
         number = PIPES.index(pipe)
@@ -448,7 +474,7 @@ class Launch:
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
         groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
-                  else [[run] for run in self._kinds_in_memory(places)])
+                  else [[run] for run in kinds_in_memory(self.recorded, self.distinct_blocks, places)])
         found = []
         for runs in groups:
             cores, streams, _, records = self._together(runs)
@@ -485,40 +511,6 @@ class Launch:
                 if left.any():
                     found[buffer] = np.repeat(left.reshape(-1), array.itemsize)
         return found
-
-    def _kinds_in_memory(self, places: Places) -> list[BlockRun]:
-        """One block of each kind of event streams and of distances between accesses to a memory that it may meet itself in."""
-        program = self.recorded.program
-        records = [program.functions[index].records for index, _ in program.lanes]
-        shared = shared_memories(records, places)
-        if not shared:
-            return self.distinct_blocks
-        alike: dict[tuple[object, ...], list[BlockRun]] = {}
-        for run in self.recorded.blocks:
-            alike.setdefault((self._key(run), places_in_common(run)), []).append(run)
-        kinds: list[BlockRun] = []
-        for runs in alike.values():
-            distances = self._distances(runs, [self._owners(known, stream, places)
-                                               for known, stream in zip(records, runs[0].streams, strict=True)], shared)
-            kinds += {row.tobytes(): run for row, run in reversed(list(zip(distances, runs, strict=True)))}.values()
-        return sorted(kinds, key=lambda run: run.block)
-
-    @staticmethod
-    def _owners(records: Sequence[OpRecord], stream: Stream, places: Places) -> NDArray[np.intp]:
-        """The memory that each GM operand of a stream lies in."""
-        buffers = [[places[access.buffer][0] for access in record.accesses if access.offset is None] for record in records]
-        return np.array([owner for event in stream for owner in buffers[number_of(event)]], np.intp)
-
-    @staticmethod
-    def _distances(runs: Sequence[BlockRun], owners: Sequence[NDArray[np.intp]], shared: frozenset[int]) -> NDArray[np.int64]:
-        """A row for each of some blocks with equal streams, whose places are known in one way: how far its accesses are from
-        its first one in the same memory."""
-        parts = [np.zeros((len(runs), 0), np.int64)]
-        for memory in sorted(shared):
-            those = np.concatenate([columns(runs, lane, np.flatnonzero(owner == memory))[1]
-                                    for lane, owner in enumerate(owners)], axis=1)
-            parts.append(those - those[:, :1])
-        return np.concatenate(parts, axis=1)
 
     def writes(self, argument: int) -> NDArray[np.bool_]:
         """Which elements of a GM argument were written, in its shape; what was but added to is not.
@@ -577,8 +569,15 @@ class Launch:
         return display.report(self.summary())
 
     def summary(self, name: str | None = None) -> str:
-        """The launch in five lines: time, busy pipes, memory."""
+        """The launch in some lines: time and its parts, busy pipes, memory."""
         return report.summary(self, name or self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The launch as data that JSON can hold: what docs/accuracy.md lists."""
+        return as_data.of_launch(self)
+
+    def __repr__(self) -> str:
+        return f"<{report.line(self)}>"
 
 
 def _launch(recorded: Recorded, numbers: Sequence[NumberFinding], made: Iterable[int], before: Sequence[Launch],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.ops import dtype
 from tilelang_npu.simulator.machine.events import number_of
@@ -46,25 +46,65 @@ def memory_use(program: Program, blocks: Sequence[BlockRun], expansions: Sequenc
     return use
 
 
+def time_text(us: float, error: float | None) -> str:
+    """A modelled time with its error."""
+    return f"{us:.1f} us +- {'?' if error is None else f'{100 * error:.0f}'} %"
+
+
+def line(launch: Launch) -> str:
+    """The launch in one line."""
+    plural = "s" if launch.blocks != 1 else ""
+    return (f"{launch.name}: {time_text(launch.time_us, launch.error)} on {launch.chip.name}, {launch.blocks} block{plural}, "
+            f"bound by {launch.bound_by}")
+
+
+class Bandwidth(NamedTuple):
+    """What passed between the cores and GM in the whole time.
+
+    Attributes:
+        nbytes: bytes that the cores read and wrote.
+        per_second: the same over the time.
+        memory: what takes longer to serve them, ``HBM`` or ``L2``.
+        share: of the time, what this takes at its highest rate.
+    """
+
+    nbytes: float
+    per_second: float
+    memory: str
+    share: float
+
+
+def bandwidth(launch: Launch) -> Bandwidth:
+    """What passed between the cores and GM."""
+    seconds = launch.time_us * 1e-6
+    nbytes = sum(part.nbytes for part in launch.moved.values())
+    hbm = sum(one.hbm * launch.moved[key].far for key, one in launch.serves.items())
+    l2 = sum(one.l2 * launch.moved[key].near for key, one in launch.serves.items())
+    return Bandwidth(nbytes, nbytes / seconds, "HBM" if hbm >= l2 else "L2", max(hbm, l2) / seconds)
+
+
 def _rate(launch: Launch) -> str:
-    """What the Cube cores made of the whole time, with the launch; empty where they multiplied nothing.
+    """What the cores made of the whole time, with the launch: multiplications where there are any, else bytes; empty where
+    neither.
 
     Only multiplications of what was loaded count: the rate with those of padding stands beside it where it differs.
     """
     work = products(launch)
     if not work:
-        return ""
+        found = bandwidth(launch)
+        said = f"   {found.per_second / 1e9:.0f} GB/s, {100 * found.share:.0f} % of what {found.memory} gives"
+        return said if found.nbytes else ""
     seconds = launch.time_us * 1e-6
-    said = []
+    rates = []
     for unit, kinds in (("TFLOP/s", [kind for kind in work if not dtype(_element(kind)).is_integer]),
                         ("TOP/s", [kind for kind in work if dtype(_element(kind)).is_integer])):
         done, useful = (sum(getattr(work[kind], which) for kind in kinds) / seconds / 1e12 for which in ("done", "useful"))
         if kinds:
             padded = f" ({done:.1f} with padding)" if f"{done:.1f}" != f"{useful:.1f}" else ""
-            said.append(f"{useful:.1f} {unit}{padded}")
+            rates.append(f"{useful:.1f} {unit}{padded}")
     share = sum(work[kind].useful / launch.chip.peak_flops(kind) for kind in work) / seconds
     kinds = [kind if kind == "hf32" else dtype(kind) for kind in work]
-    return f"   {' and '.join(said)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
+    return f"   {' and '.join(rates)}, {100 * share:.0f} % of the {' and '.join(kinds)} peak"
 
 
 def _element(kind: str) -> str:
@@ -82,8 +122,8 @@ def summary(launch: Launch, name: str) -> str:
     lines = [f"{head:<48}  {chip.name}, modelled"]
     timed, kinds = launch.sample
     sample = f" (from {timed} of {kinds} kinds of blocks)" if timed < kinds else ""
-    lines.append(f"  time      {launch.time_us:.1f} us (launch {launch.launch_us:.1f}){sample}{_rate(launch)}"
-                 f"; bound by {launch.bound_by}")
+    lines.append(f"  time      {time_text(launch.time_us, launch.error)}{sample}{_rate(launch)}; bound by {launch.bound_by}")
+    lines.append(f"  of which  {launch.split}")
     running = f"   of {launch.chip.microseconds(launch.cycles):.1f} us"
     for core in ("AIC", "AIV"):
         row = launch.pipes.get(core)
@@ -124,4 +164,4 @@ def _kib(size: int) -> str:
     return f"{kib:.0f}" if kib >= 10 or kib == int(kib) else f"{kib:.1f}"
 
 
-__all__ = ["PIPES", "memory_use", "summary"]
+__all__ = ["PIPES", "Bandwidth", "bandwidth", "line", "memory_use", "summary", "time_text"]

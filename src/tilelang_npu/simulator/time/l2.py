@@ -8,25 +8,33 @@ does not.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tilelang_npu.simulator.time.traffic import Key, Moved
 
 WALKED = 2_000_000
 """Transfers of a launch that are walked through; of a longer one the first."""
+MOST_KINDS = 1 << 22
+"""More than there are pairs of a tensor and a size among them."""
+
+Numbers = NDArray[np.int64]
+
+
+Kinds = dict[tuple[int, int], int]
+"""Numbers of the pairs of a tensor and a size of transfers, from 0 on."""
 
 
 class Used(NamedTuple):
-    """One transfer: the tensor, whether it is written, where, in which form, and how many bytes."""
+    """The transfers of one core, in order, an element each: the number of its kind, whether it is written, and where."""
 
-    buffer: int
-    written: bool
-    offset: int
-    form: int
-    nbytes: int
+    kind: Numbers
+    written: Numbers
+    offset: Numbers
 
 
 def touched(moved: Mapping[Key, Moved], sizes: Mapping[int, int]) -> float:
@@ -43,53 +51,88 @@ def missed_once(moved: Mapping[Key, Moved], sizes: Mapping[int, int], produced: 
             for (buffer, written), part in moved.items()}
 
 
-@dataclass
 class _Held:
-    """L2 while a launch is walked through."""
+    """L2 while a launch is walked through. What a transfer moves is a number: ``offset * MOST_KINDS + kind``."""
 
-    capacity: float
-    lines: OrderedDict[tuple[int, int, int], tuple[int, bool]] = field(default_factory=OrderedDict)
-    nbytes: int = 0
-    missed: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    moved: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    def __init__(self, capacity: float) -> None:
+        self.capacity = capacity
+        self.lines: OrderedDict[int, None] = OrderedDict()
+        self.dirty: set[int] = set()
+        self.nbytes = 0
+        self.missed: dict[Key, float] = defaultdict(float)
 
-    def touch(self, one: Used) -> None:
-        """Use some bytes; what has not been used for longest makes room."""
-        key = one.buffer, one.offset, one.form
-        self.moved[one.buffer, one.written] += one.nbytes
-        found = self.lines.pop(key, None)
-        if found is None:
-            self.nbytes += one.nbytes
-            if not one.written:
-                self.missed[one.buffer, False] += one.nbytes
-        self.lines[key] = one.nbytes, one.written or (found is not None and found[1])
-        while self.nbytes > self.capacity:
-            self._drop()
+    def touch(self, moved: Sequence[int], written: Sequence[int], kinds: Sequence[tuple[int, int]]) -> None:
+        """Use what some transfers move, one behind the other; what has not been used for longest makes room."""
+        lines, dirty, renew = self.lines, self.dirty, self.lines.move_to_end
+        for one, writes in zip(moved, written, strict=True):
+            if writes:
+                dirty.add(one)
+            if one in lines:
+                renew(one)
+                continue
+            lines[one] = None
+            buffer, nbytes = kinds[one % MOST_KINDS]
+            self.nbytes += nbytes
+            if not writes:
+                self.missed[buffer, False] += nbytes
+            while self.nbytes > self.capacity:
+                self.drop(kinds)
 
-    def _drop(self) -> None:
-        (buffer, _, _), (nbytes, dirty) = self.lines.popitem(last=False)
+    def drop(self, kinds: Sequence[tuple[int, int]]) -> None:
+        """Take out what has not been used for longest; what was written is brought to HBM."""
+        oldest, _ = self.lines.popitem(last=False)
+        buffer, nbytes = kinds[oldest % MOST_KINDS]
         self.nbytes -= nbytes
-        if dirty:
+        if oldest in self.dirty:
+            self.dirty.remove(oldest)
             self.missed[buffer, True] += nbytes
 
 
-def side_by_side(cores: Sequence[Sequence[Used]]) -> Iterator[Used]:
-    """The transfers of cores that start and end together."""
-    order = sorted((place / len(touches), core, place) for core, touches in enumerate(cores) for place in range(len(touches)))
-    for _, core, place in order:
-        yield cores[core][place]
+def side_by_side(counts: Sequence[int]) -> NDArray[np.intp]:
+    """The order of the transfers of cores that start and end together.
+
+    Args:
+        counts: how many each core has.
+
+    Returns:
+        places among the transfers of all cores, one core's behind the other's.
+    """
+    core = np.repeat(np.arange(len(counts)), counts)
+    place = np.concatenate([np.arange(count) for count in counts])
+    return np.lexsort((place, core, place / np.repeat(counts, counts)))
 
 
-def missed_by_walk(waves: Iterable[Sequence[Sequence[Used]]], capacity: float) -> dict[Key, float]:
+def missed_by_walk(waves: Iterable[Sequence[Used]], kinds: Kinds, capacity: float) -> dict[Key, float]:
     """The shares that miss, from the transfers of the cores of each wave; what is written and left makes way for the next
-    launch."""
+    launch.
+
+    Args:
+        waves: the transfers.
+        kinds: what their kinds are; it may grow from wave to wave.
+        capacity: bytes that L2 holds.
+    """
     held, left = _Held(capacity), WALKED
+    orders: dict[tuple[int, ...], NDArray[np.intp]] = {}  # equal blocks have equal counts, wave by wave
+    counted: Counter[int] = Counter()
+    rows: list[tuple[int, int]] = []
     for cores in waves:
         if left <= 0:
             break
-        for one in side_by_side(cores):
-            held.touch(one)
-        left -= sum(map(len, cores))
+        counts = tuple(len(used.kind) for used in cores)
+        if not sum(counts):
+            continue
+        if counts not in orders:
+            orders[counts] = side_by_side(counts)
+        kind, written, offset = (np.concatenate(column)[orders[counts]] for column in zip(*cores, strict=True))
+        rows += list(kinds)[len(rows):]
+        held.touch((offset * MOST_KINDS + kind).tolist(), written.tolist(), rows)
+        counted.update(dict(enumerate(np.bincount(kind * 2 + written).tolist())))
+        left -= sum(counts)
     while held.lines:
-        held._drop()
-    return {key: min(1.0, held.missed[key] / nbytes) for key, nbytes in held.moved.items()}
+        held.drop(rows)
+    moved: dict[Key, float] = defaultdict(float)
+    for number, times in counted.items():
+        if times:
+            buffer, nbytes = rows[number // 2]
+            moved[buffer, bool(number % 2)] += times * nbytes
+    return {key: min(1.0, held.missed[key] / nbytes) for key, nbytes in moved.items()}

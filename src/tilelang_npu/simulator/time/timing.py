@@ -45,6 +45,7 @@ class BlockTiming:
         cycles: until the last core is done.
         cores: the same of each core.
         busy: per core the cycles that each pipe has work in flight.
+        spans: per core when each pipe has its first work, and when its last is done; 0 and 0 where it has none.
         stalled: cycles that GM transfers took longer than on an idle chip, per core and pipe.
         moving: cycles that GM transfers are in flight, over all cores and pipes.
         held: cycles that waits and barriers held their pipes, by core, the number of the op, and which of its events it was
@@ -54,6 +55,7 @@ class BlockTiming:
     cycles: float
     cores: list[float]
     busy: list[list[float]]
+    spans: list[list[tuple[float, float]]]
     stalled: list[list[float]]
     moving: float
     held: dict[tuple[int, int, int], float] = field(default_factory=dict)
@@ -62,12 +64,12 @@ class BlockTiming:
 class PipeClock:
     """Times of one pipe of a core: when it takes its next step, when the work so far is done, and since when it is busy."""
 
-    __slots__ = ("busy", "clock", "done", "end", "free", "number", "stalled", "starts")
+    __slots__ = ("busy", "clock", "done", "end", "first", "free", "number", "stalled", "starts")
 
     def __init__(self, clock: CoreClock, number: int, queue: int) -> None:
         self.clock = clock
         self.number = number
-        self.free = self.done = self.end = 0.0
+        self.first = self.free = self.done = self.end = 0.0
         self.busy = self.stalled = 0.0
         self.starts = deque([-inf] * queue, queue)  # of the steps that fill the queue in front of the pipe
 
@@ -130,6 +132,7 @@ class TimedWalk:
         ends = [clock.drained() for clock in self.clocks]
         return BlockTiming(
             max(ends, default=0.0), ends, [[pipe.busy for pipe in clock.pipes] for clock in self.clocks],
+            [[(pipe.first, pipe.end) for pipe in clock.pipes] for clock in self.clocks],
             [[pipe.stalled for pipe in clock.pipes] for clock in self.clocks], sum(clock.moving for clock in self.clocks),
             dict(self.held))
 
@@ -146,6 +149,8 @@ class TimedWalk:
         finish = start + done
         end = pipe.end
         if finish > end:
+            if not end:
+                pipe.first = start
             added = finish - (start if start > end else end)
             pipe.busy += added
             pipe.end = finish

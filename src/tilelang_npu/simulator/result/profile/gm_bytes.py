@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.work import Mmad, Transfer
 from tilelang_npu.simulator.result.transfers import by_wave
-from tilelang_npu.simulator.time.l2 import WALKED
+from tilelang_npu.simulator.time.l2 import WALKED, Kinds
 from tilelang_npu.simulator.time.steps import PIPE, RUN, PipeStep
 
 if TYPE_CHECKING:
@@ -150,13 +152,19 @@ def argument_bytes(launch: Launch) -> list[ArgumentBytes]:
 def _touched(launch: Launch) -> dict[tuple[int, bool], float]:
     """Bytes of each tensor that are read or written at all; tiles that overlap in part count each, and of very long launches
     nothing is said."""
-    tiles: dict[tuple[int, bool], set[tuple[int, int]]] = defaultdict(set)
+    tiles: dict[tuple[int, int], set[int]] = defaultdict(set)  # offsets by the number of the kind and whether it is written
+    kinds: Kinds = {}
     left = WALKED
-    for wave in by_wave(launch.recorded, launch.expansions, launch.cores):
+    for wave in by_wave(launch.recorded, launch.expansions, launch.cores, kinds):
         for used in wave:
-            for one in used:
-                tiles[one.buffer, one.written].add((one.offset, one.nbytes))
-            left -= len(used)
+            for key in zip(*np.unique(np.stack((used.kind, used.written)), axis=1).tolist(), strict=True):
+                tiles[key].update(used.offset[(used.kind == key[0]) & (used.written == key[1])].tolist())
+            left -= len(used.kind)
         if left < 0:
             return {}
-    return {key: float(sum(nbytes for _, nbytes in found)) for key, found in tiles.items()}
+    rows = list(kinds)
+    found: dict[tuple[int, bool], float] = defaultdict(float)
+    for (kind, written), offsets in tiles.items():
+        buffer, nbytes = rows[kind]
+        found[buffer, bool(written)] += nbytes * len(offsets)
+    return found

@@ -1,0 +1,54 @@
+"""How many blocks a call launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilelang_npu.errors import TileError
+from tilelang_npu.runtime.binding import BoundCall, size_of
+from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
+from tilelang_npu.traced.author import user_location
+from tilelang_npu.traced.locations import place_of
+from tilelang_npu.transforms.tile.split_launches import names_of
+
+if TYPE_CHECKING:
+    from tilelang_npu.frontend import Parameter, Traced
+
+__all__ = ["blocks"]
+
+
+def blocks(kernel: str, parameters: Sequence[Parameter], traced: Traced, per_point: Sequence[int],
+           call: BoundCall) -> tuple[int, ...]:
+    """The blocks of each ``T.Kernel``.
+
+    Args:
+        kernel: the kernel's name.
+        parameters: its parameters.
+        traced: the kernel as it was written.
+        per_point: blocks for a point of each grid.
+        call: the arguments.
+
+    Raises:
+        TileError: T406 there are none, because a size or a number among the arguments makes the grid empty, or too many.
+    """
+    numbers = {p.name: int(value) for p, value in zip(parameters, call.values, strict=True)
+               if p.shape is None and not p.dtype.is_float}
+    found = []
+    names = names_of(kernel, len(traced.grids))
+    for name, launch, points, each in zip(names, traced.launches, traced.grids, per_point, strict=True):
+        grid = [size_of(size, {**numbers, **call.symbols}) for size in points]
+        if min(grid) <= 0:
+            msg = f"the grid of {name} is {' x '.join(map(str, grid))}: there is no block to run"
+            raise TileError(msg, code="T406", location=user_location(),
+                            help="skip the call where there is nothing to compute")
+        found.append(math.prod(grid) * each)
+        if found[-1] > MAX_BLOCKS:
+            called = user_location()
+            shared = ", two for each point" * (each > 1)
+            raise TileError(f"the grid of {name} is {' x '.join(map(str, grid))}: {found[-1]} blocks{shared}, and a "
+                            f"launch has at most {MAX_BLOCKS}", code="T406", location=place_of(launch.location),
+                            notes=(f"in the call at {called}",) if called else (),
+                            help="take larger tiles, or let each block loop over several of them (T.Persistent)")
+    return tuple(found)
