@@ -1,0 +1,55 @@
+"""Whole tiles, two of them under way
+
+As in the other ladders: tiles that are whole on every core overlap, the rest is divided behind them.
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@T.macro
+def products_of(n, X, Y, start, x, y, wide, products):
+    T.copy(X[start : start + n], x)
+    T.copy(Y[start : start + n], y)
+    T.copy(x, wide)
+    T.copy(y, products)
+    for j in T.Parallel(n):
+        products[j] = wide[j] * products[j]
+
+
+@tilelang.jit(target="npuir")
+def atomic_add(length, dtype, tile=4096, cores=48):
+    turns = length // (tile * cores)
+    rest = length - turns * tile * cores
+    piece = min(tile, T.ceildiv(T.ceildiv(rest, cores), 128) * 128)
+
+    @T.prim_func
+    def atomic_add(X: T.Tensor((length,), dtype), Y: T.Tensor((length,), dtype), Z: T.Tensor((1,), "float32")):
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile,), dtype)
+            y = T.alloc_shared((tile,), dtype)
+            wide = T.alloc_shared((tile,), "float32")
+            products = T.alloc_shared((tile,), "float32")
+            one = T.alloc_shared((1,), "float32")
+            sums = T.alloc_shared((tile,), "float32")
+            T.clear(sums)
+            for i in T.Pipelined(turns, num_stages=2):
+                start = (i * cores + core) * tile
+                products_of(tile, X, Y, start, x, y, wide, products)
+                for j in T.Parallel(tile):
+                    sums[j] = sums[j] + products[j]
+            if rest:
+                start = turns * tile * cores + core * piece
+                products_of(piece, X, Y, start, x[:piece], y[:piece], wide[:piece], products[:piece])
+                for j in T.Parallel(piece):
+                    sums[j] = sums[j] + products[j]
+            T.reduce_sum(sums, one)
+            T.atomic_add(Z, one)
+
+    return atomic_add
+
+
+if __name__ == "__main__":
+    check(atomic_add)
