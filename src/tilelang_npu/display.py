@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["Mlir", "Report", "report"]
+__all__ = ["Mlir", "Report", "in_terminal", "report"]
 
 _PRE = '<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em;white-space:pre">{}</pre>'
 _BLUE, _GREEN, _BROWN, _RED, _GREY = "#3b7dd8", "#2e8b57", "#b0692a", "#d0473d", "#8a8f98"
@@ -17,6 +17,7 @@ _MLIR_COLOURS = {"comment": _GREY, "text": _GREEN, "value": _BLUE, "attribute": 
 _REPORT = re.compile(
     r"(?P<wrong>\b[a-z]+\[[ST]\d{3}\]:?)|(?P<place>(?:[\w./-]+\.py|In\[\d+\]):\d+(?::\d+)?)|(?P<bar>\^+)|(?P<head>\A[^\n]+)")
 _REPORT_COLOURS = {"wrong": _RED, "place": _BLUE, "bar": _RED}
+_CODES = {"wrong": "1;31", "place": "36", "bar": "31"}
 
 
 class Report:
@@ -40,6 +41,12 @@ class Mlir(str):
 def report(text: str) -> str:
     """A report as HTML."""
     return _coloured(text, _REPORT, _REPORT_COLOURS)
+
+
+def in_terminal(text: str) -> str:
+    """A report with the colours of a terminal; its first line is as the others, which commands print below others."""
+    return _REPORT.sub(
+        lambda match: f"\x1b[{_CODES[str(match.lastgroup)]}m{match[0]}\x1b[0m" if match.lastgroup in _CODES else match[0], text)
 
 
 def _coloured(text: str, tokens: re.Pattern[str], colours: dict[str, str]) -> str:

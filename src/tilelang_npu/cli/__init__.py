@@ -6,15 +6,29 @@ script's code.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from tilelang_npu import __version__
-from tilelang_npu.cli import check, compile_file, doctor, explain, opt, run, sim, survey, tables, tune
+from tilelang_npu.cli import (
+    check,
+    compile_file,
+    completion,
+    doctor,
+    explain,
+    new,
+    opt,
+    run,
+    sim,
+    survey,
+    tables,
+    tune,
+)
+from tilelang_npu.cli.colours import painted
+from tilelang_npu.cli.parser import Parser, parse
 from tilelang_npu.errors import TileError, render
 
-__all__ = ["main"]
+__all__ = ["main", "parser_of_all"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,14 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     script: list[str] = []
     if words[:1] == ["run"]:
         words[1:], script = run.own_arguments(words[1:])
-    args = _parser().parse_args(words)
+    args = parse(parser_of_all(), words)
     if script:
         args.arguments = script
     try:
         code: int = args.command(args)
     except TileError as error:
         sys.stdout.flush()
-        print(render(error), file=sys.stderr)
+        print(painted(render(error), sys.stderr), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -50,12 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser_of_all() -> Parser:
+    """The parser with every command."""
+    parser = Parser(
         prog="tilelang-npu", description="Write, compile, check and time TileLang kernels for Ascend NPUs on any machine."
     )
     parser.add_argument("--version", action="version", version=f"tilelang-npu {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, compile_file, check, sim, opt, tune, survey, tables, explain, doctor):
+    for module in (run, compile_file, check, sim, opt, tune, survey, tables, explain, doctor, new, completion):
         module.add_to(commands)
     return parser

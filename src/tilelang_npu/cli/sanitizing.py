@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from tilelang_npu.cli.colours import painted
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime.allowances import parse
 from tilelang_npu.runtime.findings_file import check_name, write_findings
@@ -55,7 +56,7 @@ def show(findings: Sequence[Finding]) -> None:
     """Print findings; of those that are let pass one line each."""
     for finding in findings:
         if finding.allowed is None:
-            print(f"\n{finding}")
+            print(painted(f"\n{finding}", sys.stdout))
         else:
             print(f"\nallowed[{finding.code}]: {finding.location or finding.hazard.first.op}: {finding.allowed}")
 
@@ -75,5 +76,5 @@ def conclude(session: Sanitizer, report: str | None, ended: BaseException | Sequ
         write_findings(report, session.findings, [*errors, *idle])
     sys.stdout.flush()
     for error in idle:
-        print(f"\n{render(error)}", file=sys.stderr)
+        print(painted(f"\n{render(error)}", sys.stderr), file=sys.stderr)
     return int(bool(unallowed(session.findings) or idle))

@@ -1,0 +1,97 @@
+"""``completion``: what a shell needs to complete commands, options and their values, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from tilelang_npu.cli.parser import commands_of
+
+__all__ = ["add_to", "completion"]
+
+_BASH = """\
+_tilelang_npu() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} known=
+  COMPREPLY=()
+  case "${COMP_WORDS[1]}:$before" in
+%(values)s
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    known="%(commands)s"
+  elif [ "${word:0:1}" = - ]; then
+    case "${COMP_WORDS[1]}" in
+%(options)s
+    esac
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+    return
+  fi
+  COMPREPLY=($(compgen -W "$known" -- "$word"))
+}
+complete -o filenames -F _tilelang_npu tilelang-npu
+"""
+_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "completion", help="print what a shell needs to complete commands and options",
+        description="Put `eval \"$(tilelang-npu completion bash)\"` into ~/.bashrc, the same with zsh into ~/.zshrc, or"
+                    " `tilelang-npu completion fish | source` into fish's configuration.")
+    parser.add_argument("shell", choices=sorted(_WRITERS))
+    parser.set_defaults(command=completion)
+
+
+def completion(args: argparse.Namespace) -> int:
+    """Print the script."""
+    from tilelang_npu.cli import parser_of_all
+
+    print(_WRITERS[args.shell](parser_of_all()), end="")
+    return 0
+
+
+def _values(option: argparse.Action) -> list[str]:
+    """What may stand behind an option; nothing where anything may."""
+    if option.choices:
+        return [str(one) for one in option.choices]
+    if "--chip" in option.option_strings:
+        from tilelang_npu import target
+
+        return [chip.name for chip in target.chips()]
+    return []
+
+
+def _bash(parser: argparse.ArgumentParser) -> str:
+    values, options = [], []
+    for name, command in commands_of(parser).items():
+        known = [option for action in command._actions for option in action.option_strings]
+        options.append(f'      {name}) known="{" ".join(known)}" ;;')
+        for action in command._actions:
+            if given := _values(action):
+                places = [f"{name}:{option}" for option in action.option_strings] or [f"{name}:{name}"]
+                values.append(f'    {"|".join(places)}) COMPREPLY=($(compgen -W "{" ".join(given)}" -- "$word")); return ;;')
+    return _BASH % {"commands": " ".join(commands_of(parser)), "values": "\n".join(values), "options": "\n".join(options)}
+
+
+def _fish(parser: argparse.ArgumentParser) -> str:
+    lines = []
+    helps = {one.dest: one.help or "" for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+             for one in action._choices_actions}
+    for name, command in commands_of(parser).items():
+        lines.append(f"complete -c tilelang-npu -n __fish_use_subcommand -f -a {name} -d {_quoted(helps.get(name, ''))}")
+        for action in command._actions:
+            given = f" -x -a {_quoted(' '.join(_values(action)))}" if _values(action) else ""
+            spelled = "".join(f" -l {one[2:]}" if one.startswith("--") else f" -s {one[1:]}" for one in action.option_strings)
+            if spelled or given:
+                lines.append(f"complete -c tilelang-npu -n '__fish_seen_subcommand_from {name}'{spelled}{given}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_WRITERS: dict[str, Callable[[argparse.ArgumentParser], str]] = {
+    "bash": _bash, "fish": _fish, "zsh": lambda parser: _ZSH + _bash(parser)}
