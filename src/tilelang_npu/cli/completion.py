@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-from tilelang_npu.cli.parser import commands_of
 
 __all__ = ["add_to", "completion"]
 
@@ -41,14 +40,12 @@ def add_to(commands: Any) -> None:
         description="Put `eval \"$(tilelang-npu completion bash)\"` into ~/.bashrc, the same with zsh into ~/.zshrc, or"
                     " `tilelang-npu completion fish | source` into fish's configuration.")
     parser.add_argument("shell", choices=sorted(_WRITERS))
-    parser.set_defaults(command=completion)
+    parser.set_defaults(command=partial(completion, commands))
 
 
-def completion(args: argparse.Namespace) -> int:
-    """Print the script."""
-    from tilelang_npu.cli import parser_of_all
-
-    print(_WRITERS[args.shell](parser_of_all()), end="")
+def completion(commands: Any, args: argparse.Namespace) -> int:
+    """Print the script; ``commands`` has all that there are by then."""
+    print(_WRITERS[args.shell](commands), end="")
     return 0
 
 
@@ -63,23 +60,22 @@ def _values(option: argparse.Action) -> list[str]:
     return []
 
 
-def _bash(parser: argparse.ArgumentParser) -> str:
+def _bash(commands: Any) -> str:
     values, options = [], []
-    for name, command in commands_of(parser).items():
+    for name, command in commands.choices.items():
         known = [option for action in command._actions for option in action.option_strings]
         options.append(f'      {name}) known="{" ".join(known)}" ;;')
         for action in command._actions:
             if given := _values(action):
                 places = [f"{name}:{option}" for option in action.option_strings] or [f"{name}:{name}"]
                 values.append(f'    {"|".join(places)}) COMPREPLY=($(compgen -W "{" ".join(given)}" -- "$word")); return ;;')
-    return _BASH % {"commands": " ".join(commands_of(parser)), "values": "\n".join(values), "options": "\n".join(options)}
+    return _BASH % {"commands": " ".join(commands.choices), "values": "\n".join(values), "options": "\n".join(options)}
 
 
-def _fish(parser: argparse.ArgumentParser) -> str:
+def _fish(commands: Any) -> str:
     lines = []
-    helps = {one.dest: one.help or "" for action in parser._actions if isinstance(action, argparse._SubParsersAction)
-             for one in action._choices_actions}
-    for name, command in commands_of(parser).items():
+    helps = {one.dest: one.help or "" for one in commands._choices_actions}
+    for name, command in commands.choices.items():
         lines.append(f"complete -c tilelang-npu -n __fish_use_subcommand -f -a {name} -d {_quoted(helps.get(name, ''))}")
         for action in command._actions:
             given = f" -x -a {_quoted(' '.join(_values(action)))}" if _values(action) else ""
@@ -93,5 +89,4 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-_WRITERS: dict[str, Callable[[argparse.ArgumentParser], str]] = {
-    "bash": _bash, "fish": _fish, "zsh": lambda parser: _ZSH + _bash(parser)}
+_WRITERS: dict[str, Callable[[Any], str]] = {"bash": _bash, "fish": _fish, "zsh": lambda commands: _ZSH + _bash(commands)}
