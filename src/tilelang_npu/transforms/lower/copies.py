@@ -132,14 +132,41 @@ def _gm_to_ub(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         emit.insert(hivm.CopyOp(materialise(emit, landing, op), materialise(emit, target, op)))
         return
     sizes, partial = clip(emit, source)
+    rest = None
     if _short(source, target):
         _fill(lowering, op, target)
         target = target.resized(source.shape)
     elif partial is not None:
-        _when(emit, partial, lambda: _fill(lowering, op, target))
+        rest = _rows_left(emit, target, sizes)
+        if rest is None:
+            _when(emit, partial, lambda: _fill(lowering, op, target))
     if partial is not None:
         source, target = _cropped(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
+    if partial is not None and rest is not None:
+        _when(emit, partial, lambda: _fill(lowering, op, rest))
+
+
+def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View | None:
+    """What a load of ``sizes`` leaves of a tile, where that is whole rows at its end.
+
+    They are filled behind the load, with the vector work that waits for it anyway. Of other tiles all is filled in front of the
+    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before.
+    """
+    short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size is not have and size != have]
+    if len(short) != 1 or target.axes[short[0]] is None:
+        return None
+    (place,) = short
+    axis = target.axes[place]
+    assert axis is not None
+    unit = BLOCK // target.buffer.dtype.nbytes
+    row = row_strides(emit, target.buffer)[axis]
+    if not isinstance(row, int) or row % unit:
+        return None
+    offsets, left = list(target.offsets), list(target.sizes)
+    offsets[axis] = emit.add(offsets[axis], sizes[place])
+    left[axis] = emit.sub(left[axis], sizes[place])
+    return replace(target, offsets=tuple(offsets), sizes=tuple(left))
 
 
 def _stops_over(emit: OpBuilder, tile: View, tensor: View) -> bool:
