@@ -7,7 +7,7 @@ written nothing; what follows it is looked at as if it were not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from xdsl.dialects import scf
@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of, is_pure
+from tilelang_npu.linear import Bound
 from tilelang_npu.transforms.ir.buffers import root_of, users_of, walk
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.accumulators import holds_first, touches
@@ -111,40 +112,43 @@ def dies_in(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
 
 
 def _fills_by_slices(loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether a loop writes every slice of a buffer, one in each iteration, before anything in it reads the buffer."""
-    if ranges.constant(loop.lb) != 0 or ranges.constant(loop.step) != 1:
-        return False
-    return _writes_its_slice(loop.body.block, loop, buffer, ranges)
+    """Whether a loop, with the loops in it, writes every slice of a buffer before anything in it reads the buffer.
+
+    What it reads of the buffer is what it wrote at the same place further up, for of other places it may be too early.
+    """
+    body = loop.body.block
+    return _counts_up(loop, ranges) and _writes_slices(body, {body.args[0]: ranges.trip_count(loop).low}, buffer, Strips(
+        buffer, ranges), ranges) and (not _reads(loop, buffer) or reads_what_it_wrote(body, buffer))
 
 
-def _writes_its_slice(block: Block, loop: scf.ForOp, buffer: SSAValue, ranges: Ranges) -> bool:
-    """Whether the first thing that a block does with a buffer is to write the slice of the loop's iteration."""
+def _counts_up(loop: scf.ForOp, ranges: Ranges) -> bool:
+    """Whether a loop counts from 0 in steps of 1, a number of times that is known."""
+    return ranges.constant(loop.lb) == 0 and ranges.constant(loop.step) == 1 and (ranges.constant(loop.ub) or 0) > 0
+
+
+def _writes_slices(block: Block, trips: Mapping[SSAValue, Bound], buffer: SSAValue, written: Strips, ranges: Ranges) -> bool:
+    """Whether a block first writes all of a buffer, where it runs once for all that the counters of ``trips`` come to."""
     for op in block.ops:
         uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
         if op.regions and touches(op, buffer):
+            if isinstance(op, scf.ForOp):
+                body = op.body.block
+                inner = {**trips, body.args[0]: ranges.trip_count(op).low}
+                return _counts_up(op, ranges) and _writes_slices(body, inner, buffer, written, ranges)
             branches = _branches(op)
-            return bool(branches) and all(_writes_its_slice(branch, loop, buffer, ranges) for branch in branches)
-        if uses:
-            return all(use.writes and not use.reads and _is_slice(use.value, loop, ranges) for use in uses)
+            return bool(branches) and all(_writes_slices(branch, trips, buffer, written.copy(), ranges) for branch in branches)
+        if any(use.reads or not use.writes for use in uses):
+            return False
+        for use in uses:
+            written.add(use.value, trips)
+        if written.complete:
+            return True
     return False
 
 
-def _is_slice(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> bool:
-    region = value.owner
-    while isinstance(region, tile.ViewOp):
-        region = region.source.owner
-    if not isinstance(region, tile.RegionOp) or isinstance(region.source.owner, (tile.RegionOp, tile.ViewOp)):
-        return False
-    along = False
-    whole = tile.shape_of(region.source)
-    for offset, size, extent in zip(region.mixed_offsets(), region.mixed_sizes(), whole, strict=True):
-        if offset is loop.body.block.args[0]:
-            if along or size != 1 or ranges.constant(loop.ub) != extent:
-                return False
-            along = True
-        elif offset != 0 or size != extent:
-            return False
-    return along
+def _reads(loop: scf.ForOp, buffer: SSAValue) -> bool:
+    """Whether anything in a loop reads a buffer."""
+    return any(use.reads and root_of(use.value) is buffer for op in loop.walk() for use in effects_of(op))
 
 
 def _branches(op: Operation) -> list[Block]:

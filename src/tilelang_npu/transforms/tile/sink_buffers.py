@@ -8,8 +8,9 @@ a ``T.Scope`` or a branch alone uses moves into it.
 A buffer that several statements use for things that have nothing to do with each other is a buffer for each (``live_ranges``).
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
-that a copy fills from, or drains to, another memory get them, wherever the author allocated them (L0C has no room for two,
-and needs none: its accumulator is carried). The workspace of a hand-over between the cores gets two in any loop.
+that a copy fills from, or drains to, another memory get them, wherever the author allocated them. So do accumulators that each
+iteration starts anew and drains, as far as L0C has room beside the others: while the fixpipe takes one, the next is multiplied.
+The workspace of a hand-over between the cores gets two in any loop.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from
-from tilelang_npu.transforms.ir.buffers import space_of, users_of, walk
+from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -65,6 +66,15 @@ def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     return tile.stages_of(loop) > 1 and space in filled_from(GM) and any(space_of(end) != space for end in ends)
 
 
+def _drained_in_turn(allocation: tile.AllocOp, loop: scf.ForOp) -> bool:
+    """Whether an accumulator is copied out of in a pipelined loop, which then starts it anew in each iteration."""
+    buffer = allocation.result
+    accumulates = any(use.role == "accumulator" and root_of(use.value) is buffer
+                      for user in users_of(buffer) for use in effects_of(user))
+    return tile.stages_of(loop) > 1 and accumulates and any(
+        isinstance(user, tile.CopyOp) and root_of(user.source) is buffer and loop.is_ancestor(user) for user in users_of(buffer))
+
+
 def _loop_around(op: Operation) -> scf.ForOp | None:
     """The innermost loop that an operation is in."""
     parent = op.parent_op()
@@ -80,13 +90,36 @@ def _of_one_iteration(block: Block, buffer: SSAValue, ranges: Ranges) -> bool:
 
 def _has_room(allocation: tile.AllocOp, slots: int, chip: Chip) -> bool:
     """Whether all buffers fit side by side with so many of one: no plan can take a slot back that the cores count on."""
+    space = space_of(allocation.result)
+    return space == GM or sum(nbytes_of(op.result) for op in _in_memory(allocation)) + (
+        slots - 1) * nbytes_of(allocation.result) <= chip.memory[space].size
+
+
+def _beside_others(allocation: tile.AllocOp, slots: int, loop: scf.ForOp, ranges: Ranges, chip: Chip) -> bool:
+    """Whether so many slots of an accumulator fit beside what else is in its memory during a loop."""
+    others = sum(nbytes_of(op.result) * (op.slots.value.data if op.slots is not None else 1)
+                 for op in _in_memory(allocation) if op is not allocation and not _lives_elsewhere(op, loop, ranges))
+    return others + slots * nbytes_of(allocation.result) <= chip.memory[space_of(allocation.result)].size
+
+
+def _lives_elsewhere(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges) -> bool:
+    """Whether what a buffer holds is of one iteration of a loop beside another: the same bytes serve both."""
+    users, home, around = list(users_of(allocation.result)), allocation.parent_block(), _loop_around(allocation)
+    if around is not None and not around.is_ancestor(loop):
+        return not loop.is_ancestor(around)
+    while home is not None and (inner := _home_of_all(users, home)) is not None:
+        beside, home = inner.parent_op(), inner
+        if isinstance(beside, scf.ForOp) and not beside.is_ancestor(loop):
+            return not loop.is_ancestor(beside) and _of_one_iteration(inner, allocation.result, ranges)
+    return False
+
+
+def _in_memory(allocation: tile.AllocOp) -> list[tile.AllocOp]:
+    """All allocations of a launch in the memory of one."""
     space, launch = space_of(allocation.result), allocation.parent_op()
-    if space == GM:
-        return True
     while launch is not None and not isinstance(launch, tile.LaunchOp):
         launch = launch.parent_op()
-    others = [op for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space] if launch else []
-    return sum(nbytes_of(op.result) for op in others) + (slots - 1) * nbytes_of(allocation.result) <= chip.memory[space].size
+    return [op for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space] if launch else []
 
 
 def _move(allocation: tile.AllocOp, block: Block) -> None:
@@ -163,7 +196,8 @@ class SinkBuffers(ModulePass):
                 if is_hand_over(buffer):
                     slots = max(depth, WORKSPACE_SLOTS)
                     taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
-                elif self.multi_buffer and _alternates(buffer, loop):
+                elif self.multi_buffer and (_alternates(buffer, loop) or (
+                        _drained_in_turn(allocation, loop) and _beside_others(allocation, depth, loop, ranges, chips.chip(self.chip)))):
                     taken = inner, depth
         if taken is not None:  # the innermost loop whose iterations take slots in turn
             _move(allocation, taken[0])

@@ -5,11 +5,15 @@ The two Vector cores of a block run the same statements, each on its half of a t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
+from types import MappingProxyType
+
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.linear import Linear
+from tilelang_npu.linear import Bound, Linear
 from tilelang_npu.target import core_of
 from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import covers_root, space_of
@@ -31,11 +35,21 @@ class Strips:
         self._all = False
         self._strips: dict[int, list[tuple[int, int]]] = {}
 
-    def add(self, view: SSAValue) -> None:
-        """Count what a view of the buffer shows; one that is no strip counts for nothing."""
+    def copy(self) -> Strips:
+        """What is written so far."""
+        made = copy(self)
+        made._strips = {axis: list(strips) for axis, strips in self._strips.items()}
+        return made
+
+    def add(self, view: SSAValue, trips: Mapping[SSAValue, Bound] = MappingProxyType({})) -> None:
+        """Count what a view of the buffer shows; one that is no strip counts for nothing.
+
+        Args:
+            trips: counters from 0 on, each with the numbers that it comes to: of the view all that it shows meanwhile counts.
+        """
         if covers_root(view):
             self._all = True
-        elif (strip := self._strip(view)) is not None:
+        elif (strip := self._strip(view) or self._strip_of_all(view, trips)) is not None:
             axis, start, end = strip
             self._strips.setdefault(axis, []).append((start, end))
 
@@ -68,6 +82,27 @@ class Strips:
             found = axis, start, start + size
         return found or (0, 0, self._shape[0])
 
+    def _strip_of_all(self, view: SSAValue, trips: Mapping[SSAValue, Bound]) -> tuple[int, int, int] | None:
+        """The strip that a view shows while counters run. Of a buffer that both Vector cores see, the sub-block's index is one;
+        what counts along one axis counts along no other."""
+        while isinstance(view.owner, tile.ViewOp):  # the same elements in another shape
+            view = view.owner.source
+        rectangle = _rectangle(view)
+        if rectangle is None:
+            return None
+        left = dict(trips)
+        starts = [affine(offset, self._ranges.constant) for offset, _ in rectangle[0]]
+        if self._shared:
+            left.update((index, 2) for start in starts for index in start.terms if _is_sub_block_index(index))
+        found = None
+        for axis, (start, (_, size), extent) in enumerate(zip(starts, rectangle[0], self._shape, strict=True)):
+            end = _end(start, size, left) if isinstance(size, int) else None
+            if end is None or (found is not None and (start.constant, end) != (0, extent)):
+                return None
+            if (start.constant, end) != (0, extent):
+                found = axis, start.constant, end
+        return found or (0, 0, self._shape[0])
+
 
 def _rectangle(view: SSAValue) -> tuple[list[tuple[SSAValue | int, SSAValue | int]], list[int]] | None:
     """Offset and size of a view along each axis of its buffer, and the buffer's axes that the view has; None where a view has
@@ -88,6 +123,18 @@ def _rectangle(view: SSAValue) -> tuple[list[tuple[SSAValue | int, SSAValue | in
     return sides, [axes[axis] for axis in region.kept.get_values()]
 
 
+def _end(offset: Linear[SSAValue], size: int, left: dict[SSAValue, Bound]) -> int | None:
+    """Where pieces of a size end that begin at all that an offset comes to; None where they leave something out in between.
+    The counters are taken out of ``left``."""
+    reached = size
+    for counter, factor in sorted(offset.terms.items(), key=lambda term: term[1]):
+        count = left.pop(counter, 0)
+        if not isinstance(count, int) or count < 1 or not 0 < factor <= reached:
+            return None
+        reached += factor * (count - 1)
+    return offset.constant + reached
+
+
 def _reach(strips: list[tuple[int, int]], reached: int = 0) -> int:
     """The first place from one on that strips leave out."""
     for start, end in sorted(strips):
@@ -104,11 +151,15 @@ def _is_half(offset: SSAValue | int, size: int, ranges: Ranges) -> bool:
         offset, parts = owner.lhs, ranges.constant(owner.rhs) or 0  # of what the index is a factor of nothing is left over
     form = affine(offset, ranges.constant)
     index = None if form.single is None else form.single[0]
-    if not isinstance(index, BlockArgument) or not parts or form != size * parts * Linear[SSAValue].of(index):
-        return False
-    launch = index.block.parent_op()
+    return index is not None and _is_sub_block_index(index) and parts > 0 and (
+        form == size * parts * Linear[SSAValue].of(index))
+
+
+def _is_sub_block_index(value: SSAValue) -> bool:
+    """Whether a value tells the two Vector cores of a block apart."""
+    launch = value.block.parent_op() if isinstance(value, BlockArgument) else None
     return (isinstance(launch, tile.LaunchOp) and launch.explicit_sub_block is not None and launch.sub_blocks.value.data == 2
-            and index.index == len(index.block.args) - 1)
+            and isinstance(value, BlockArgument) and value.index == len(value.block.args) - 1)
 
 
 __all__ = ["Strips"]
