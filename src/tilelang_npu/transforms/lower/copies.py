@@ -153,7 +153,7 @@ def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View 
     They are filled behind the load, with the vector work that waits for it anyway. Of other tiles all is filled in front of the
     load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before.
     """
-    short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size is not have and size != have]
+    short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size != have]
     if len(short) != 1 or target.axes[short[0]] is None:
         return None
     (place,) = short

@@ -68,11 +68,10 @@ def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
 
 def _drained_in_turn(allocation: tile.AllocOp, loop: scf.ForOp) -> bool:
     """Whether an accumulator is copied out of in a pipelined loop, which then starts it anew in each iteration."""
-    buffer = allocation.result
-    accumulates = any(use.role == "accumulator" and root_of(use.value) is buffer
-                      for user in users_of(buffer) for use in effects_of(user))
+    buffer, users = allocation.result, list(users_of(allocation.result))
+    accumulates = any(use.role == "accumulator" and root_of(use.value) is buffer for user in users for use in effects_of(user))
     return tile.stages_of(loop) > 1 and accumulates and any(
-        isinstance(user, tile.CopyOp) and root_of(user.source) is buffer and loop.is_ancestor(user) for user in users_of(buffer))
+        isinstance(user, tile.CopyOp) and root_of(user.source) is buffer and loop.is_ancestor(user) for user in users)
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:
@@ -196,8 +195,8 @@ class SinkBuffers(ModulePass):
                 if is_hand_over(buffer):
                     slots = max(depth, WORKSPACE_SLOTS)
                     taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
-                elif self.multi_buffer and (_alternates(buffer, loop) or (
-                        _drained_in_turn(allocation, loop) and _beside_others(allocation, depth, loop, ranges, chips.chip(self.chip)))):
+                elif self.multi_buffer and (_alternates(buffer, loop) or (_drained_in_turn(
+                        allocation, loop) and _beside_others(allocation, depth, loop, ranges, chips.chip(self.chip)))):
                     taken = inner, depth
         if taken is not None:  # the innermost loop whose iterations take slots in turn
             _move(allocation, taken[0])
