@@ -33,22 +33,24 @@ CHANGES: dict[str, Callable[[Chip], Chip]] = {
        for core, pipe in (("AIC", "MTE2"), ("AIC", "M"), ("AIC", "FIX"), ("AIV", "V"), ("AIV", "MTE2"), ("AIV", "MTE3"))},
     "scalar units twice as fast": partial(twice_as_fast, "AIC", "S"),
 }
-SOME = ["gemm", "flash_attention", "softmax", "rms_norm_expert"]
-NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py")) if ALL else SOME
+SOME = [("gemm", 0), ("flash_attention", 0), ("softmax", 0), ("rms_norm_expert", 0)]
+NAMES = [(file.stem, shape) for file in sorted(EXAMPLES.glob("*.py")) for shape in (0, 1)] if ALL else SOME
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_if_agrees_with_a_chip_that_has_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel is compiled for the other chip, whose costs its passes see, and traced there."""
+@pytest.mark.parametrize(("name", "shape"), NAMES)
+def test_what_if_agrees_with_a_chip_that_has_it(name: str, shape: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is compiled for the other chip, whose costs its passes see, and traced there. ``TILELANG_WHAT_IF=all`` takes
+    all examples."""
     monkeypatch.syspath_prepend(EXAMPLES)
     module: Any = importlib.import_module(name)
     factory = next(value for value in vars(module).values() if isinstance(value, tilelang.runtime.factory.Factory))
     base = target.chip("910B2")
-    kernel = factory(*module.SHAPES[0])
-    here = kernel.profile()
+    kernel = factory(*module.SHAPES[shape])
+    given = module.inputs(*module.SHAPES[shape])
+    here = kernel.profile(*given)
     for text, change in CHANGES.items():
         other = change(base)
-        real = type(kernel)(kernel.prim_func, replace(kernel._settings, chip=other)).profile()
+        real = type(kernel)(kernel.prim_func, replace(kernel._settings, chip=other)).profile(*given)
         assert here.on(other).time_us == pytest.approx(real.time_us, rel=0.05), text
 
 
