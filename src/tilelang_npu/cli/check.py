@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
     add_choice(parser)
-    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
+    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
     add_sanitizer(parser, always=True)
     parser.set_defaults(command=check)
 

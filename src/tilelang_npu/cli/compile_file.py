@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]")
     parser.add_argument("--stage", metavar="NAME", default="hivm", help="stage to print; default hivm, `stages` lists them")
-    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
+    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
     parser.add_argument("--generic", action="store_true", help="the generic form of every operation")
     parser.add_argument("--locations", action="store_true", help="the source line of every operation")
     parser.add_argument("--annotate", action="store_true",

@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
                     " all behind --, are the script's.",
     )
     parser.add_argument("file", metavar="FILE", help="the script")
-    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none; `chips` lists them")
+    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none; `chips` lists them")
     parser.add_argument("--json", metavar="OUT",
                         help="write what ran and the times (with --profile: where they go) as data; docs/accuracy.md")
     parser.add_argument("--mlir", metavar="DIR", help="write every kernel's HIVM to DIR/NAME.mlir")

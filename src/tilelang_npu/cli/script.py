@@ -81,7 +81,7 @@ def chosen(*, chip: str | None = None, schedule: str | None = None, numbers: boo
     if numbers:
         given[environment.NUMBERS.name] = "1"
     if chip is not None:
-        given[environment.CHIP.name] = find_chip(chip, None).name
+        given[environment.CHIP.name] = (found := find_chip(chip, None)).file or found.name
     if without:
         given[environment.WITHOUT.name] = ",".join(checked(without))
     if schedule is not None:

@@ -49,7 +49,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help="for made-up arguments: a number, or an open dimension, which is called ARGUMENT_AXIS")
     add_choice(parser)
-    parser.add_argument("--chip", metavar="NAME", help="the chip; default: the file's hacc.target, or the usual one")
+    parser.add_argument("--chip", metavar="NAME", help="the chip, or a TOML file; default: the module's, or the usual one")
     parser.add_argument("--save", metavar="DIR", help="write every array after the run to DIR/NAME.npy")
     parser.add_argument("--trace", metavar="FILE", help="write a timeline, for Perfetto or chrome://tracing")
     add_sanitizer(parser)

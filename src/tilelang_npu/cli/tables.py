@@ -15,7 +15,10 @@ __all__ = ["add_to", "chips", "ops", "stages"]
 
 def add_to(commands: Any) -> None:
     """Declare the three commands."""
-    parser = commands.add_parser("chips", help="list the chips", description="The chips that kernels can be compiled for.")
+    parser = commands.add_parser("chips", help="list the chips",
+                                 description="The chips that kernels can be compiled for. The last column has the figures that"
+                                             " nobody published: taken from another chip, or reckoned.")
+    parser.add_argument("file", nargs="*", metavar="FILE.toml", help="files that describe further chips")
     parser.set_defaults(command=chips)
     parser = commands.add_parser("ops", help="list the operations of the language", description="The operations under T.")
     parser.add_argument("name", nargs="?", default="", help="only those whose name or alias contains this")
@@ -30,20 +33,24 @@ def add_to(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE[:KERNEL[#N]]", nargs="?", help="the script")
     parser.add_argument("--html", metavar="OUT", help="the page to write")
     parser.add_argument("--markdown", action="store_true", help="print the stages as tables: pass, level, and why")
-    parser.add_argument("--chip", metavar="NAME", help="chip of the kernels that name none")
+    parser.add_argument("--chip", metavar="NAME", help="chip, or TOML file, of the kernels that name none")
     parser.set_defaults(command=stages)
 
 
-def chips(_: argparse.Namespace) -> int:
+def chips(args: argparse.Namespace) -> int:
     """Print the chips."""
     from tilelang_npu import target
+    from tilelang_npu.runtime.targets import find_chip
 
-    rows = [("chip", "family", "AIC", "AIV", "clock", "UB", "L1", "L0C", "f16 peak")]
+    for file in args.file:
+        find_chip(Path(file), None)
+    rows = [("chip", "family", "AIC", "AIV", "clock", "UB", "L1", "L0C", "f16 peak", "estimates")]
     for chip in target.chips():
         kib = {space: f"{memory.size // 1024} KiB" for space, memory in chip.memory.items()}
         name = f"{chip.name} (default)" if chip.name == target.DEFAULT else chip.name
         rows.append((name, chip.family, str(chip.aic), str(chip.aiv), f"{chip.clock / 1e6:.0f} MHz",
-                     kib["ub"], kib["cbuf"], kib["cc"], f"{chip.peak_flops('f16') / 1e12:.0f} TFLOP/s"))
+                     kib["ub"], kib["cbuf"], kib["cc"], f"{chip.peak_flops('f16') / 1e12:.0f} TFLOP/s",
+                     ", ".join(chip.estimates)))
     _print(rows)
     return 0
 

@@ -63,7 +63,7 @@ class Settings:
     workspace_idx: Indices = None
     target: object = "auto"
     platform: object = "auto"
-    chip: str | Chip | None = None
+    chip: str | Path | Chip | None = None
     pass_configs: PassConfigs = None
     verbose: bool = False
     debug_root_path: str | Path | None = None
@@ -73,9 +73,10 @@ class Settings:
     def key(self) -> tuple[object, ...]:
         """What a kernel depends on beside its factory's arguments, as it stands at this moment."""
         switches = sorted(repr(item) for item in self.pass_configs.items()) if isinstance(self.pass_configs, Mapping) else ()
+        chip = select_chip(self.chip, self.platform, self.at)
         return (
             dialect_of(self.target, self.at),
-            select_chip(self.chip, self.platform, self.at).name,
+            chip.name if not chip.file else repr(chip),  # a file may change
             tuple(switches),
             environment.MODE.text(),
             environment.WITHOUT.text(),
@@ -290,14 +291,14 @@ def jit(func: Callable[P, object]) -> Factory[P, Any]: ...
 def jit(
     func: None = None, *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
-    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Path | Chip | None = ...,
     sanitize: bool | None = ..., compile_flags: object = ...,
 ) -> Jit: ...
 @overload
 def jit(
     func: Callable[P, object], *, out_idx: Indices = ..., workspace_idx: Indices = ..., target: object = ...,
     platform: object = ..., target_host: object = ..., execution_backend: str = ..., verbose: bool = ...,
-    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Chip | None = ...,
+    pass_configs: PassConfigs = ..., debug_root_path: str | Path | None = ..., chip: str | Path | Chip | None = ...,
     sanitize: bool | None = ..., compile_flags: object = ...,
 ) -> Factory[P, Any]: ...
 def jit(func: Callable[..., object] | None = None, **settings: Any) -> Any:

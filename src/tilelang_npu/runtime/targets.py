@@ -12,6 +12,7 @@ The chip is, in this order: ``chip=`` of the decorator, ``platform=`` of the dec
 from __future__ import annotations
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
@@ -49,7 +50,7 @@ def dialect_of(target: object, at: Location | None) -> str:
     raise TileError(msg, code="T703", location=where, help=advice)
 
 
-def select_chip(chip: str | Chip | None, platform: object, at: Location | None) -> Chip:
+def select_chip(chip: str | Path | Chip | None, platform: object, at: Location | None) -> Chip:
     """The chip to compile for, by the order that the module describes.
 
     Raises:
@@ -76,11 +77,12 @@ def _family(platform: object, at: Location | None) -> Chip:
     return chip
 
 
-def find_chip(name: str | Chip, at: Location | None) -> Chip:
-    """The chip of that name; ``Ascend`` in front and the case of letters may be left out. No name is the usual chip's.
+def find_chip(name: str | Path | Chip, at: Location | None) -> Chip:
+    """The chip of that name, or of a TOML file; ``Ascend`` in front and the case of letters may be left out. No name is the
+    usual chip's.
 
     Raises:
-        TileError: T701 there is none; a note lists those there are.
+        TileError: T701 there is none; a note lists those there are. T713 the file is wrong.
     """
     from tilelang_npu import target
 
@@ -88,9 +90,9 @@ def find_chip(name: str | Chip, at: Location | None) -> Chip:
         return target.chip(name or target.DEFAULT)
     except TileError as error:
         near = get_close_matches(str(name), [chip.name for chip in target.chips()], n=1)
-        if near:
+        if near and error.code == "T701":
             error.help = f"did you mean {near[0]}?"
-        raise error.at(at) from None
+        raise (error if error.code == "T713" else error.at(at)) from None
 
 
 def determine_platform(platform: str = "auto") -> str:

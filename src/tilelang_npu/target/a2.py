@@ -186,6 +186,7 @@ ASCEND_910B1 = Chip(
     aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
     memory=MEMORY, banks=Banks(groups=16, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
     scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH,
+    estimates=("paths.l1_gm_nz2nd", "traffic.l2_write", "vector.subs"),
 )
 ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
 ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI
@@ -193,6 +194,7 @@ ASCEND_910B3 = replace(ASCEND_910B2, name="Ascend910B3", hivm_target="Ascend910B
 ASCEND_910B4 = replace(
     ASCEND_910B3, name="Ascend910B4", hivm_target="Ascend910B4", clock=1500 * MHz, hbm=32 * GiB, l2=96 * MiB,  # INI
     traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # 0.8 of 1.8 TB/s nominal (DOC profiling guide)
+    estimates=(*ASCEND_910B1.estimates, "traffic.hbm_read", "traffic.hbm_write"),
 )
 ASCEND_910B4_1 = replace(ASCEND_910B4, name="Ascend910B4-1", hivm_target="Ascend910B4-1", l2=168 * MiB)  # INI
 

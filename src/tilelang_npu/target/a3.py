@@ -15,6 +15,7 @@ ASCEND_910_9372 = replace(ASCEND_910_9381, name="Ascend910_9372", hivm_target="A
 ASCEND_910_9362 = replace(
     ASCEND_910_9372, name="Ascend910_9362", hivm_target="Ascend910_9362", clock=1500 * MHz, hbm=32 * GiB, l2=168 * MiB,
     traffic=replace(TRAFFIC, hbm_read=0.65 * TB, hbm_write=0.81 * TB),  # as 910B4, which has the same clocks and memory
+    estimates=(*ASCEND_910B1.estimates, "traffic.hbm_read", "traffic.hbm_write"),
 )
 
 CHIPS = (ASCEND_910_9391, ASCEND_910_9392, ASCEND_910_9381, ASCEND_910_9382, ASCEND_910_9372, ASCEND_910_9362)

@@ -288,6 +288,8 @@ class Chip(_Table):
         paths: the ways between memories by name, ``gm_ub``, ``gm_l1_nd2nz``, ``l1_l0a``, …: what is no row does not exist.
         units: what computes, beside the scalar units, which reach all memories of their core and GM.
         vector: rates by cost key, the ``cost`` of the op tables.
+        estimates: figures that nobody published for the chip, by their keys (``traffic.hbm_read``, ``scalar``): taken from
+            another one, or reckoned.
         file: where a user described it; empty for those of this package.
     """
 
@@ -310,6 +312,7 @@ class Chip(_Table):
     sync: Sync
     traffic: Traffic
     launch: LaunchTimes
+    estimates: tuple[str, ...] = ()
     file: str = ""
 
     @property

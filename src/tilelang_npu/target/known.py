@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.target import a2, a3, a5
+from tilelang_npu.target import a2, a3, a5, chip_file
 from tilelang_npu.target.chip import GM, Chip, Memory
 
 _FAMILIES = (a2, a3, a5)
@@ -27,7 +28,8 @@ def register(*chips: Chip) -> None:
     """Make chips known by their names; one of a known name takes its place."""
     for one in chips:
         _CHIPS[one.name] = one
-        _BY_KEY.update({_key(spelling): one for spelling in (one.name, one.hivm_target, *one.aliases)})
+        spellings = (one.name,) if one.file else (one.name, one.hivm_target, *one.aliases)
+        _BY_KEY.update({_key(spelling): one for spelling in spellings})
     for derived in (memory, memories, filled_from, pipes_of):
         derived.cache_clear()
 
@@ -37,17 +39,36 @@ def chips() -> tuple[Chip, ...]:
     return tuple(_CHIPS.values())
 
 
-def chip(name: str | Chip) -> Chip:
-    """The chip of that name; prefix and case do not matter, so ``910b2`` is ``Ascend910B2``.
+@lru_cache(maxsize=64)
+def _described(path: Path, resolved: Path, changed: float) -> Chip:
+    """The chip of a file as it is, known by its name from here on."""
+    made = chip_file.load(path, chip)
+    known = _BY_KEY.get(_key(made.name))
+    if known is not None and not known.file:
+        raise TileError(f"{path}: the name {made.name} is taken by a chip of this package", code="T713",
+                        help="give another name")
+    register(made)
+    return made
+
+
+def chip(name: str | Path | Chip) -> Chip:
+    """The chip of that name; prefix and case do not matter, so ``910b2`` is ``Ascend910B2``. A name that ends in ``.toml`` is
+    that of a file which describes a chip (docs/hardware.md#chips-of-your-own).
 
     Raises:
-        TileError: T701, no chip has that name; the known ones are listed.
+        TileError: T701, no chip has that name; the known ones are listed. T713, the file is wrong.
     """
     if isinstance(name, Chip):
         return name
-    found = _BY_KEY.get(_key(name))
+    if chip_file.is_file(name):
+        path = Path(name)
+        made = _described(path, path.resolve(), path.stat().st_mtime if path.exists() else 0.0)
+        register(made)  # another file may have taken the name since
+        return made
+    found = _BY_KEY.get(_key(str(name)))
     if found is None:
-        raise TileError(f"unknown chip {name!r}", code="T701", notes=("known are " + ", ".join(_CHIPS),),
+        known = [one.name for one in chips() if not one.file]
+        raise TileError(f"unknown chip {name!r}", code="T701", notes=("known are " + ", ".join(known),),
                         help="give one of these names; the prefix may be left out, as in 910B2")
     return found
 
