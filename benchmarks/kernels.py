@@ -150,6 +150,47 @@ def softmax_by_hand(x: Array) -> Array:
     return y
 
 
+def rms_norm(size: int) -> Any:
+    """size x size in fp32, each row divided by the root of the mean of its squares, each column multiplied by a weight."""
+    M, N, rows = size, size, 8192 // size
+
+    @T.prim_func
+    def rms_norm(X: T.Tensor((M, N), "float32"), W: T.Tensor((1, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // (2 * rows), is_npu=True) as (block, half):
+            x = T.alloc_ub((rows, N), "float32")
+            square = T.alloc_ub((rows, N), "float32")
+            weight = T.alloc_ub((1, N), "float32")
+            total = T.alloc_ub((rows, 1), "float32")
+            T.copy(X[(2 * block + half) * rows, 0], x)
+            T.copy(W[0, 0], weight)
+            T.tile.mul(square, x, x)
+            T.reduce_sum(square, total, dim=-1)
+            T.tile.mul(total, total, 1.0 / N)
+            T.tile.add(total, total, 1e-6)
+            T.tile.sqrt(total, total)
+            T.tile.div(x, x, total)
+            T.tile.mul(x, x, weight)
+            T.copy(x, Y[(2 * block + half) * rows, 0])
+
+    return tilelang.compile(rms_norm, out_idx=[-1], target="ascendc", pass_configs=SWITCHES)
+
+
+def rms_norm_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return rng.standard_normal((size, size)).astype(np.float32), rng.standard_normal((1, size)).astype(np.float32)
+
+
+def rms_norm_by_hand(x: Array, weight: Array) -> Array:
+    y = np.empty_like(x)
+    rows = 8192 // len(x)
+    for i in range(0, len(x), rows):
+        tile = x[i : i + rows].copy()
+        root = np.sqrt((tile * tile).sum(axis=1, keepdims=True) * np.float32(1 / len(x)) + np.float32(1e-6))
+        tile /= root
+        tile *= weight
+        y[i : i + rows] = tile
+    return y
+
+
 HEADS, DIM, TILE = 2, 64, 64
 
 
@@ -246,6 +287,48 @@ def flash_by_hand(q: Array, k: Array, v: Array) -> Array:
     return out
 
 
+def convolution(size: int) -> Any:
+    """A 3 x 3 convolution of size channels to as many, of 56 x 56, as loops over single elements: a block for each row."""
+    edge = 56
+
+    @T.prim_func
+    def convolution(
+        X: T.Tensor((size, edge + 2, edge + 2), "float32"),
+        F: T.Tensor((size, size * 9), "float32"),
+        Y: T.Tensor((size, edge * edge), "float32"),
+    ):
+        with T.Kernel(size * edge, is_npu=True) as (block, _):
+            x = T.alloc_shared((1, 1), "float32")
+            f = T.alloc_shared((1, 1), "float32")
+            y = T.alloc_shared((1, 1), "float32")
+            for column in T.serial(edge):
+                T.vbrc(0.0, y)
+                for channel in T.serial(size):
+                    for i in T.serial(3):
+                        for j in T.serial(3):
+                            T.copy(X[channel, block % edge + i, column + j : column + j + 1], x)
+                            T.copy(F[block // edge, channel * 9 + i * 3 + j], f)
+                            T.vmul(x, f, x)
+                            T.vadd(y, x, y)
+                T.copy(y, Y[block // edge, block % edge * edge + column])
+
+    return tilelang.compile(convolution, out_idx=[-1], target="npuir")
+
+
+def convolution_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return rng.standard_normal((size, 58, 58)).astype(np.float32), rng.standard_normal((size, size * 9)).astype(np.float32)
+
+
+def convolution_by_hand(x: Array, f: Array) -> Array:
+    size = len(x)
+    y = np.zeros((size, 56, 56), np.float32)
+    for channel in range(size):
+        for i in range(3):
+            for j in range(3):
+                y += f[:, channel * 9 + i * 3 + j, None, None] * x[channel, i : i + 56, j : j + 56]
+    return y.reshape(size, -1)
+
+
 def chain(ops: int) -> Any:
     """As many sums and products, each of what the one before gave, in a loop over four tiles: for the time of compilation."""
 
@@ -297,5 +380,7 @@ CASES = {
     "gemm": Case(gemm, gemm_inputs, gemm_by_hand),
     "linear": Case(linear, linear_inputs, linear_by_hand),
     "softmax": Case(softmax, softmax_inputs, softmax_by_hand),
+    "rms_norm": Case(rms_norm, rms_norm_inputs, rms_norm_by_hand),
     "flash": Case(flash, flash_inputs, flash_by_hand),
 }
+SCALAR = Case(convolution, convolution_inputs, convolution_by_hand)

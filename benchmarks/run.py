@@ -1,11 +1,14 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,linear,softmax,flash,sanitize,threads,import,compile,text] [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,softmax,rms_norm,flash,scalar,sanitize,jobs,threads,import,compile,text]
+                             [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
 interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
-without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``threads`` has two
+without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``scalar`` is a
+convolution as loops over single elements, whose first call is told too, as it is the one that one waits for. ``jobs`` has each
+kernel by one thread and by two, and what the machine has room for. ``threads`` has two
 calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has
 a product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
 final module takes and its ratio to that in the smallest. ``text`` reads, verifies and writes 10 000 ops
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -36,9 +40,14 @@ import developer
 import kernels
 import peers
 
-BENCHMARKS = ("gemm", "linear", "softmax", "flash", "sanitize", "threads", "import", "compile", "text")
+BENCHMARKS = ("gemm", "linear", "softmax", "rms_norm", "flash", "scalar", "sanitize", "jobs", "threads", "import", "compile",
+              "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
+CHANNELS = 64
+"""Of the convolution."""
+JOBS = 2048
+"""Size at which one thread is compared with two."""
 OPS = (500, 1000, 2000, 5000)
 """Operations of the unrolled kernels whose compilation is timed."""
 DEVELOPER = "developer"
@@ -105,6 +114,53 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
                 work = peer.work(*inputs)
                 theirs = median(work, max(1, repeat // 2))
                 yield Row(name, peer.name, theirs, theirs / floor)
+
+
+def scalar(repeat: int) -> Iterator[Row]:
+    """A convolution as loops over single elements."""
+    case, repeat = kernels.SCALAR, max(2, repeat // 2)
+    inputs = case.inputs(np.random.default_rng(0), CHANNELS)
+    kernel = case.kernel(CHANNELS)
+    products = inputs[1].size * 56 * 56
+
+    def launch() -> None:
+        kernel(*inputs)
+        assert kernel.last_launch.time_us + len(kernel.last_launch.hazards)
+
+    def row(subject: str, took: float, floor: float) -> Row:
+        return Row("scalar", subject, took, took / floor, f"{products / took / 1000:.0f} million products a second")
+
+    with threadpool_limits(1, "blas"):
+        floor = median(lambda: case.by_hand(*inputs), repeat)
+        yield row("NumPy, all pixels at once", floor, floor)
+        start = time.perf_counter()
+        launch()
+        yield row("the first call, cycles, hazards", (time.perf_counter() - start) * 1000, floor)
+        np.testing.assert_array_equal(kernel(*inputs), case.by_hand(*inputs))
+        yield row("  and each one after it", median(launch, repeat), floor)
+
+
+def jobs(repeat: int) -> Iterator[Row]:
+    """Each kernel by one thread and by two."""
+
+    def by(count: int, work: Callable[[], object]) -> object:
+        os.environ["TILELANG_NPU_JOBS"] = str(count)
+        try:
+            return work()
+        finally:
+            del os.environ["TILELANG_NPU_JOBS"]
+
+    factor = np.random.default_rng(0).standard_normal((512, 512), np.float32)
+    with ThreadPoolExecutor(2) as pool, threadpool_limits(1, "blas"):
+        given = [(factor,)] * 2
+        one, two = _least(partial(_in_turn, _products, given), partial(_at_once, _products, given, pool), repeat)
+        yield Row("jobs", "NumPy's products, by two threads", two, two / one, "what the machine has room for")
+        for name, case in kernels.CASES.items():
+            kernel, inputs = case.kernel(JOBS), case.inputs(np.random.default_rng(0), JOBS)
+            work = partial(kernel, *inputs)
+            one, two = _least(partial(by, 1, work), partial(by, 2, work), repeat)
+            yield Row("jobs", f"{name} {JOBS}", one, 1.0)
+            yield Row("jobs", "  by two threads", two, two / one)
 
 
 def sanitizing(repeat: int) -> Iterator[Row]:
@@ -292,6 +348,10 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
     for name in chosen:
         if name == "sanitize":
             yield from sanitizing(repeat)
+        elif name == "scalar":
+            yield from scalar(repeat)
+        elif name == "jobs":
+            yield from jobs(repeat)
         elif name == "threads":
             yield from threading(repeat)
         elif name == "import":

@@ -320,3 +320,53 @@ def test_the_verdict_is_that_of_counting(target: str, tile: tuple[int, int], gri
         warnings.simplefilter("ignore", TileWarning)  # strips of the caller's array
         kernel(a, mine)
     np.testing.assert_array_equal(mine, ~missing)
+
+
+def test_large_results_that_a_call_writes_wholly_are_not_marked_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of an equal call holds anything; that of one with other numbers holds NaN where nothing writes."""
+    @T.prim_func
+    def rows(X: T.Tensor((512, 512), "float32"), n: T.int32, Y: T.Tensor((512, 512), "float32")):
+        with T.Kernel(8, is_npu=True) as (block, _):
+            x = T.alloc_shared((16, 512), "float32")
+            for i in T.serial(n):
+                T.copy(X[block * 64 + i * 16, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[block * 64 + i * 16, 0])
+
+    kernel = tilelang.compile(rows, out_idx=[-1], target="npuir")
+    x = np.random.default_rng(0).standard_normal((512, 512), np.float32)
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float, **_: np.full(shape, 7, dtype))
+    marked: list[bool] = []
+    run = type(kernel)._run
+
+    def looked_at(self: Any, call: Any) -> None:
+        marked.append(bool(np.isnan(call.values[2]).all()))
+        run(self, call)
+
+    monkeypatch.setattr(type(kernel), "_run", looked_at)
+    for _ in range(2):
+        np.testing.assert_allclose(kernel(x, 4), np.exp(x), rtol=1e-6)
+    assert marked == [True, False]
+    with pytest.raises(TileError, match="never written"):
+        kernel(x, 3)
+    assert marked == [True, False, True]
+
+
+def test_a_large_result_that_data_choose_or_a_kernel_adds_to_is_always_marked() -> None:
+    @T.prim_func
+    def chosen(X: T.Tensor((512, 512), "float32"), I: T.Tensor((8,), "int32"), Y: T.Tensor((512, 512), "float32")):
+        with T.Kernel(8, is_npu=True) as (block, _):
+            x = T.alloc_shared((64, 512), "float32")
+            T.copy(X[block * 64, 0], x)
+            T.copy(x, Y[I[block] * 64, 0])
+
+    kernel = tilelang.compile(chosen, out_idx=[-1], target="npuir")
+    x = np.random.default_rng(0).standard_normal((512, 512), np.float32)
+    places = np.arange(8, dtype=np.int32)
+    for _ in range(2):
+        np.testing.assert_array_equal(kernel(x, places), x)
+        assert set(kernel._here.overwritten.values()) == {frozenset()}
+    places[3] = 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TileWarning)
+        assert np.isnan(kernel(x, places)[192:256]).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import operator
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.many import AloneError, Many, ManyBlocks, PartedError
-from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.run import stacks, together
 from tilelang_npu.simulator.run.arguments import bind
 from tilelang_npu.simulator.run.recorded import places_in_common
 from tilelang_npu.simulator.run.together import traced_together
@@ -182,7 +183,9 @@ def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
     found = traced_together(program, bound, blocks, None, [Witness() for _ in program.traced])
     if found is None:
         return None
-    expected = program.trace(args, blocks=blocks).blocks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "LEAST", blocks + 1)
+        expected = program.trace(args, blocks=blocks).blocks
     for run, same in zip(found, expected, strict=True):
         assert (run.block, run.streams) == (same.block, same.streams)
         assert [list(offsets) for offsets in run.gm] == [list(offsets) for offsets in same.gm]
@@ -209,7 +212,7 @@ def test_blocks_with_smaller_tiles_are_traced_by_themselves() -> None:
     args = [np.zeros((256, 64), np.float32) for _ in range(2)]
     assert traces(tails(256), args, 24) == [8, 16]
     args = [np.zeros((250, 64), np.float32) for _ in range(2)]
-    assert traces(tails(250), args, 24) is None  # the only block of fifteen rows
+    assert traces(tails(250), args, 24) == [1, 8, 15]
 
 
 def test_an_access_beyond_the_last_block_s_tensor_is_told_of_the_first_block_that_makes_it() -> None:
@@ -326,3 +329,57 @@ def test_random_arithmetic_on_elements_is_that_of_each_block(first: str, second:
     for i in range(5):
         total = two_of_arrays(one_of_arrays(x[:, i], (z[::-1] if swap else z)[:, i]), total)
         np.testing.assert_allclose(args[2][:, i].astype(np.float32), total.astype(np.float32), rtol=1e-2, atol=1e-2)
+
+
+def written(text: str) -> Any:
+    """The prim_func of a source text."""
+    name = f"<loops {len(linecache.cache)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {"T": T}
+    exec(compile(text, name, "exec"), scope)
+    return scope["main"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_random_loops_over_elements_are_those_of_each_block(data: st.DataObject) -> None:
+    """Loops of lengths that depend on the block or not, conditions on it, places that it decides, results in place or apart."""
+    blocks, rows = data.draw(st.sampled_from([8, 12, 24])), 6
+    bounds = data.draw(st.sampled_from(["rows", "block % 3 + 1", "T.min(rows, block + 2)"]))
+    place = data.draw(st.sampled_from(["block, i", "blocks - 1 - block, i",
+                                       "block // 2 * 2 + 1 - block % 2, (i + block) % rows"]))
+    guard = data.draw(st.sampled_from(["", "if block < 4:", "if i + block % 4 < 3:", "if block % 2 == 0:"]))
+    through = data.draw(st.sampled_from(["Y[block, i]", "t[0]", "t[i]"]))
+    value = data.draw(st.sampled_from(["a + b", "a * b - 0.5", "T.max(a, b)", "a * T.cast(block, 'float32') + b", "-a"]))
+    in_place = data.draw(st.booleans())
+    body = f"""
+@T.prim_func
+def main(X: T.Tensor(({blocks}, {rows}), "float32"), Y: T.Tensor(({blocks}, {rows}), "float32")):
+    with T.Kernel({blocks}, is_npu=True) as (block, _):
+        t = T.alloc_shared(({rows},), "float32")
+        for i in T.serial({rows}):
+            t[i] = 0.25
+        for i in T.serial({bounds.replace("rows", str(rows))}):
+            {guard.replace("blocks", str(blocks)) or "if True:"}
+                a = X[{place.replace("blocks", str(blocks)).replace("rows", str(rows))}]
+                b = {through}
+                {through} = {value}
+        for i in T.serial({rows}):
+            Y[block, i] = Y[block, i] + t[i]
+"""
+    kernel = tilelang.compile(written(body), target="npuir")
+    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+    x, y = (rng.standard_normal((blocks, rows)).astype(np.float32) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacks, "LEAST_OPS", 1)
+        patch.setattr(together, "LEAST", 2)
+        traces(kernel, [x, x if in_place else y], blocks)
+        mine, alone = x.copy(), x.copy()
+        program = kernel.program
+        others = [mine, alone] if in_place else [y.copy(), y.copy()]
+        found = program.run([mine, others[0]], blocks=blocks)
+        expected = program.run([alone, others[1]], blocks=blocks, order=range(blocks))
+        assert mine.tobytes() == alone.tobytes()
+        assert others[0].tobytes() == others[1].tobytes()
+        assert Launch(found).cycles == Launch(expected).cycles
+        assert list(map(str, Launch(found).hazards)) == list(map(str, Launch(expected).hazards))

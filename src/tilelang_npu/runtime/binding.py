@@ -6,7 +6,7 @@ Arrays are bound, not copied: a kernel reads and writes the caller's memory, and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,11 @@ class BoundCall:
     symbols: dict[str, int] = field(default_factory=dict)
     made: tuple[int, ...] = ()
 
+    @property
+    def sizes(self) -> tuple[object, ...]:
+        """The arrays' shapes and the numbers: what a call writes follows from these, as far as data decide nothing."""
+        return tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in self.values)
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -100,8 +105,13 @@ class Signature:
         both = tuple(sorted({*self.inputs, *self.outputs}))
         return both if count == len(both) else self.inputs
 
-    def bind(self, arguments: Sequence[Any]) -> BoundCall:
+    def bind(self, arguments: Sequence[Any], overwritten: Callable[[BoundCall], Container[int]] | None = None) -> BoundCall:
         """Check the arguments and allocate the rest. The caller may also pass the outputs, at their places.
+
+        Args:
+            arguments: what is passed.
+            overwritten: tells the positions of which all that is allocated is known to be written before it is read: nothing
+                is put there first.
 
         Raises:
             TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements or memory that
@@ -124,8 +134,13 @@ class Signature:
             if parameter.shape is not None and position not in left:
                 values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
         for position in left:
-            values[position] = _allocate(self.parameters[position], symbols)
-        return BoundCall(values, symbols, tuple(left))
+            values[position] = _allocated(self.parameters[position], symbols)
+        call = BoundCall(values, symbols, tuple(left))
+        kept: Container[int] = () if overwritten is None else overwritten(call)
+        for position in left:
+            if position not in kept:
+                _mark_unwritten(values[position], self.parameters[position])
+        return call
 
     def positional(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in order; some may be named by their parameters.
@@ -398,14 +413,17 @@ def size_of(size: int | Sym, symbols: Mapping[str, int]) -> int:
     return size.evaluate(symbols) if isinstance(size, Sym) else size
 
 
-def _allocate(parameter: Parameter, symbols: Mapping[str, int]) -> Array:
-    """Memory that nothing was written to yet: NaN for floats, and bytes that no result is likely to have for integers."""
+def _allocated(parameter: Parameter, symbols: Mapping[str, int]) -> Array:
+    """Memory that holds anything."""
     assert parameter.shape is not None
-    shape = tuple(size_of(size, symbols) for size in parameter.shape)
+    return np.empty(tuple(size_of(size, symbols) for size in parameter.shape), parameter.dtype.numpy)
+
+
+def _mark_unwritten(array: Array, parameter: Parameter) -> None:
+    """Make memory that nothing was written to yet: NaN for floats, and bytes that no result is likely to have for integers."""
     if parameter.dtype.is_float:
-        return np.full(shape, np.nan, parameter.dtype.numpy)
-    if parameter.dtype.is_bool:
-        return np.zeros(shape, np.bool_)
-    made = np.empty(shape, parameter.dtype.numpy)
-    made.view(np.uint8)[...] = 0xA5
-    return made
+        array.fill(np.nan)
+    elif parameter.dtype.is_bool:
+        array.fill(0)
+    else:
+        array.view(np.uint8)[...] = 0xA5

@@ -12,7 +12,7 @@ is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tilelang_npu.frontend import Parameter
     from tilelang_npu.runtime.binding import BoundCall
-    from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator import AnyLaunch, Program
 
 __all__ = ["LeftOut", "ParameterEffect", "described", "effects", "has_nan", "is_complete", "left_out"]
 
@@ -194,6 +194,28 @@ def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: 
         if missing.any():
             yield LeftOut(parameters[position], effect.tile, missing, allocated,
                           any(part.chooses(position) for part in parts), any(part.adds(position) for part in parts))
+
+
+LARGE = 1 << 20
+"""Bytes of a result from which on it is worth while to know beforehand that all of it is written."""
+_MARKED = ("float16", "bfloat16", "float32", "float64")
+"""Types of which a NaN tells an element that nothing has written."""
+
+
+def overwritten(parameters: Sequence[Parameter], outputs: Iterable[int], effects: Mapping[int, ParameterEffect],
+                programs: Iterable[Program], call: BoundCall) -> frozenset[int]:
+    """The large results that a call has allocated and written, of which it reads nothing: another call of these sizes writes
+    all of them, too, if data decide nothing.
+
+    Args:
+        parameters, outputs: of the kernel, and the positions that it returns.
+        effects: what the kernel does to the parameters.
+        programs: its launches.
+        call: a call that left nothing out.
+    """
+    large = [position for position in outputs if position in call.made and call.values[position].nbytes >= LARGE
+             and parameters[position].dtype in _MARKED and not effects[position].reads]
+    return frozenset(large) if large and all(program.data_free for program in programs) else frozenset()
 
 
 _OWN = ("what out_idx names is allocated by the call and holds nothing: write all of it, or leave it out of out_idx and pass"

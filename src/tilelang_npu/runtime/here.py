@@ -12,14 +12,15 @@ class Here:
 
     Attributes:
         threads: of each thread the last launch.
-        covered: sizes at which it is known what is written.
+        overwritten: by the sizes at which it is known what is written, the positions of large results that are written wholly,
+            whatever the arguments hold, and never read.
         stale_told: whether somebody was warned of a NaN that comes of memory which nothing wrote.
         lock: for the last two.
     """
 
     def __init__(self) -> None:
         self.threads = threading.local()
-        self.covered: set[object] = set()
+        self.overwritten: dict[object, frozenset[int]] = {}
         self.stale_told = False
         self.lock = threading.RLock()
 

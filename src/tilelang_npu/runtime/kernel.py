@@ -16,7 +16,7 @@ from tilelang_npu.display import Mlir
 from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime import environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import LeftOut, ParameterEffect, effects, has_nan, left_out
+from tilelang_npu.runtime.coverage import LeftOut, ParameterEffect, effects, has_nan, left_out, overwritten
 from tilelang_npu.runtime.here import Here
 from tilelang_npu.runtime.log import TileWarning, is_unheard, logger, told, warn_at
 from tilelang_npu.runtime.longer import longer
@@ -208,7 +208,7 @@ class JITKernel:
         args = self.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
-        call = self.signature.bind(args)
+        call = self.signature.bind(args, self._overwritten)
         if same := self._same_arrays(call):
             return self._with_same(same)._called_for(self, args)
         checker = listeners.checker()
@@ -387,18 +387,23 @@ class JITKernel:
 
     def _check_written(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Look for unwritten results, once for each set of sizes that is in order: data decide nothing, or it is but told."""
-        sizes = tuple(value.shape if isinstance(value, np.ndarray) else value.item() for value in call.values)
-        if sizes in self._here.covered or is_unheard():
+        if (sizes := call.sizes) in self._here.overwritten or is_unheard():
             return
         with self._here.lock:
-            for found in () if sizes in self._here.covered else self.left_out(launch, call):
+            left = [] if sizes in self._here.overwritten else list(self.left_out(launch, call))
+            for found in left:
                 error = found.error()
                 if error is not None:
                     raise error
                 if found.warning():
                     called = user_location() or found.parameter.location
                     warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
-            self._here.covered.add(sizes)
+            self._here.overwritten.setdefault(sizes, frozenset() if left else overwritten(
+                self.params, self.out_idx, self._effects, self.programs, call))
+
+    def _overwritten(self, call: BoundCall) -> frozenset[int]:
+        """The results of which an equal call has written all, and reads nothing: it did so whatever the arguments hold."""
+        return self._here.overwritten.get(call.sizes, frozenset()).intersection(call.made)
 
     def _check_stale(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""

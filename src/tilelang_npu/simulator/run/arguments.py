@@ -174,12 +174,15 @@ def bind(function: FuncOp, declared: Sequence[FunctionParameter], args: Sequence
     return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
+_GRID_TYPE = IntegerType(32)
+
+
 def has_grid(function: FuncOp, declared: Sequence[FunctionParameter]) -> bool:
     """Whether the last parameters are the three sizes of the grid."""
     last = declared[-GRID:]
     return len(last) == GRID and all(
         parameter.role == "user" and parameter.shape is None and
-        function.body.block.args[parameter.index].type == IntegerType(32) for parameter in last)
+        function.body.block.args[parameter.index].type == _GRID_TYPE for parameter in last)
 
 
 def _with_grid(declared: Sequence[FunctionParameter], count: int, function: FuncOp) -> Sequence[FunctionParameter]:

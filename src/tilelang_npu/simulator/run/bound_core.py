@@ -60,11 +60,12 @@ def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) ->
 class BoundCore:
     """One core of a launch: its memories, its code bound to the arguments, and all that changes while that runs.
 
-    With a ``stack`` it stands for the cores of all blocks of that.
+    With a ``stack`` it stands for the cores of all blocks of that. ``shared`` are its arrays of the memories, if known.
     """
 
     def __init__(self, program: Program, index: int, sub: int, bound: Bound, blocks: int, means: Means,
-                 memories: Mapping[str, CoreMemory], stack: Stack | None = None) -> None:
+                 memories: Mapping[str, CoreMemory], stack: Stack | None = None,
+                 shared: Sequence[Array | None] | None = None) -> None:
         self._poison = means.poison
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = means.functions[index]
@@ -77,7 +78,8 @@ class BoundCore:
             bind = self.function.bind if means.view is np.ndarray else self.function.bind_with(means.view)
             self.run: Run = bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
-                means.witnesses[index] if means.witnesses else None, stack, *shared_arrays(program.chip, core, memories))
+                means.witnesses[index] if means.witnesses else None, stack,
+                *(shared_arrays(program.chip, core, memories) if shared is None else shared))
         except Exception as error:
             raise self.explained(error, 0) from error
 

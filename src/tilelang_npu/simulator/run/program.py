@@ -257,6 +257,8 @@ class Program:
         self._check_blocks(blocks)
         bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
         witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
+        if most is None and self.data_free and (runs := traced_together(self, bound, blocks, most_ops, witnesses)) is not None:
+            return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
         return self._trace(bound, blocks, witnesses, most, most_ops)
 
     def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,

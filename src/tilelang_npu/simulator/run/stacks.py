@@ -17,7 +17,7 @@ from functools import partial
 from itertools import accumulate
 from threading import Event as Signal
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from xdsl.ir import Block, SSAValue
 from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
-from tilelang_npu.simulator.machine.memory import CoreMemory, block_memories
+from tilelang_npu.simulator.machine.memory import Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stack import Stack
 from tilelang_npu.simulator.run.arguments import Bound
@@ -317,6 +317,14 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
         raise failed[min(failed)]
 
 
+class _PileMemories(NamedTuple):
+    """What all piles of one shape are computed with: their memories by core, and those that each core sees."""
+
+    means: Means
+    memories: dict[str, CoreMemory]
+    shared: list[list[Array | None]]
+
+
 class _Work:
     """What one thread computes piles with, for itself.
 
@@ -329,18 +337,19 @@ class _Work:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
         self._blocks = len(plan.runs)
         self._gaps = _gaps(program, functions)
-        self._made: dict[tuple[int, int], tuple[Means, dict[str, CoreMemory]]] = {}
+        self._made: dict[tuple[int, int], _PileMemories] = {}
         self._used = [function.extents for function in functions]
 
     def compute(self, pile: Pile) -> None:
         """Compute what the blocks of a pile compute."""
         program, stack = self._program, pile.stacks[0]
         if stack.sizes not in self._made:
-            self._made[stack.sizes] = Means(self._functions, self._most_ops, Scratch(StackMultiplier)), block_memories(
-                program.chip, program.core_ids(0), self._used, stack.count, self._gaps)
-        means, held = self._made[stack.sizes]
-        lanes = [BoundCore(program, index, sub, self._bound, self._blocks, means, held, lane)
-                 for (index, sub), lane in zip(program.lanes, pile.stacks, strict=True)]
+            held = block_memories(program.chip, program.core_ids(0), self._used, stack.count, self._gaps)
+            self._made[stack.sizes] = _PileMemories(Means(self._functions, self._most_ops, Scratch(StackMultiplier)), held,
+                                            [shared_arrays(program.chip, core, held) for core in program.core_ids(0)])
+        means, held, shared = self._made[stack.sizes]
+        lanes = [BoundCore(program, index, sub, self._bound, self._blocks, means, held, lane, arrays)
+                 for (index, sub), lane, arrays in zip(program.lanes, pile.stacks, shared, strict=True)]
         if len(lanes) == 1 and not lanes[0].function.switches:
             lanes[0].call(pile.first)
         else:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
 
 LEAST = 8
-"""Blocks that are worth being traced at once."""
+"""Blocks of a launch that are worth being traced at once: half as many traces as there are blocks must tell what all do."""
 
 
 class _Unread:
@@ -89,16 +89,18 @@ def traced_together(program: Program, bound: Bound, blocks: int, most_ops: int |
     found: list[BlockRun] = []
     interned: dict[Stream, Stream] = {}
     left = [np.arange(blocks, dtype=np.int64)]
-    tries = blocks // 4
+    tries = max(LEAST, blocks) // 2
     while left:
         some = left.pop()
-        if len(some) < LEAST or not tries:
+        if not tries:
             return None
         tries -= 1
         try:
             found += _traced(program, bound, blocks, some, most_ops, witnesses, interned)
         except PartedError as parted:
             left += [some[group] for group in parted.groups]
+            if len(left) > tries:
+                return None
         except (TileError, AloneError, ArithmeticError, ValueError, TypeError, IndexError):
             return None
     return sorted(found, key=lambda run: run.block)
