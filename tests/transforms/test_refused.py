@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang_npu as tilelang
@@ -299,3 +300,32 @@ def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
 def test_there_is_no_section_where_nothing_was_refused() -> None:
     kernel = tilelang.compile(shifted(edited=True), target="npuir")
     assert "refused" not in kernel.explain().sections and not kernel.explain().refused
+
+
+@pytest.mark.parametrize("columns", [128, 64])
+def test_an_accumulator_that_L0C_has_room_for_once_says_so(columns: int) -> None:
+    """Two of 96 KB do not fit 128 KB; with the edit, smaller tiles, two of 48 KB do."""
+
+    @T.prim_func
+    def main(A: T.Tensor((768, 64), "float16"), B: T.Tensor((64, columns), "float16"), C: T.Tensor((768, columns), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            b = T.alloc_shared((64, columns), "float16")
+            T.copy(B, b)
+            for i in T.Pipelined(4, num_stages=2):
+                a = T.alloc_shared((192, 64), "float16")
+                c = T.alloc_fragment((192, columns), "float32")
+                T.copy(A[i * 192, 0], a)
+                T.gemm(a, b, c, initC=True)
+                T.copy(c, C[i * 192, 0])
+
+    kernel, remarks = about(main, "multi-buffer")
+    told = [one.text for one in remarks if one.text.startswith("c")]
+    if columns == 128:
+        assert len(told) == 1 and "98 304 bytes of L0C) has one slot for the 2 stages" in told[0]
+        assert "of the 131 072 bytes of L0C too few are left" in told[0]
+    else:
+        assert len(told) == 1 and "c has 2 slots" in told[0]
+    a, b = (np.random.default_rng(7).standard_normal(shape).astype(np.float16) for shape in ((768, 64), (64, columns)))
+    c = np.zeros((768, columns), np.float16)
+    kernel(a, b, c)
+    np.testing.assert_allclose(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-2)

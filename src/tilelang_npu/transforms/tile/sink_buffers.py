@@ -30,12 +30,12 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
-from tilelang_npu.target import GM, Chip, filled_from
+from tilelang_npu.target import GM, Chip, filled_from, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.ir.sizes import nbytes_of, sized
+from tilelang_npu.transforms.ir.sizes import nbytes_of, sized, spaced
 from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.channels import is_hand_over
 from tilelang_npu.transforms.tile.first_writes import reads_earlier, reads_what_it_wrote
@@ -175,7 +175,7 @@ class SinkBuffers(ModulePass):
         """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""
         buffer, made = allocation.result, list[tile.AllocOp]()
         around, block = _loop_around(allocation), allocation.parent_block()
-        if around is not None and self.multi_buffer and _alternates(buffer, around) and block is not None and _of_one_iteration(
+        if around is not None and block is not None and self._takes_turns(allocation, around, ranges) and _of_one_iteration(
                 block, buffer, ranges):
             allocation.properties["slots"] = IntegerAttr(tile.stages_of(around), i64)
             return made
@@ -195,13 +195,18 @@ class SinkBuffers(ModulePass):
                 if is_hand_over(buffer):
                     slots = max(depth, WORKSPACE_SLOTS)
                     taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
-                elif self.multi_buffer and (_alternates(buffer, loop) or (_drained_in_turn(
-                        allocation, loop) and _beside_others(allocation, depth, loop, ranges, chips.chip(self.chip)))):
+                elif self._takes_turns(allocation, loop, ranges):
                     taken = inner, depth
         if taken is not None:  # the innermost loop whose iterations take slots in turn
             _move(allocation, taken[0])
             allocation.properties["slots"] = IntegerAttr(taken[1], i64)
         return made
+
+    def _takes_turns(self, allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges) -> bool:
+        """Whether the iterations of a pipelined loop take slots of a buffer in turn."""
+        return self.multi_buffer and (_alternates(allocation.result, loop) or (
+            _drained_in_turn(allocation, loop)
+            and _beside_others(allocation, tile.stages_of(loop), loop, ranges, chips.chip(self.chip))))
 
     def _wants(self, buffer: SSAValue) -> Callable[[scf.ForOp], bool]:
         """Which loops have use for a buffer of their own."""
@@ -229,7 +234,11 @@ def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, ma
     if label == MADE or space_of(buffer) == GM:  # of no author
         return
     loop = next((found for user in users_of(buffer) if (found := _pipeline_that_moves(user, buffer)) is not None), None)
-    if loop is not None and made.multi_buffer:
+    drained = _loop_around(allocation)
+    if drained is not None and made.multi_buffer and _drained_in_turn(allocation, drained):
+        what = f"{sized(buffer)} has one slot for the {tile.stages_of(drained)} stages of the loop at {line_of(drained)}"
+        about, kept = "multi-buffer", _no_room(allocation, chips.chip(made.chip))
+    elif loop is not None and made.multi_buffer:
         what = f"{sized(buffer)} has one slot for the {tile.stages_of(loop)} stages of the loop at {line_of(loop)}"
         about, kept = "multi-buffer", _why_one_slot(allocation, loop, ranges, made)
     else:
@@ -274,6 +283,12 @@ def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges, mad
     inner = _home_of_all(list(users_of(buffer)), home) if (home := allocation.parent_block()) is not None else None
     outer = inner.parent_op() if inner is not None else loop
     return _carried(label, buffer, outer if isinstance(outer, scf.ForOp) else loop)
+
+
+def _no_room(allocation: tile.AllocOp, chip: Chip) -> Refusal:
+    space = space_of(allocation.result)
+    return Refusal(f"the next product waits until it is drained, as of the {spaced(chip.memory[space].size)} bytes of "
+                   f"{name_of(space)} too few are left beside what else the loop needs", "shrink the tiles")
 
 
 def _carried(label: str, buffer: SSAValue, loop: scf.ForOp) -> Refusal:
