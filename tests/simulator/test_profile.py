@@ -14,6 +14,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from simulator.test_time_properties import KERNELS, launch
+from simulator.test_waiting_blocks import turned
 from tilelang_npu.simulator.result.profile.launch_profile import Profile
 from tilelang_npu.simulator.time.walked import START
 
@@ -79,6 +80,7 @@ MADE: dict[str, Callable[[], Profile]] = {
     "mixed": lambda: softmax(1024, 128).profile(),
     "waves of two kinds": lambda: product(1280, 1024, 256).profile(),
     "two launches": lambda: in_two(1024).profile(),
+    "blocks that wait for each other": lambda: turned().profile(),
 }
 
 
@@ -219,6 +221,14 @@ def test_json_holds_the_sums() -> None:
     assert sum(part["us"] for part in found["critical_path"]) == found["time_us"]
     assert all(sum(part["us"] for part in row["parts"]) == found["time_us"] for row in found["pipes"])
     assert {row["path"] for row in found["paths"]} >= {"gm_ub", "gm_l1_nd2nz", "l1_l0a"}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_profile_can_be_shown(name: str) -> None:
+    one = profile(name)
+    assert str(one).startswith(f"{one.kernel} on {one.chip}")
+    assert "<h2>Timeline of a block</h2>" in one.html()
+    assert one.to_dict()["what_if"]
 
 
 def test_the_text_names_lines_and_reasons() -> None:

@@ -211,7 +211,7 @@ def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
             lines[line_of(record.location)] += step.cost.nbytes * times
     yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
                      f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
-                     "result that is twice as large, half as often", lines.most_common(1)[0][0] if lines else None)
+                     "result that is twice as large, half as often", lines.most_common(1)[0][0] if lines else None, "at most")
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------
