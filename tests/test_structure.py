@@ -43,6 +43,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "pytest_plugin": {"compat", "runtime"},
     "pytest_sanitizer": {"runtime", "simulator"},
+    "pytest_times": {"runtime", "target"},
 }
 # The rooms of a part, from the lowest; a file outside of them (the part's own face, the order of its passes) may use them all.
 ROOMS = {

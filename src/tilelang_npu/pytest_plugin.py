@@ -4,7 +4,7 @@ Before any of their files is imported, ``import tilelang`` means this package an
 ``TILELANG_NPU_SURVEY`` set to a file, one line of JSON is appended to it for each test: that is how ``tilelang-npu
 survey`` learns what became of them, and tests that have a line there are not run again.
 
-The options of :mod:`tilelang_npu.pytest_sanitizer` come with it.
+The options of :mod:`tilelang_npu.pytest_sanitizer` and :mod:`tilelang_npu.pytest_times` come with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilelang_npu.compat.outcomes import Case, of_error
 from tilelang_npu.runtime import environment, listeners
 
 __all__: list[str] = []
-pytest_plugins = ["tilelang_npu.pytest_sanitizer"]
+pytest_plugins = ["tilelang_npu.pytest_sanitizer", "tilelang_npu.pytest_times"]
 
 _LAST: dict[str, tuple[Any, ...]] = {}  # the outcome of each test whose phases are not over
 _IMPORTS: dict[str, BaseException] = {}  # the exception of each file that could not be imported, by node

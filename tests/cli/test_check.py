@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,55 @@ def test_a_kernel_that_is_called_inside_of_an_assertion_is_checked(tool, script:
     script.write_text(f"{text}    assert wrong(a, b)\n")
     done = tool("check", str(script))
     assert (done.code, "error[T4" in done.err) == (1, True)
+
+
+def test_githubs_workflows_show_findings_beside_the_source(tool, script: Path, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = script.read_text().partition("    right(a, b, 3)")[0]
+    script.write_text(f"{text}    wrong(a, b, 3)\n")
+    done = tool("check", str(script), "--format", "github")
+    notes = [line for line in done.out.splitlines() if line.startswith("::")]
+    assert len(notes) == 2 * (done.code == 1)
+    assert notes[0].startswith(f"::error file={script.relative_to(tmp_path)},line=12,col=13,title=S201::race[S201]: UB bytes")
+    assert "%0A  write " in notes[0]
+    script.write_text(f"{text}    wrong(a, b)\n")
+    done = tool("check", str(script), "--format", "github")
+    assert re.search(r"^::error file=[^,]+,line=\d+,col=\d+,title=T4\d\d::", done.out, re.MULTILINE)
+    script.write_text(text.replace("made(False", "made(True") + "    right(a, b, 3)\n")
+    done = tool("check", str(script), "--format", "github")
+    assert (done.code, "::" in done.out) == (0, False)
+
+
+def test_several_files_are_checked_and_none_hides_another(tool, script: Path, tmp_path: Path) -> None:
+    text = script.read_text().partition("    right(a, b, 3)")[0]
+    paths = [tmp_path / f"{name}_file.py" for name in ("empty", "right", "wrong")]
+    good = text.replace("made(False", "made(True")
+    for path, line in zip(paths, ("", f"{good}    right(a, b, 3)", f"{text}    wrong(a, b, 3)"), strict=True):
+        path.write_text(line + "\n")
+    done = tool("check", *map(str, paths))
+    assert done.code == 1
+    assert "compiles no kernel" in done.err
+    assert "nothing found" in done.out
+    assert "race[S201]" in done.out
+    assert tool("check", str(paths[1])).code == 0
+    assert "error[T417]" in tool("check", *map(str, paths), "--report", "x.json").err
+
+
+def test_a_script_is_checked_again_when_it_changes(script: Path, root: Path) -> None:
+    text = script.read_text().partition("    right(a, b, 3)")[0]
+    script.write_text(f"{text}    wrong(a, b, 3)\n")
+    with subprocess.Popen([sys.executable, "-m", "tilelang_npu", "check", str(script), "--watch"], stdout=subprocess.PIPE,
+                          text=True, env={**os.environ, "PYTHONPATH": str(root / "src")}) as watching:
+        assert watching.stdout is not None
+        try:
+            said = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
+            assert "race[S201]" in said
+            script.write_text(text.replace("made(False", "made(True") + "    right(a, b, 3)\n")
+            said = "".join(iter(watching.stdout.readline, "watching; Ctrl-C ends it\n"))
+            assert "nothing found" in said
+        finally:
+            watching.terminate()
 
 
 def test_a_kernel_by_name(tool, script: Path, tmp_path: Path) -> None:

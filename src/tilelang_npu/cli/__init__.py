@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["run"]:
         words[1:], script = run.own_arguments(words[1:])
     args = parse(parser_of_all(), words)
+    args.words = words
     if script:
         args.arguments = script
     try:

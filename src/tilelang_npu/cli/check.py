@@ -16,6 +16,8 @@ from tilelang_npu.cli.sanitizing import add_sanitizer, conclude, sanitizer_of, s
 from tilelang_npu.cli.script import Outcome, chosen, execute
 from tilelang_npu.cli.selection import HELP, Asked, asked, kernels_of, offered
 from tilelang_npu.cli.sim import add_choice, blocks_of, filled, parameters_of, programs_of, size_of
+from tilelang_npu.cli.watching import watch
+from tilelang_npu.cli.workflow_lines import lines
 from tilelang_npu.errors import TileError, render
 from tilelang_npu.runtime import listeners
 from tilelang_npu.runtime.checking import SIZE, Checker, Look
@@ -25,6 +27,7 @@ from tilelang_npu.runtime.sanitizer import Sanitizer
 if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.simulator.run.arguments import FunctionParameter
+    from tilelang_npu.simulator.sanitizer.causes import Finding
     from tilelang_npu.target import Chip
 
 __all__ = ["add_to", "check"]
@@ -41,7 +44,10 @@ def add_to(commands: Any) -> None:
                     " assertions are left out, and what it prints goes to standard error. An .mlir file is checked as `sim`"
                     " runs it. Exit code 1 if something is found.",
     )
-    parser.add_argument("file", metavar="FILE[:KERNEL[#N]]")
+    parser.add_argument("files", metavar="FILE[:KERNEL[#N]]", nargs="+")
+    parser.add_argument("--format", choices=("text", "github"), default="text",
+                        help="github: also a line for each finding, which GitHub's workflows show beside the source")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a script beside the file changes, until Ctrl-C")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
     add_choice(parser)
@@ -51,7 +57,32 @@ def add_to(commands: Any) -> None:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Check the kernels."""
+    """Check the kernels of each file."""
+    if args.watch:
+        watch(args.files, args.words)
+    if len(args.files) > 1 and args.report:
+        raise TileError("--report is about one file", code="T417", help="check one file at a time, each with its report")
+    worst = 0
+    for file in args.files:
+        args.file = file
+        try:
+            worst = max(worst, _one(args))
+        except TileError as error:
+            _annotate(args, [], [error])
+            if len(args.files) == 1:
+                raise
+            print(f"\n{render(error)}", file=sys.stderr)
+            worst = 1
+    return worst
+
+
+def _annotate(args: argparse.Namespace, findings: Sequence[Finding], errors: Sequence[TileError]) -> None:
+    if args.format == "github":
+        for line in lines(findings, errors):
+            print(line, flush=True)
+
+
+def _one(args: argparse.Namespace) -> int:
     sizes = dict(map(size_of, args.size))
     if args.file.endswith(".mlir") or args.file == "-":
         return _text(args, _checker(args, sizes).session, sizes)
@@ -91,7 +122,7 @@ def _script(args: argparse.Namespace, sizes: dict[str, int]) -> int:
             if not checker.has_seen(kernel):
                 checker.look_alone(kernel)
         idle = checker.idle()
-    return max(outcome.code, _told(checker.looks, checker.session, args.report, [*([ended] if ended else []), *idle], idle))
+    return max(outcome.code, _told(checker.looks, checker.session, args, [*([ended] if ended else []), *idle], idle))
 
 
 def _checker(args: argparse.Namespace, sizes: dict[str, int], wanted: Callable[[JITKernel], bool] | None = None) -> Checker:
@@ -163,7 +194,7 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
         raise
     idle = [TileError(f"{programs[0].name} has no dimension or number {name}", code="T419", help=f"remove --size {name}")
             for name in sizes if name not in used]
-    return _told(looks, session, args.report, idle, idle)
+    return _told(looks, session, args, idle, idle)
 
 
 def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, int], chip: Chip) -> Any:
@@ -183,7 +214,8 @@ def _value(parameter: FunctionParameter, sizes: dict[str, int], used: dict[str, 
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def _told(looks: Sequence[Look], session: Sanitizer, report: str | None, errors: list[TileError], idle: list[TileError]) -> int:
+def _told(looks: Sequence[Look], session: Sanitizer, args: argparse.Namespace, errors: list[TileError],
+          idle: list[TileError]) -> int:
     """Print what was found, write the report; the exit code."""
     for number, look in enumerate(looks):
         print(("\n" if number else "") + _head(look))
@@ -194,7 +226,8 @@ def _told(looks: Sequence[Look], session: Sanitizer, report: str | None, errors:
     for error in idle:
         print(f"\n{render(error)}", file=sys.stderr)
     every = [*errors, *(error for look in looks for error in look.done.errors)]
-    return max(conclude(session, report, every), int(bool(every)))
+    _annotate(args, session.findings, every or session.idle())
+    return max(conclude(session, args.report, every), int(bool(every)))
 
 
 def _head(look: Look) -> str:

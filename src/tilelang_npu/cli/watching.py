@@ -1,0 +1,49 @@
+"""``check --watch``: the same command again, whenever a file beside those that it names changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from tilelang_npu.cli.selection import asked
+
+__all__ = ["watch"]
+
+_PAUSE = 0.2
+
+
+def watch(files: Sequence[str], words: Sequence[str]) -> NoReturn:
+    """Run the command in a process of its own, now and after each change, until the user interrupts it.
+
+    Args:
+        files: what the command names; scripts and texts in their folders are looked at.
+        words: the command line, whose ``--watch`` is left out.
+    """
+    command = [sys.executable, "-m", "tilelang_npu",
+               *(word for word in words if len(word) < 3 or not "--watch".startswith(word))]
+    folders = {Path(asked(file).file).resolve().parent for file in files}
+    while True:
+        before = _state(folders)
+        subprocess.run(command, check=False)
+        print("\nwatching; Ctrl-C ends it", flush=True)
+        while _state(folders) == before:
+            time.sleep(_PAUSE)
+        print(flush=True)
+
+
+def _state(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """When each file was written, and how long it is."""
+    found = {}
+    for folder in folders:
+        for path in folder.iterdir():
+            if path.suffix in (".py", ".mlir"):
+                try:
+                    stat = path.stat()
+                except FileNotFoundError:  # an editor puts another in its place
+                    continue
+                found[path] = stat.st_mtime_ns, stat.st_size
+    return found

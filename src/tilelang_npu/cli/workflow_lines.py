@@ -1,0 +1,37 @@
+"""``check --format github``: findings and errors as the commands that GitHub's workflows turn into notes beside the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime.sanitizer import unallowed
+from tilelang_npu.simulator.sanitizer.causes import Finding
+
+__all__ = ["lines"]
+
+
+def lines(findings: Sequence[Finding], errors: Sequence[TileError]) -> Iterator[str]:
+    """A line for each finding that is not let pass, and for each error."""
+    for finding in unallowed(findings):
+        yield _line(finding.code, finding.location, str(finding))
+    for error in errors:
+        notes = [*error.notes, *([f"help: {error.help}"] if error.help else [])]
+        yield _line(error.code, error.location, "\n".join([error.message, *notes]))
+
+
+def _line(code: str, place: Location | None, text: str) -> str:
+    where = {}
+    if place is not None:
+        path = Path(place.file)
+        if path.is_absolute() and path.is_relative_to(Path.cwd()):
+            path = path.relative_to(Path.cwd())
+        where = {"file": path.as_posix(), "line": str(place.line)} | ({"col": str(place.column)} if place.column else {})
+    properties = ",".join(f"{name}={_escaped(value, property_too=True)}" for name, value in (where | {"title": code}).items())
+    return f"::error {properties}::{_escaped(text)}"
+
+
+def _escaped(text: str, *, property_too: bool = False) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if property_too else text

@@ -1,0 +1,138 @@
+"""For pytest: ``--tilelang-times`` fails tests whose kernels take longer than a file says that stands beside them.
+
+The times are those of the model, the same on every machine, so the file is committed: ``--tilelang-times-update`` writes it, as
+``tilelang_times.json`` in pytest's root, or where ``tilelang_times_file`` of the configuration says. What is longer by up to
+``tilelang_times_tolerance`` percent (2) passes. The fixture ``npu_chip`` runs a test once for a chip of each family, or for
+those that ``--tilelang-chip NAME`` names. Without any of these the plugin does nothing, and imports nothing but pytest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tilelang_npu.runtime.listeners import Record
+
+__all__: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("tilelang_npu")
+    group.addoption("--tilelang-times", action="store_true", help="fail tests whose kernels take longer than their baseline")
+    group.addoption("--tilelang-times-update", action="store_true", help="write the baseline of the tests that run")
+    group.addoption("--tilelang-chip", metavar="NAME", action="append", default=[],
+                    help="chip for tests with the fixture npu_chip (default: one of each family)")
+    parser.addini("tilelang_times_file", "the baseline of --tilelang-times", default="tilelang_times.json")
+    parser.addini("tilelang_times_tolerance", "by how many percent a kernel may take longer", default="2")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the session that was asked for."""
+    update = config.getoption("--tilelang-times-update")
+    if not update and not config.getoption("--tilelang-times"):
+        return
+    if update and (getattr(config, "workerinput", None) or getattr(config.option, "numprocesses", None)):
+        raise pytest.UsageError("--tilelang-times-update writes one file: run it without -n")
+    config.pluginmanager.register(_Session(config, update=bool(update)), "tilelang_npu times")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for a chip with each of them."""
+    marked = [mark for mark in metafunc.definition.iter_markers("parametrize") if "npu_chip" in str(mark.args[:1])]
+    if "npu_chip" in metafunc.fixturenames and not marked:
+        metafunc.parametrize("npu_chip", metafunc.config.getoption("--tilelang-chip") or _families(), indirect=True)
+
+
+@pytest.fixture
+def npu_chip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The chip of the kernels that name none."""
+    from tilelang_npu import target
+    from tilelang_npu.runtime.environment import CHIP
+
+    name = target.chip(request.param).name
+    monkeypatch.setenv(CHIP.name, name)
+    return name
+
+
+def _families() -> list[str]:
+    from tilelang_npu import target
+
+    first = {chip.family: chip.name for chip in reversed(target.chips())}
+    first[target.chip(target.DEFAULT).family] = target.DEFAULT
+    return [*first.values()]
+
+
+class _Session:
+    """The hooks of a run that looks at times."""
+
+    def __init__(self, config: pytest.Config, *, update: bool) -> None:
+        self.update = update
+        self.path: Path = config.rootpath / config.getini("tilelang_times_file")
+        try:
+            self.tolerance = float(config.getini("tilelang_times_tolerance")) / 100
+            if not update and not self.path.is_file():
+                raise pytest.UsageError(f"{self.path} does not exist: write it with --tilelang-times-update")
+            self.known: dict[str, dict[str, float]] = json.loads(self.path.read_text()) if self.path.is_file() else {}
+        except ValueError as error:
+            raise pytest.UsageError(f"--tilelang-times: {error}") from None
+        self.new: dict[str, dict[str, float]] = {}
+        self.faster: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Compare what a test that passes has run."""
+        from tilelang_npu.runtime.listeners import record
+
+        with record() as done:
+            yield
+        times = _times(done)
+        if self.update:
+            self.known.pop(item.nodeid, None)
+            if times:
+                self.known[item.nodeid] = times
+            return
+        known, slower = self.known.get(item.nodeid, {}), []
+        for kernel, time in times.items():
+            if kernel not in known:
+                self.new.setdefault(item.nodeid, {})[kernel] = time
+                continue
+            text = f"{kernel}: {time} us, {known[kernel]} us in {self.path.name} ({time / known[kernel] - 1:+.1%})"
+            if time > known[kernel] * (1 + self.tolerance):
+                slower.append(text)
+            elif time < known[kernel] * (1 - self.tolerance):
+                self.faster.append(text)
+        if slower:
+            pytest.fail("\n".join(["slower than the baseline", *slower]), pytrace=False)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the baseline."""
+        if self.update:
+            self.path.write_text(json.dumps(self.known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what has no baseline, and what would need a better one."""
+        if self.new or self.faster:
+            terminalreporter.section("tilelang_npu times")
+        for test, times in self.new.items():
+            for kernel, time in times.items():
+                terminalreporter.line(f"not in {self.path.name}: {test} {kernel}: {time} us")
+        for text in self.faster:
+            terminalreporter.line(f"faster: {text}")
+
+
+def _times(done: Record) -> dict[str, float]:
+    """The microseconds of a run of each kernel, by its name, its arguments and its chip."""
+    times: dict[str, float] = {}
+    for tally in done.tallies:
+        arguments = ", ".join(f"{one.dtype} {'x'.join(map(str, one.shape))}" if one.shape is not None else str(one.dtype)
+                              for one in tally.kernel.params)
+        label = f"{tally.kernel.name}({arguments}) on {tally.kernel.chip.name}"
+        number = sum(known.partition(" #")[0] == label for known in times) + 1
+        times[label + (f" #{number}" if number > 1 else "")] = round(tally.total_us / tally.count, 3)
+    return times
