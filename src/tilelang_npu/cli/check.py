@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("files", metavar="FILE[:KERNEL[#N]]", nargs="+")
     parser.add_argument("--format", choices=("text", "github"), default="text",
                         help="github: also a line for each finding, which GitHub's workflows show beside the source")
-    parser.add_argument("--watch", action="store_true", help="check again whenever a script beside the file changes, until Ctrl-C")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a script beside it changes, until Ctrl-C")
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[],
                         help=f"value of a symbolic dimension (default {SIZE}) or of a number (default 1) that no call gives")
     add_choice(parser)
