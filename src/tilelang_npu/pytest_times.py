@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if update and (getattr(config, "workerinput", None) or getattr(config.option, "numprocesses", None)):
         raise pytest.UsageError("--tilelang-times-update writes one file: run it without -n")
-    config.pluginmanager.register(_Session(config, update=bool(update)), "tilelang_npu times")
+    config.pluginmanager.register(_Baseline(config, update=bool(update)), "tilelang_npu times")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -68,7 +68,7 @@ def _families() -> list[str]:
     return [*first.values()]
 
 
-class _Session:
+class _Baseline:
     """The hooks of a run that looks at times."""
 
     def __init__(self, config: pytest.Config, *, update: bool) -> None:
