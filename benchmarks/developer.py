@@ -54,6 +54,10 @@ PAIRS = (
          ({"tile_K": 128}, {"tile_K": 256}), ({"tile_K": 128}, {"tile_K": 256}), (2e-3, 3e-2)),
     Pair("grouped_gemm", "grouped_gemm", ((512, 4, 512, 256), (3584, 8, 1024, 1024)), {},
          ({"tile_K": 128}, {"tile_K": 256}), ({"tile_K": 128}, {"tile_K": 256}), (2e-3, 3e-2)),
+    Pair("causal_attention", "causal_attention", ((2, 512, 128), (2, 2048, 128)), {"tile": 128},
+         ({"stages": 2}, {"stages": 3}), ({"ahead": 1}, {"ahead": 2}, {"ahead": 3}), (1e-2, 5e-3)),
+    Pair("decode_attention", "decode_attention", ((2, 32, 4, 2048, 128), (4, 64, 8, 4096, 128)), {"splits": 3},
+         ({"stages": 2}, {"stages": 3}), ({"ahead": 1}, {"ahead": 2}), (1e-2, 5e-3)),
 )
 
 

@@ -15,7 +15,7 @@ from tilelang_npu.target import Chip, Move
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("gemm", "softmax", "rms_norm", "flash_attention", "minicv", "w4a8_gemm", "linear_relu", "persistent_gemm",
-         "grouped_gemm")
+         "grouped_gemm", "causal_attention", "decode_attention")
 LIMIT = 1.05
 """Cycles of the Developer version against those of the Expert version, at most."""
 

@@ -1,9 +1,10 @@
 """Which allocations may have bytes in common although there is room for all of them: those that wait no longer for it.
 
-Two ways. An elementwise operation writes its result over what it reads for the last time (:func:`joined`). And what one pipe
+Three ways. An elementwise operation writes its result over what it reads for the last time (:func:`joined`). And what one pipe
 alone touches takes bytes that nothing but this pipe needed before: a pipe takes its operations in order, so that it has read
-when it writes. A write over a write would want a barrier in between; where one stands there anyhow, it costs nothing either
-(:class:`CommonBytes`).
+when it writes. A write over a write would want a barrier in between; where one stands there anyhow, it costs nothing either.
+And what a pipe fills behind a loop takes bytes that this pipe was the last to touch in the loop, each time behind all others:
+it has waited for them (:class:`CommonBytes`).
 """
 
 from __future__ import annotations
@@ -70,13 +71,22 @@ class CommonBytes:
         self._ends = _last_positions(order)
         self._barriers: dict[str, list[int]] = {}
         self._written: dict[Life, bool] = {}
+        self._touched: dict[SSAValue, list[tuple[int, str, bool]]] = defaultdict(list)
+        for position, op in enumerate(order):
+            for access in accesses(op):
+                self._touched[root_of(access.value)].append((position, access.pipe, access.writes))
 
     def wait(self, one: Life, other: Life) -> bool:
         """Whether something would wait longer for it that two allocations, which are not alive together, share bytes."""
-        if one.slots > 1 or other.slots > 1 or len(one.pipes | other.pipes) > 1:
-            return True
-        (pipe,) = one.pipes | other.pipes or {""}
         first, second = (one, other) if one.used <= other.used else (other, one)
+        pipes = one.pipes | other.pipes
+        if one.slots > 1 or other.slots > 1 or len(pipes) > 1:
+            last = self._last_pipe(first)
+            if last is None or {pipe for pipe, _ in self._first_touches(second)} != {last} or set(
+                    _loops_around(self._order[first.used[0]])) & set(_loops_around(self._order[second.used[0]])):
+                return True
+            pipes = frozenset({last})
+        (pipe,) = pipes or {""}
         if self._written_last(first) and not self._fenced(pipe, first.used[1], second.used[0]):
             return True
         loops = set(_loops_around(self._order[second.used[0]]))
@@ -85,6 +95,28 @@ class CommonBytes:
             return False
         start, end = self._ends[common]
         return not (self._fenced(pipe, second.used[1], end) or self._fenced(pipe, start, first.used[0]))
+
+    def _accesses(self, life: Life) -> list[tuple[int, str, bool]]:
+        """Who touches an allocation: where, which pipe, and whether it writes."""
+        return sorted(touch for member in life.members for touch in self._touched[member])
+
+    def _first_touches(self, life: Life) -> list[tuple[str, bool]]:
+        return [(pipe, writes) for position, pipe, writes in self._accesses(life) if position == life.used[0]]
+
+    def _last_pipe(self, life: Life) -> str | None:
+        """The pipe that, in each block, touches an allocation behind all others, so that it waits for them; None: none does."""
+        last: dict[object, list[tuple[int, str, bool]]] = defaultdict(list)
+        for touch in self._accesses(life):
+            last[self._order[touch[0]].parent_block()].append(touch)
+        found = set()
+        for touches in last.values():
+            final, pipe, _ = touches[-1]
+            found |= {each for position, each, _ in touches if position == final}
+            own = [(position, writes) for position, each, writes in touches if each == pipe]
+            for position, each, writes in touches:
+                if each != pipe and not any(later > position and (writes or wrote) for later, wrote in own):
+                    return None
+        return found.pop() if len(found) == 1 else None
 
     def _fenced(self, pipe: str, first: int, last: int) -> bool:
         """Whether a barrier of a pipe stands behind a position and not behind another one."""

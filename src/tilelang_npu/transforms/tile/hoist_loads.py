@@ -1,4 +1,4 @@
-"""Take a load whose source and place do not change out of the loop it stands in.
+"""Take a load whose source and place do not change out of the loop it stands in, and a mask that depends on places alone.
 
 Every iteration of such a loop would bring the same tile again. The load goes in front of the loop, from there in front of the
 loop around it, as long as nothing in a loop writes the tensor or the buffer, and nothing touches the buffer before the load
@@ -9,11 +9,15 @@ Only what the compiler manages is touched: no buffer at an address of the author
 on a core or synchronises. The buffer is alive for the whole loop then; where not all buffers have room side by side, with
 the slots that loops may give them, all stays as it is, so that nothing ceases to fit.
 
+What is computed of the numbers of rows and columns alone, such as the mask of a tile on the diagonal, is computed once, with a
+branch around it or none: what it is made from is dead then while the loop runs. What stays takes a small part of the memory.
+
 Runs once memories are known, before ``sink-buffers``: a load that is gone from a loop needs no second slot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -40,6 +44,8 @@ from tilelang_npu.transforms.tile.managed import is_on_a_core
 _PURE = (tile.RegionOp, tile.ViewOp, tile.TensorOp, arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp,
          arith.IndexCastOp, arith.MinSIOp, arith.MaxSIOp, arith.CmpiOp, arith.SelectOp)
 """Operations that may run where they did not: quotients are none."""
+_SHARE_FOR_MASKS = 16
+"""A mask that is alive for a whole loop takes at most one part in so many of its memory."""
 
 
 def _needed(load: tile.CopyOp, loop: scf.ForOp) -> list[Operation] | None:
@@ -145,6 +151,48 @@ def _crowded(launch: Operation, chip: Chip) -> Refusal | None:
     return None
 
 
+def _masks(loop: scf.ForOp, chip: Chip) -> tuple[list[Operation], list[Operation]]:
+    """What a loop computes alike in each iteration of the numbers of rows and columns alone, with what that needs, in order;
+    and those of it whose result the rest of the loop reads."""
+    moved: dict[Operation, None] = {}
+    buffers: dict[SSAValue, Operation] = {}
+    for op in loop.walk():
+        if not isinstance(op, (tile.CallOp, tile.ElementwiseOp)) or is_on_a_core(op):
+            continue
+        uses = effects_of(op)
+        read, written = [use.value for use in uses if use.reads], [use.value for use in uses if use.writes]
+        places = isinstance(op, tile.CallOp) and op.entry().name == "arange"
+        if len(written) != 1 or not (places or read) or not all(value in buffers for value in read):
+            continue
+        made, owner = written[0], written[0].owner
+        alone = isinstance(owner, tile.AllocOp) and owner.address is None and _is_inside(owner, loop) and not any(
+            use.writes for user in users_of(made) if user is not op for use in effects_of(user) if root_of(use.value) is made)
+        needed = _numbers([value for value in op.operands if value is not made and value not in buffers], loop)
+        if alone and needed is not None:
+            assert isinstance(owner, tile.AllocOp)
+            buffers[made] = op
+            moved.update(dict.fromkeys([*needed, owner, op]))
+    kept = [value for value in buffers if any(user not in moved for user in users_of(value))]
+    room = all(nbytes_of(value) * _SHARE_FOR_MASKS <= chip.memory[space_of(value)].size for value in kept)
+    return (list(moved), [op for value, op in buffers.items() if value in kept]) if room else ([], [])
+
+
+def _numbers(values: Sequence[SSAValue], loop: scf.ForOp) -> list[Operation] | None:
+    """What of a loop's body numbers are computed from, in order; None where they change from iteration to iteration."""
+    found: dict[Operation, None] = {}
+    for value in values:
+        owner = value.owner
+        if isinstance(owner, Block):
+            if _is_below(owner, loop):
+                return None
+        elif _is_inside(owner, loop):
+            needed = _numbers(owner.operands, loop) if isinstance(owner, (*_PURE, arith.SIToFPOp)) else None
+            if needed is None:
+                return None
+            found.update(dict.fromkeys([*needed, owner]))
+    return list(found)
+
+
 @dataclass(frozen=True)
 class HoistLoads(ModulePass):
     """The pass; ``chip`` names the chip whose memories hold, ``hoist`` is whether it does anything."""
@@ -160,6 +208,14 @@ class HoistLoads(ModulePass):
             for load in [inner for inner in launch.walk() if _is_load(inner) and not is_on_a_core(inner)]:
                 assert isinstance(load, tile.CopyOp)
                 self._hoist(op, load, crowded, ranges)
+            for loop in reversed([inner for inner in launch.walk() if isinstance(inner, scf.ForOp)]):
+                moved, masks = _masks(loop, chips.chip(self.chip))
+                for one in moved:
+                    one.detach()
+                    Rewriter().insert_op(one, InsertPoint.before(loop))
+                for mask in masks:
+                    text = f"a tile of the numbers of rows and columns is computed once, before the loop at {line_of(loop)}"
+                    done(op, self.name, location_of(mask), text)
 
     def _hoist(self, module: ModuleOp, load: tile.CopyOp, crowded: Refusal | None, ranges: Ranges) -> None:
         """Take a load out of as many loops as can be."""

@@ -17,12 +17,12 @@ Runs on the tile dialect after ``sink-buffers``: what lives in the body is of on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -118,9 +118,10 @@ class _Skew:
         assert terminator is not None
         kept = set(old)
         spared = self._spare_slots(stages)
+        self._widen_workspaces()
         for number, statements in enumerate(stages):
-            if statements:
-                self._stage(number, statements, kept, rings, end, last, terminator)
+            for part in self._parts(statements):
+                self._stage(number, part, kept, rings, end, last, terminator)
         for op in reversed(old):
             if op.parent_block() is None:
                 op.erase(safe_erase=False)
@@ -128,6 +129,15 @@ class _Skew:
             if not list(allocation.result.uses):
                 Rewriter.erase_op(allocation)
         return spared
+
+    def _widen_workspaces(self) -> None:
+        """One slot more than iterations are under way for what a pair of stages passes through GM, where another pair follows:
+        when the slot is taken again, what came back from that says that it was read, and nobody waits for it."""
+        last = self.lag(self.body.stages - 1)
+        for value, allocation in self.body.own.items():
+            followed = max(self.lags.get(value, [last])) < last
+            if followed and space_of(allocation.result) == chips.GM and (slots := allocation.slots) is not None:
+                allocation.properties["slots"] = IntegerAttr(max(slots.value.data, self.ahead + 1), i64)
 
     def _spare_slots(self, stages: Sequence[Sequence[Statement]]) -> list[tile.AllocOp]:
         """One slot for what a short piece of the Vector core's work takes: it is loaded during the longer ones."""
@@ -153,9 +163,25 @@ class _Skew:
         Rewriter().insert_op(made, InsertPoint.before(self.loop))
         return made.result
 
+    def _parts(self, statements: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
+        """The statements of a stage, apart the loads in front with which it need not wait for the other core: a wait stands in
+        front of a branch, and holds all that is in it."""
+        loads = 0
+        while loads < len(statements) and self._is_load(statements[loads]):
+            loads += 1
+        met = loads < len(statements) and self._meets(statements[loads])
+        yield from (part for part in (statements[:loads * met], statements[loads * met:]) if part)
+
+    def _is_load(self, statement: Statement) -> bool:
+        return isinstance(statement.op, tile.CopyOp) and not self._meets(statement)
+
+    def _meets(self, statement: Statement) -> bool:
+        """Whether a statement touches what the other core does too."""
+        return any(statement.touches & other.touches for other in self.body.statements if other.core != statement.core)
+
     def _stage(self, number: int, statements: Sequence[Statement], kept: set[Operation], rings: dict[StoredValue, SSAValue],
                end: SSAValue, last: int, before: Operation) -> None:
-        """One stage in front of the terminator: its statements where its iteration exists."""
+        """Statements of a stage in front of the terminator, where its iteration exists."""
         lag = self.lag(number)
         first = statements[0].op
         inner = Block()

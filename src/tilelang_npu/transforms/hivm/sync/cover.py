@@ -112,6 +112,9 @@ class Doors(Protocol):
     def running(self) -> Sequence[int]:
         """The items that are loops which run at least once."""
 
+    def beside(self, demand: Demand) -> Sequence[Position]:
+        """The branches that run where the demand's accesses do, as they are on the same condition."""
+
     def left(self, demand: Demand) -> Left:
         """What comes behind the demand's first access inside its item."""
 
@@ -239,7 +242,8 @@ class Order:
         if doors and doors.carried(demand):
             return []
         via: dict[State, tuple[State | None, EventPair | Fence | None]] = {}
-        for state in self._explore(leaving(demand.first, demand.source, doors.left(demand) if doors else Left()), goal, via):
+        starts = leaving(demand.first, demand.source, doors.left(demand) if doors else Left())
+        for state in self._explore(starts, goal, via, doors.beside(demand) if doors else ()):
             position, pipe, start = state
             if not start and pipe == demand.target:
                 return self._trace(via, state)
@@ -257,8 +261,10 @@ class Order:
         return found
 
     def _explore(self, starts: Iterable[State], goal: Position,
-                 via: dict[State, tuple[State | None, EventPair | Fence | None]]) -> Iterator[State]:
-        """What follows from the starts up to ``goal``, nearest first; ``via`` takes where each comes from."""
+                 via: dict[State, tuple[State | None, EventPair | Fence | None]],
+                 beside: Sequence[Position] = ()) -> Iterator[State]:
+        """What follows from the starts up to ``goal``, nearest first; ``via`` takes where each comes from. ``beside``: branches
+        that run."""
         best: dict[str, Position] = {}
         pending = [state for state in starts if state[0] <= goal]
         via.update(dict.fromkeys(pending, (None, None)))
@@ -271,7 +277,7 @@ class Order:
                     continue
                 best[pipe] = position
             yield state
-            for step, new in self._steps(pipe, position, start=start):
+            for step, new in self._steps(pipe, position, beside, start=start):
                 where, target, behind = new
                 if where > goal or where >= best.get(target, goal + 1) or (behind and new in via):
                     continue
@@ -289,7 +295,8 @@ class Order:
                 steps.append(step)
         return steps
 
-    def _steps(self, pipe: str, position: Position, *, start: bool) -> Iterator[tuple[EventPair | Fence | None, State]]:
+    def _steps(self, pipe: str, position: Position, beside: Sequence[Position], *, start: bool
+               ) -> Iterator[tuple[EventPair | Fence | None, State]]:
         """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``: of each kind the soonest."""
         count, after, position = self.count, position + start, max(position, 0)
         for (target, _), row in self._events.get(pipe, {}).items():
@@ -307,10 +314,10 @@ class Order:
             if macro is not None:
                 yield None, (macro[1], target, False)
         doors = self.doors
-        for index in doors.running if doors is not None else ():
-            where = max(0, -(-(after - index) // count)) * count + index
+        running = [max(0, -(-(after - index) // count)) * count + index for index in doors.running] if doors is not None else []
+        for where in (*running, *(place for place in beside if place >= after)):
             assert doors is not None
-            through = doors.through(index, pipe, started=start, primed=start or position < where)
+            through = doors.through(where % count, pipe, started=start, primed=start or position < where)
             for other in through.within:
                 yield None, (where, other, True)
             for other in through.within | through.behind:

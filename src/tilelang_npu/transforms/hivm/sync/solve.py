@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
-from tilelang_npu.transforms.hivm.sync.cover import Demand, EventPair, Fence, Left, Order
+from tilelang_npu.transforms.hivm.sync.cover import Demand, EventPair, Fence, Left, Order, Position
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
@@ -193,6 +193,20 @@ class _Doors:
         ranges = Ranges()
         return [index for index, item in enumerate(self.body.items)
                 if isinstance(item.op, scf.ForOp) and ranges.trip_count(item.op).low > 0]
+
+    @cached_property
+    def _on(self) -> Mapping[SSAValue, Sequence[int]]:
+        """The branches of each condition, those with nothing else to do where it does not hold."""
+        found: dict[SSAValue, list[int]] = defaultdict(list)
+        for index, item in enumerate(self.body.items):
+            if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1:
+                found[item.op.cond].append(index)
+        return found
+
+    def beside(self, demand: Demand) -> Sequence[Position]:
+        count = len(self.body.items)
+        return [end - end % count + index for end in (demand.first, demand.then) for alike in self._on.values()
+                if end % count in alike for index in alike if index != end % count]
 
     def left(self, demand: Demand) -> Left:
         item, reason = self.body.items[demand.first], demand.reason
