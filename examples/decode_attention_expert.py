@@ -202,6 +202,7 @@ def decode_attention(batch, heads, kv_heads, length, dim, tile=128, splits=4, ah
                 T.tile.mul(weight, weight, each)
                 T.wait_flag("mte2", "v", 1)
                 for s in T.serial(splits):
+                    T.pipe_barrier("v")
                     T.tile.mul(parts[s, :, :], parts[s, :, :], each[s, :, :])
                 for s in T.serial(splits):
                     T.pipe_barrier("v")

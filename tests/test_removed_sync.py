@@ -40,7 +40,7 @@ LONG: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "persistent_gemm_expert": ((256, 512, 1024), {"cores": 2}),
     "grouped_gemm_expert": ((256, 2, 256, 1024), {}),
     "causal_attention_expert": ((1, 768, 128), {"ahead": 2}),
-    "decode_attention_expert": ((1, 8, 1, 900, 64), {"splits": 1, "ahead": 2}),
+    "decode_attention_expert": ((1, 8, 1, 1900, 64), {"splits": 2, "ahead": 2}),
 }
 """Where the first of an example's shapes needs no slot twice: one that does, and its tuning."""
 
