@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 import tilelang_npu
 from tilelang_npu import target
-from tilelang_npu.cli import language_page, operations_page
+from tilelang_npu.cli import COMMANDS, language_page, operations_page
 from tilelang_npu.language import stubs
 from tilelang_npu.language.elements import TOKENS
 from tilelang_npu.ops import operations
@@ -113,3 +114,28 @@ def test_doctor(tool, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_as_a_process(python: str, command: list[str]) -> None:
     done = subprocess.run([python, *command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"tilelang-npu {tilelang_npu.__version__}\n"
+
+
+def test_a_command_loads_its_own_file_alone(python: str) -> None:
+    code = ("import sys\nfrom tilelang_npu.cli import main\nassert main(['explain', 'T104']) == 0\n"
+            "from tilelang_npu.cli import COMMANDS\n"
+            "print({one for one in COMMANDS.values() if f'tilelang_npu.cli.{one}' in sys.modules}, file=sys.stderr)")
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "{'explain'}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_is_in_the_file_that_its_name_stands_for(command: str, tool) -> None:
+    done = tool(command, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"usage: tilelang-npu {command} ")
+    assert re.search(rf"\n    {command}\s", tool("--help").out)
+
+
+def test_a_kernel_from_the_cache_loads_no_pass(python: str, root: Path, tmp_path: Path) -> None:
+    code = ("import runpy, sys\nrunpy.run_path(sys.argv[1], run_name='__main__')\n"
+            "print([one for one in sys.modules if one == 'tilelang_npu.transforms.pipeline'], file=sys.stderr)")
+    words = [python, "-c", code, str(root / "examples" / "gemm.py")]
+    environment = {**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}
+    told = [subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stderr.strip() for _ in range(2)]
+    assert told == ["['tilelang_npu.transforms.pipeline']", "[]"]

@@ -78,3 +78,14 @@ def test_another_process_hits(python: str, root: Path) -> None:
     runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(2)]
     assert [run[0] for run in runs] == ["False", "True"]
     assert runs[0][1] == runs[1][1]
+
+
+def test_a_kernel_that_is_tried_is_the_same_text_and_stays_out_of_the_cache() -> None:
+    draft = doubled.draft(40, 64)
+    tried = draft.kernel()
+    assert cache.usage() == (0, 0)
+    assert cache._State.memory == {}
+    kept = doubled.compile(40, 64)
+    assert tried.mlir() == kept.mlir()
+    assert cache.usage()[0] == 1
+    assert tried.trace().time_us == kept.trace().time_us

@@ -68,3 +68,5 @@ def test_a_module_that_does_not_verify_is_the_passes_fault(monkeypatch: pytest.M
     monkeypatch.setattr(Tidy, "apply", spoil)
     with pytest.raises(InternalError, match="after hivm-auto the module does not verify"):
         pipeline.lower(parse_module(KERNEL), pipeline.Options())
+    with pytest.raises(InternalError):  # found behind the last pass, or by one that trips over it
+        pipeline.lower(parse_module(KERNEL), pipeline.Options(), each=False)

@@ -6,29 +6,24 @@ script's code.
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 
 from tilelang_npu import __version__
-from tilelang_npu.cli import (
-    check,
-    compile_file,
-    completion,
-    doctor,
-    explain,
-    new,
-    opt,
-    run,
-    sim,
-    survey,
-    tables,
-    tune,
-)
 from tilelang_npu.cli.colours import painted
 from tilelang_npu.cli.parser import Parser, parse
 from tilelang_npu.errors import TileError, render
 
-__all__ = ["main", "parser_of_all"]
+__all__ = ["COMMANDS", "main", "parser_of_all"]
+
+COMMANDS = {
+    "run": "run", "compile": "compile_file", "check": "check", "sim": "sim", "opt": "opt", "tune": "tune", "survey": "survey",
+    "chips": "tables", "ops": "tables", "stages": "tables", "explain": "explain", "doctor": "doctor", "new": "new",
+    "completion": "completion",
+}
+"""The file of each command; only that of the one that is called is loaded."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,11 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; those of the process where None.
     """
+    if argv is None:  # a process of its own: half of what it makes are modules, which stay
+        gc.set_threshold(20_000, 20, 20)
     words: list[str] = list(sys.argv[1:] if argv is None else argv)
     script: list[str] = []
     if words[:1] == ["run"]:
+        from tilelang_npu.cli import run
+
         words[1:], script = run.own_arguments(words[1:])
-    args = parse(parser_of_all(), words)
+    alone = words[:1] if words[:1] != ["completion"] else []  # that one asks for the options of all
+    args = parse(_parser(alone) if alone and alone[0] in COMMANDS else parser_of_all(), words)
     args.words = words
     if script:
         args.arguments = script
@@ -67,11 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser_of_all() -> Parser:
     """The parser with every command."""
+    return _parser(COMMANDS)
+
+
+def _parser(names: Iterable[str]) -> Parser:
+    """The parser with these commands."""
     parser = Parser(
         prog="tilelang-npu", description="Write, compile, check and time TileLang kernels for Ascend NPUs on any machine."
     )
     parser.add_argument("--version", action="version", version=f"tilelang-npu {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (run, compile_file, check, sim, opt, tune, survey, tables, explain, doctor, new, completion):
-        module.add_to(commands)
+    for name in dict.fromkeys(COMMANDS[command] for command in names):
+        import_module(f"tilelang_npu.cli.{name}").add_to(commands)
     return parser

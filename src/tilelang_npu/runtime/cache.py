@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -114,11 +114,21 @@ def digest(traced: str, facts: Mapping[str, object]) -> str:
 def _versions() -> list[str]:
     """Versions of what takes part in lowering. The package counts by its files, so that an edited checkout never hits."""
     package = Path(__file__).resolve().parent.parent
-    files = sorted(package.rglob("*.py"))
-    state = "".join(f"{file.relative_to(package)}:{file.stat().st_mtime_ns}:{file.stat().st_size}\n" for file in files)
+    state = "".join(sorted(_states(str(package), "")))
     from tilelang_npu import __version__
 
     return [__version__, version("xdsl"), hashlib.sha256(state.encode()).hexdigest(), str(_FORMAT)]
+
+
+def _states(directory: str, name: str) -> Iterator[str]:
+    """Each source file below a directory, with the time of its last change and its size."""
+    with os.scandir(directory) as found:
+        for entry in found:
+            if entry.is_dir():
+                yield from _states(entry.path, f"{name}{entry.name}/")
+            elif entry.name.endswith(".py"):
+                known = entry.stat()
+                yield f"{name}{entry.name}:{known.st_mtime_ns}:{known.st_size}\n"
 
 
 def load(key: str) -> Entry | None:

@@ -12,9 +12,7 @@ import __future__
 import ast
 import dis
 import functools
-import hashlib
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
@@ -111,6 +109,8 @@ class _Reader:
                 array = as_array(value)
             except TileError as error:
                 raise TypeError(error.message) from None
+            import hashlib  # loads OpenSSL
+
             return type(value), array.dtype.str, array.shape, hashlib.sha1(array.tobytes(), usedforsecurity=False).digest()
         if isinstance(value, (tuple, list)):
             return type(value), tuple(map(self.of, value))
@@ -206,6 +206,8 @@ def _package(module: str | None) -> str:
 
 @functools.cache
 def _library_places() -> tuple[Path, ...]:
+    import sysconfig
+
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return (*(Path(sysconfig.get_paths()[name]).resolve() for name in names), Path(__file__).resolve().parent.parent)
 

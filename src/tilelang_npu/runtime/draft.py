@@ -89,14 +89,14 @@ class Draft:
         return cls(func, settled, traced, cache.digest(print_module(traced.module, generic=True, locations=True), facts))
 
     def kernel(self) -> JITKernel:
-        """The kernel.
+        """The kernel, to be timed and forgotten.
 
         Raises:
             TileError: it cannot be compiled.
         """
         from tilelang_npu.runtime.kernel import JITKernel
 
-        return JITKernel(self.func, self.settings, traced=self.traced)
+        return JITKernel(self.func, self.settings, traced=self.traced, tried=True)
 
 
 def timed(draft: Draft, seconds: float) -> Timing:

@@ -28,7 +28,7 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime.log import unheard
 from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.transforms.ir.buffers import space_of
-from tilelang_npu.transforms.pipeline import Options
+from tilelang_npu.transforms.ir.options import Options
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.edits import Tried
     from tilelang_npu.runtime.lowering import Lowering
     from tilelang_npu.simulator import AnyLaunch
-    from tilelang_npu.transforms.pipeline import Options
+    from tilelang_npu.transforms.ir.options import Options
 
 __all__ = ["Explanation", "explain"]
 

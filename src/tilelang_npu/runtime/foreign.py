@@ -44,7 +44,8 @@ def runnable(module: ModuleOp, chip: Chip | None = None) -> ModuleOp:
         TileError: it cannot be completed; the error names the line.
     """
     from tilelang_npu.dialects import hacc, hivm
-    from tilelang_npu.transforms.pipeline import Options, complete, put_in_order
+    from tilelang_npu.transforms.ir.options import Options
+    from tilelang_npu.transforms.pipeline import complete, put_in_order
 
     if is_planned(module):
         return put_in_order(module)

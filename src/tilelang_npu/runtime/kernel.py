@@ -68,7 +68,7 @@ class JITKernel:
     """
 
     def __init__(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None,
-                 same: Mapping[int, int] | None = None, traced: Traced | None = None) -> None:
+                 same: Mapping[int, int] | None = None, traced: Traced | None = None, *, tried: bool = False) -> None:
         """Trace and prepare a kernel.
 
         Args:
@@ -77,6 +77,7 @@ class JITKernel:
             lengths: of the first axis of parameters, in place of those declared.
             same: parameters that have the array of an earlier one, by position: that one.
             traced: the function as it was traced before.
+            tried: whether it is timed and forgotten, see :class:`Lowering`.
         """
         environment.check()
         self.prim_func = func
@@ -101,7 +102,7 @@ class JITKernel:
             traced = traced.as_one(same)
         traced.mark_scratch(outputs, workspaces)
         with told(settings.verbose):
-            self._lowering = Lowering(traced, self.chip, self.switches, self.without)
+            self._lowering = Lowering(traced, self.chip, self.switches, self.without, tried=tried)
         self.signature = Signature(self.name, traced.parameters, traced.symbols, outputs, workspaces,
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",

@@ -16,7 +16,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.sharing import once, state_of
-from tilelang_npu.transforms import pipeline
+from tilelang_npu.transforms.ir.options import Options
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -32,6 +32,11 @@ FINAL = "hivm"
 class Lowering:
     """A kernel in all its stages.
 
+    Args:
+        traced: what the front end made of it.
+        chip, switches, without: what it is compiled for, and how.
+        tried: whether it is timed and forgotten: then it is verified behind the last pass alone, and not put into the cache.
+
     Attributes:
         traced: what the front end made of it.
         options: what the passes are told.
@@ -41,17 +46,21 @@ class Lowering:
         TileError: the kernel cannot be compiled; the pass says why and where.
     """
 
-    def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool], without: tuple[str, ...] = ()) -> None:
+    def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool], without: tuple[str, ...] = (),
+                 *, tried: bool = False) -> None:
         started = time.perf_counter()
         self.traced = traced
-        self.options = pipeline.Options.from_switches(chip, traced.dialect, switches, without)
+        self.options = Options.from_switches(chip, traced.dialect, switches, without)
         source = print_module(traced.module, generic=True, locations=True)
         key = cache.digest(source, {"options": self.options})
         entry = cache.load(key)
         self.from_cache = entry is not None
         if entry is None:
-            self.final = pipeline.lower(self.traced.module.clone(), self.options)
-            cache.store(key, to_keep(self.final))
+            from tilelang_npu.transforms import pipeline  # loads all passes, which a kernel from the cache needs none of
+
+            self.final = pipeline.lower(self.traced.module.clone(), self.options, each=not tried)
+            if not tried:
+                cache.store(key, to_keep(self.final))
         else:
             self.final = read_back(entry)
         logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
@@ -66,6 +75,8 @@ class Lowering:
 
     def stages(self) -> list[str]:
         """Names of the stages in order, from ``tile`` to ``hivm``."""
+        from tilelang_npu.transforms import pipeline
+
         return pipeline.stage_names(self.options)
 
     def module(self, stage: str = FINAL) -> ModuleOp:
@@ -86,6 +97,8 @@ class Lowering:
     @once
     def _between(self) -> dict[str, ModuleOp]:
         """Every stage but the last, by lowering once more."""
+        from tilelang_npu.transforms import pipeline
+
         seen = {"tile": self.traced.module}
 
         def keep(stage: str, module: ModuleOp) -> None:

@@ -6,16 +6,14 @@ there. ``hivm-auto`` and ``hivm`` are the two forms that are handed out; every s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilelang_npu import target as chips
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.errors import InternalError, TileError
-from tilelang_npu.target import Chip
 from tilelang_npu.transforms.foreign.add_toolchain_arguments import AddToolchainArguments
 from tilelang_npu.transforms.foreign.bufferise import Bufferise
 from tilelang_npu.transforms.foreign.convert_named_ops import ConvertNamedOps
@@ -35,6 +33,7 @@ from tilelang_npu.transforms.hivm.split_cores import SplitCores
 from tilelang_npu.transforms.hivm.tidy import Tidy
 from tilelang_npu.transforms.ir.collector import collector_waits
 from tilelang_npu.transforms.ir.levels import Level
+from tilelang_npu.transforms.ir.options import Options
 from tilelang_npu.transforms.ir.verified import Verified
 from tilelang_npu.transforms.lower.lower_to_hivm import LowerToHivm
 from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
@@ -59,78 +58,6 @@ from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
 from tilelang_npu.transforms.tile.vectorise_parallel import VectoriseParallel
 
 Observer = Callable[[str, ModuleOp], None]
-
-
-_MANAGED = ("drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
-_NEEDED = {"synchronise": _MANAGED, "cross_synchronise": _MANAGED, "divide": _MANAGED,
-           "reuse": ("hoist-loads", "banks", "keep-apart"), "multi_buffer": ("multi-buffer", "overlap-iterations")}
-"""Which optimisations want which of the options on."""
-_OFF = {"synchronise": "its author sets the waits inside the cores", "cross_synchronise": "its author orders the cores",
-        "divide": "its author puts the work on the cores", "reuse": "memory planning is off",
-        "multi_buffer": "multi-buffering is off"}
-"""What it means that they are not."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a compilation is for.
-
-    Attributes:
-        chip: the chip.
-        dialect: ``npuir``, ``ascendc`` or ``gpu``: whose rules the source follows.
-        synchronise: insert the waits inside a core; off where the user writes them, those inside what one statement becomes
-            excepted.
-        cross_synchronise: insert the flags between the cores around the user's own tensors; those around workspaces that
-            the compiler made are always there.
-        reuse: let buffers whose lives do not meet share bytes.
-        multi_buffer: give pipelined loops several slots per buffer.
-        divide: divide work between Cube and Vector where the user does not; off, a kernel of both says it with ``T.Scope``.
-        without: optimisations that are off, by name (see ``optimisations``).
-    """
-
-    chip: Chip = field(default_factory=lambda: chips.chip(chips.DEFAULT))
-    dialect: str = "npuir"
-    synchronise: bool = True
-    cross_synchronise: bool = True
-    reuse: bool = True
-    multi_buffer: bool = True
-    divide: bool = True
-    without: tuple[str, ...] = ()
-
-    @property
-    def orders(self) -> bool:
-        """Whether the compiler orders what is done to the tensors; off, the author does it all."""
-        return self.synchronise or self.cross_synchronise
-
-    def has(self, optimisation: str) -> bool:
-        """Whether an optimisation is not switched off."""
-        return optimisation not in self.without
-
-    def off(self, optimisation: str) -> str:
-        """Why an optimisation that nobody switched off has nothing to act on; empty where it is on."""
-        if optimisation == "overlap-iterations" and not self.has("multi-buffer"):
-            return "multi-buffer is switched off"
-        return next((why for needed, why in _OFF.items() if optimisation in _NEEDED[needed] and not getattr(self, needed)), "")
-
-    def does(self, optimisation: str) -> bool:
-        """Whether an optimisation is on."""
-        return self.has(optimisation) and not self.off(optimisation)
-
-    @classmethod
-    def from_switches(cls, chip: Chip, dialect: str, switches: Mapping[str, object], without: tuple[str, ...] = ()) -> Options:
-        """The options that a source dialect's pass switches mean.
-
-        On the ascendc branch synchronisation and memory planning are off unless asked for; on the npuir branch the
-        toolchain does both unless told not to.
-        """
-        if dialect == "ascendc":
-            return cls(chip=chip, dialect=dialect, synchronise=bool(switches.get("tl.ascend_auto_sync")),
-                       cross_synchronise=bool(switches.get("tl.ascend_auto_cross_core_sync")),
-                       reuse=bool(switches.get("tl.ascend_memory_planning")),
-                       divide=bool(switches.get("tl.ascend_auto_cv_combine")), without=without)
-        return cls(chip=chip, dialect=dialect,
-                   synchronise=not switches.get("npuir.disable_hivm_auto_inject_sync", False),
-                   multi_buffer=bool(switches.get("npuir.enable_auto_multi_buffer", True)), without=without)
 
 
 @dataclass(frozen=True)
@@ -318,13 +245,15 @@ def passes() -> dict[str, type[ModulePass]]:
     return {made.name: type(made) for _, made in (*_passes(options), *foreign_passes(options))}
 
 
-def lower(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
+def lower(module: ModuleOp, options: Options, observer: Observer | None = None, *, each: bool = True) -> ModuleOp:
     """Take a kernel from the tile dialect to HIVM, in place, verifying after each pass what it changed.
 
     Args:
         module: the traced kernel; it is changed.
         options: what the compilation is for.
         observer: called with the name of each stage and the module as it is then.
+        each: whether to verify after each pass; else behind the last one alone, which takes a quarter off the time: for kernels
+            that are timed and forgotten.
 
     Raises:
         TileError: the kernel cannot be compiled; the error names the line.
@@ -333,7 +262,7 @@ def lower(module: ModuleOp, options: Options, observer: Observer | None = None) 
     if observer is not None:
         observer("tile", module)
     with collector_waits():
-        return _run(module, _passes(options), observer)
+        return _run(module, _passes(options), observer, each=each)
 
 
 def complete(module: ModuleOp, options: Options, observer: Observer | None = None) -> ModuleOp:
@@ -369,9 +298,11 @@ def _run_foreign(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], obse
         raise TileError(msg, code="T508", help="with hivm.hir.pointer_cast for each buffer, it runs as it stands") from error
 
 
-def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None) -> ModuleOp:
+def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Observer | None, *,
+         each: bool = True) -> ModuleOp:
     context, verified = make_context(), Verified(module)
-    for name, made in named:
+    listed = list(named)
+    for place, (name, made) in enumerate(listed, 1):
         try:
             made.apply(context, module)
         except (TileError, InternalError):
@@ -380,7 +311,8 @@ def _run(module: ModuleOp, named: Iterable[tuple[str, ModulePass]], observer: Ob
             msg = f"{name} failed: {type(error).__name__}: {error}"
             raise InternalError(msg) from error
         try:
-            verified.check()
+            if each or place == len(listed):
+                verified.check()
         except Exception as error:
             msg = f"after {name} the module does not verify: {error}"
             raise InternalError(msg) from error
