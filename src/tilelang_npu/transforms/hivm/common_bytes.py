@@ -1,10 +1,10 @@
 """Which allocations may have bytes in common although there is room for all of them: those that wait no longer for it.
 
-Three ways. An elementwise operation writes its result over what it reads for the last time (:func:`joined`). And what one pipe
-alone touches takes bytes that nothing but this pipe needed before: a pipe takes its operations in order, so that it has read
-when it writes. A write over a write would want a barrier in between; where one stands there anyhow, it costs nothing either.
-And what a pipe fills behind a loop takes bytes that this pipe was the last to touch in the loop, each time behind all others:
-it has waited for them (:class:`CommonBytes`).
+Three ways. An elementwise operation writes its result over what it reads for the last time (:meth:`~CommonBytes.joined`). And
+what one pipe alone touches takes bytes that nothing but this pipe needed before: a pipe takes its operations in order, so
+that it has read when it writes. A write over a write would want a barrier in between; where one stands there anyhow, it costs
+nothing either. And what a pipe fills behind a loop takes bytes that this pipe was the last to touch in the loop, each time
+behind all others: it has waited for them (:class:`CommonBytes`).
 """
 
 from __future__ import annotations
@@ -18,36 +18,6 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.transforms.ir.lifetimes import Life, Loop, root_of
-
-
-def joined(lives: Sequence[Life], order: Sequence[Operation], may: Callable[[Life], bool]) -> list[Life]:
-    """The lives, two that ``may`` as one where one takes over the other's bytes and nothing waits longer for it.
-
-    Outside of loops nothing does: each byte is filled once. Inside, what fills the bytes for the next iteration would wait for
-    all that touches them in this one, unless one pipe does all of it.
-    """
-    units: dict[SSAValue, Life] = {life.op.memref: life for life in lives}
-    given: set[SSAValue] = set()
-    able = [life for life in lives if may(life)]
-    givers: dict[SSAValue, list[Life]] = defaultdict(list)
-    for giver in sorted(able, key=lambda life: life.nbytes):
-        for value in giver.takers:
-            givers[value].append(giver)
-    for heir in sorted(able, key=lambda life: life.used):
-        for giver in givers[heir.op.memref]:
-            if giver.op.memref in given:
-                continue
-            one, other = units[giver.op.memref], units[heir.op.memref]
-            alone = len(one.pipes | other.pipes) == 1 or not any(_loops_around(order[heir.used[0]]))
-            if alone and one.slots == other.slots == 1:
-                used = min(one.used[0], other.used[0]), max(one.used[1], other.used[1])
-                whole = replace(one, nbytes=max(one.nbytes, other.nbytes), start=min(one.start, other.start),
-                                end=max(one.end, other.end), used=used, pipes=one.pipes | other.pipes, heirs=frozenset(),
-                                members=(*one.members, *other.members))
-                units.update(dict.fromkeys(whole.members, whole))
-                given.add(giver.op.memref)
-                break
-    return list(dict.fromkeys(units[life.op.memref] for life in lives))
 
 
 def _loops_around(op: Operation) -> Iterator[Loop]:
@@ -76,6 +46,40 @@ class CommonBytes:
             for access in accesses(op):
                 self._touched[root_of(access.value)].append((position, access.pipe, access.writes))
 
+    def joined(self, lives: Sequence[Life], may: Callable[[Life], bool]) -> list[Life]:
+        """The lives, two that ``may`` as one where one takes over the other's bytes and nothing waits longer for it.
+
+        Outside of loops nothing does: each byte is filled once. Inside, what fills the bytes for the next iteration would wait
+        for all that touches them in this one, unless one pipe does all of it and what it did last was a read.
+        """
+        units: dict[SSAValue, Life] = {life.op.memref: life for life in lives}
+        given: set[SSAValue] = set()
+        able = [life for life in lives if may(life)]
+        givers: dict[SSAValue, list[Life]] = defaultdict(list)
+        for giver in sorted(able, key=lambda life: life.nbytes):
+            for value in giver.takers:
+                givers[value].append(giver)
+        for heir in sorted(able, key=lambda life: life.used):
+            for giver in givers[heir.op.memref]:
+                if giver.op.memref in given:
+                    continue
+                one, other = units[giver.op.memref], units[heir.op.memref]
+                if one.slots == other.slots == 1 and not self._take_over_waits(one, other):
+                    used = min(one.used[0], other.used[0]), max(one.used[1], other.used[1])
+                    whole = replace(one, nbytes=max(one.nbytes, other.nbytes), start=min(one.start, other.start),
+                                    end=max(one.end, other.end), used=used, pipes=one.pipes | other.pipes, heirs=frozenset(),
+                                    members=(*one.members, *other.members))
+                    units.update(dict.fromkeys(whole.members, whole))
+                    given.add(giver.op.memref)
+                    break
+        return list(dict.fromkeys(units[life.op.memref] for life in lives))
+
+    def _take_over_waits(self, giver: Life, heir: Life) -> bool:
+        if not any(_loops_around(self._order[heir.used[0]])):
+            return False
+        pipes = giver.pipes | heir.pipes
+        return len(pipes) > 1 or self._next_turn_waits(next(iter(pipes)), giver, heir)
+
     def wait(self, one: Life, other: Life) -> bool:
         """Whether something would wait longer for it that two allocations, which are not alive together, share bytes."""
         first, second = (one, other) if one.used <= other.used else (other, one)
@@ -89,6 +93,10 @@ class CommonBytes:
         (pipe,) = pipes or {""}
         if self._written_last(first) and not self._fenced(pipe, first.used[1], second.used[0]):
             return True
+        return self._next_turn_waits(pipe, first, second)
+
+    def _next_turn_waits(self, pipe: str, first: Life, second: Life) -> bool:
+        """Whether a pipe's write of the first would want a barrier behind its last one of the second, an iteration before."""
         loops = set(_loops_around(self._order[second.used[0]]))
         common = next((loop for loop in _loops_around(self._order[first.used[0]]) if loop in loops), None)
         if common is None or not self._written_last(second):
@@ -156,4 +164,4 @@ def _barriers(order: Sequence[Operation], pipe: str) -> list[int]:
     return found
 
 
-__all__ = ["CommonBytes", "joined"]
+__all__ = ["CommonBytes"]

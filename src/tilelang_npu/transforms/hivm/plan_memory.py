@@ -38,7 +38,7 @@ from tilelang_npu.dialects.remarks import Placed, Remark, Scoped, done, refused,
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
 from tilelang_npu.transforms.hivm.banks import round_of, starts
-from tilelang_npu.transforms.hivm.common_bytes import CommonBytes, joined
+from tilelang_npu.transforms.hivm.common_bytes import CommonBytes
 from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.lifetimes import Life, coupling_of, lifetimes, together
@@ -401,7 +401,7 @@ class PlanMemory(ModulePass):
             return not all(self._may_share(life) for life in (one, other)) or common.wait(one, other)
 
         def attempt(lives: list[Life], *, apart: bool = False) -> dict[Life, list[int]]:
-            units = joined(lives, order, self._may_share)
+            units = common.joined(lives, self._may_share)
             for begins, around in ([(starts(function, units, chip), round_of(chip))] if by_banks else []) + [({}, 1)]:
                 layout = _Plan(space, starts=begins, round=around, wait=wait)
                 found = _at_no_cost(units, layout)
@@ -413,7 +413,7 @@ class PlanMemory(ModulePass):
                         keep_apart=self.keep_apart)
 
         def made(planned: dict[Life, list[int]]) -> MemoryPlan:
-            units, layout = joined(list(planned), order, self._may_share), _Plan(space, wait=wait)
+            units, layout = common.joined(list(planned), self._may_share), _Plan(space, wait=wait)
             whole = {value: unit for unit in units for value in unit.members}
             _at_no_cost(units, layout)
 
