@@ -137,7 +137,7 @@ def _gm_to_ub(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         _fill(lowering, op, target)
         target = target.resized(source.shape)
     elif partial is not None:
-        rest = _rows_left(emit, target, sizes)
+        rest = _rows_left(emit, target, sizes) if lowering.synchronise else None
         if rest is None:
             _when(emit, partial, lambda: _fill(lowering, op, target))
     if partial is not None:
@@ -151,7 +151,9 @@ def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View 
     """What a load of ``sizes`` leaves of a tile, where that is whole rows at its end.
 
     They are filled behind the load, with the vector work that waits for it anyway. Of other tiles all is filled in front of the
-    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before.
+    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before. So it
+    is where the author sets the waits: an event that waits for the copy waits for the load, the last op that the copy becomes,
+    and filling brings along no wait that would stand for one that the author forgot.
     """
     short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size != have]
     if len(short) != 1 or target.axes[short[0]] is None:

@@ -81,10 +81,11 @@ def _allocation(value: SSAValue) -> Operation:
 class KernelLowering:
     """State of lowering one kernel."""
 
-    def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip):
+    def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip, *, synchronise: bool = True):
         self.kernel = kernel
         self.shape = shape
         self.chip = chip
+        self.synchronise = synchronise
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
@@ -510,11 +511,18 @@ _SCALARS: dict[str, Attribute] = {
 
 @dataclass(frozen=True)
 class LowerToHivm(ModulePass):
-    """The pass; ``chip`` names the chip that the module is for, ``divide`` says whether unscoped work of both cores is fine."""
+    """The pass.
+
+    Attributes:
+        chip: the chip that the module is for.
+        divide: whether unscoped work of both cores is fine.
+        synchronise: whether ``insert-sync`` sets the waits between statements; off, their author does.
+    """
 
     name = "lower-to-hivm"
     chip: str = chips.DEFAULT
     divide: bool = True
+    synchronise: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
@@ -524,7 +532,7 @@ class LowerToHivm(ModulePass):
                 shape = shape_of_kernel(kernel)
                 if shape.cores == "MIX":
                     check_cores(kernel, divide=self.divide)
-                lowered = KernelLowering(kernel, shape, chip).run()
+                lowered = KernelLowering(kernel, shape, chip, synchronise=self.synchronise).run()
                 Rewriter().replace_op(kernel, lowered, [])
 
 
