@@ -150,7 +150,7 @@ def show_left_out(found: Sequence[Row]) -> None:
 def write(found: Sequence[Row]) -> None:
     """Write the errors for the package, and the page."""
     rewrite({row.name: {"class": row.kind, "source": row.source, "chip": row.chip, "measured": row.measured,
-                        "modelled": round(row.modelled.us, 2), "left_out": round(error, 4)}
+                        "modelled": round(float(row.modelled.us), 2), "left_out": round(float(error), 4)}
              for row, error in zip(found, left_out(found), strict=True)})
 
 

@@ -135,9 +135,9 @@ def test_summary(rng: np.random.Generator) -> None:
     assert "Ascend910B2, modelled" in lines[0]
     assert "TFLOP/s" in lines[1]
     assert "bound by" in lines[1]
-    assert [line.split()[0] for line in lines[2:]] == ["AIC", "AIV", "memory", "next"]
-    assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[4].replace(" KB", "")
-    assert re.fullmatch(r"  next      no pipe is busy all the time: .* hides up to \d+\.\d us behind MTE2", lines[5])
+    assert [line.split()[0] for line in lines[2:]] == ["of", "AIC", "AIV", "memory", "next"]
+    assert "L1 16 of 512   L0A 16 of 64   L0B 16 of 64   L0C 16 of 128   UB 16 of 192" in lines[5].replace(" KB", "")
+    assert re.fullmatch(r"  next      no pipe is busy all the time: .* hides up to \d+\.\d us behind MTE2", lines[6])
     assert launch.memory == {"L1": 16384, "L0C": 16384, "L0A": 16384, "L0B": 16384, "UB": 16384}
 
 
