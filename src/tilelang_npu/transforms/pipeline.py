@@ -146,7 +146,7 @@ ROWS: tuple[Row, ...] = (
     Row("overlap-iterations",
         lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"), trial=_trial(o)),
         "cored", "what is of one iteration is known"),
-    Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide, synchronise=o.synchronise),
+    Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide, by_hand=not o.synchronise),
         "lowered", "clipped copies, fractals, the argument convention"),
     Row("hivm-auto", lambda o: Tidy(),
         "lowered", "the form for the vendor's compiler: the ops of HIVM say their core themselves"),

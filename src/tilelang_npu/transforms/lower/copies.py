@@ -15,10 +15,13 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.target import BLOCK, Path, name_of
+from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
-from tilelang_npu.transforms.ir.locations import refuse
+from tilelang_npu.transforms.ir.locations import location_of, refuse
 from tilelang_npu.transforms.lower.casts import convert
+from tilelang_npu.transforms.lower.said import say_core
 from tilelang_npu.transforms.lower.views import View, materialise, require_movable, row_strides
 
 if TYPE_CHECKING:
@@ -137,23 +140,40 @@ def _gm_to_ub(lowering: KernelLowering, op: tile.CopyOp, source: View, target: V
         _fill(lowering, op, target)
         target = target.resized(source.shape)
     elif partial is not None:
-        rest = _rows_left(emit, target, sizes) if lowering.synchronise else None
+        rest = _rows_left(emit, target, sizes)
         if rest is None:
-            _when(emit, partial, lambda: _fill(lowering, op, target))
+            _when(emit, partial, lambda: _fill_between(lowering, op, target))
     if partial is not None:
         source, target = _cropped(emit, source, sizes), target.resized(sizes)
     emit.insert(hivm.LoadOp(materialise(emit, source, op), materialise(emit, target, op)))
     if partial is not None and rest is not None:
-        _when(emit, partial, lambda: _fill(lowering, op, rest))
+        _when(emit, partial, lambda: _fill_between(lowering, op, rest))
+
+
+def _fill_between(lowering: KernelLowering, op: tile.CopyOp, target: View) -> None:
+    """Fill what a load leaves. To an author who synchronises by hand the statement is MTE2's: what MTE2 waited for, the fill
+    comes behind too, and what waits for MTE2 comes behind the fill. So barriers are around it, where no whole tile meets them.
+    """
+    if lowering.by_hand:
+        _barrier(lowering, op, "what the load waits for, its fill does too")
+    _fill(lowering, op, target)
+    if lowering.by_hand:
+        _barrier(lowering, op, "what waits for the load waits for its fill")
+
+
+def _barrier(lowering: KernelLowering, op: tile.CopyOp, why: str) -> None:
+    facts = Waits(source="ALL", target="ALL", before=location_of(op))
+    barrier = lowering.emit.insert(hivm.PipeBarrierOp("ALL"))
+    remark(barrier, Remark("lower-to-hivm", text=why, facts=facts))
+    if (core := core_of(op)) != "either":
+        say_core(barrier, core, lowering.chip)
 
 
 def _rows_left(emit: OpBuilder, target: View, sizes: tuple[Value, ...]) -> View | None:
     """What a load of ``sizes`` leaves of a tile, where that is whole rows at its end.
 
     They are filled behind the load, with the vector work that waits for it anyway. Of other tiles all is filled in front of the
-    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before. So it
-    is where the author sets the waits: an event that waits for the copy waits for the load, the last op that the copy becomes,
-    and filling brings along no wait that would stand for one that the author forgot.
+    load, which then waits for the Vector pipe: a load that should run ahead waits for the work of the iteration before.
     """
     short = [place for place, (size, have) in enumerate(zip(sizes, target.shape, strict=True)) if size != have]
     if len(short) != 1 or target.axes[short[0]] is None:

@@ -79,13 +79,13 @@ def _allocation(value: SSAValue) -> Operation:
 
 
 class KernelLowering:
-    """State of lowering one kernel."""
+    """State of lowering one kernel; ``by_hand``: its author sets the waits between statements."""
 
-    def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip, *, synchronise: bool = True):
+    def __init__(self, kernel: func.FuncOp, shape: KernelShape, chip: chips.Chip, *, by_hand: bool):
         self.kernel = kernel
         self.shape = shape
         self.chip = chip
-        self.synchronise = synchronise
+        self.by_hand = by_hand
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, View] = {}
         self.padded = _row_wise_buffers(kernel)
@@ -511,18 +511,14 @@ _SCALARS: dict[str, Attribute] = {
 
 @dataclass(frozen=True)
 class LowerToHivm(ModulePass):
-    """The pass.
-
-    Attributes:
-        chip: the chip that the module is for.
-        divide: whether unscoped work of both cores is fine.
-        synchronise: whether ``insert-sync`` sets the waits between statements; off, their author does.
+    """The pass; ``chip`` names the chip that the module is for, ``divide`` says whether unscoped work of both cores is fine,
+    ``by_hand`` that the author synchronises.
     """
 
     name = "lower-to-hivm"
     chip: str = chips.DEFAULT
     divide: bool = True
-    synchronise: bool = True
+    by_hand: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = chips.chip(self.chip)
@@ -532,7 +528,7 @@ class LowerToHivm(ModulePass):
                 shape = shape_of_kernel(kernel)
                 if shape.cores == "MIX":
                     check_cores(kernel, divide=self.divide)
-                lowered = KernelLowering(kernel, shape, chip, synchronise=self.synchronise).run()
+                lowered = KernelLowering(kernel, shape, chip, by_hand=self.by_hand).run()
                 Rewriter().replace_op(kernel, lowered, [])
 
 
