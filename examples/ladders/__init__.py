@@ -196,7 +196,8 @@ class Step:
     def factory(self) -> Callable[..., Any]:
         """What it makes kernels with: the function that has the ladder's name."""
         with_ladder(self.file.parent)
-        return runpy.run_path(str(self.file), run_name=self.file.stem)[self.file.parent.name]  # type: ignore[no-any-return]
+        made: Callable[..., Any] = runpy.run_path(str(self.file), run_name=self.file.stem)[self.file.parent.name]
+        return made
 
 
 def name(case: Case) -> str:
