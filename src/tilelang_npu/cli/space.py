@@ -98,7 +98,7 @@ def configs_of(factory: Factory[..., Any] | Tuned, fixed: Mapping[str, Any], giv
 
 
 def _function(factory: Factory[..., Any] | Tuned) -> Any:
-    return factory.__wrapped__  # type: ignore[union-attr]  # as of functools
+    return factory.__wrapped__  # type: ignore[union-attr]  # functools.wraps sets it on both
 
 
 def _eager(factory: Factory[..., Any] | Tuned) -> object:
