@@ -1,4 +1,5 @@
-"""Random loops in loops, with tiles of one to three slots at every level: no two accesses race, and each flag has its wait.
+"""Random loops and branches in each other, with tiles of one to three slots at every level: no two accesses race, and each flag
+has its wait.
 
 Tiles lie where they may share bytes, loops run not at all or a few times, each time otherwise, and there may be more events to
 give than there are.
@@ -84,6 +85,18 @@ class Nest:
         first = self.rng.randrange(3)
         self.lines += steps[:self.rng.choice((2, 2, 3))] if self.rng.random() < 0.6 else steps[first:first + 1]
 
+    def branch(self, tiles: list[str], sums: list[str], depth: int, around: str) -> None:
+        """What an iteration does or not, or in one of two ways."""
+        turn, condition = self.name(), self.name()
+        self.lines += [f"{turn} = arith.remui {around}, %c{self.rng.randint(2, 3)} : index",
+                       f"{condition} = arith.cmpi {self.rng.choice(('eq', 'ne'))}, {turn}, %c{self.rng.randint(0, 1)} : index",
+                       f"scf.if {condition} {{"]
+        self.block(tiles, sums, depth, around)
+        if self.rng.random() < 0.3:
+            self.lines.append("} else {")
+            self.block(tiles, sums, depth, around)
+        self.lines.append("}")
+
     def block(self, tiles: list[str], sums: list[str], depth: int, around: str = "") -> None:
         inside = depth > 0
         here = self.tiles(ROW if self.core == "AIV" else MATRIX, self.many, 3 if inside else 1)
@@ -103,6 +116,8 @@ class Nest:
                 self.lines.append(f"scf.for {index} = %c0 to {bound} step %c1 {{")
                 self.block(tiles, sums, depth + 1, index)
                 self.lines.append("}")
+            elif around and self.rng.random() < 0.25:
+                self.branch(tiles, sums, depth, around)
             else:
                 self.op(tiles, sums, len(here))
 

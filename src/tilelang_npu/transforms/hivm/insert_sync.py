@@ -5,9 +5,9 @@ done before the later one starts. In loop bodies this includes the next iteratio
 every N iterations. Demands are met by events set right behind the producer and waited for right in front of the consumer,
 reduced to those that nothing else implies. mmadL1 takes its events itself, where it can: its load of A waits for A alone, that
 of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their loop and
-waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop around the outer one,
-where that is enough: nothing waits between its runs for what nobody needs. Flags that the author wrote keep their numbers to
-themselves, and what they order is not ordered twice.
+waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop, branches between them
+or not, around the outer one, where that is enough: nothing waits between its runs for what nobody needs. Flags that the author
+wrote keep their numbers to themselves, and what they order is not ordered twice.
 
 Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
 themselves: nobody can write a flag there.
@@ -34,7 +34,7 @@ from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Pipes, Touch, build
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch, build
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
@@ -42,9 +42,12 @@ from tilelang_npu.transforms.hivm.sync.solve import Dependence, solve
 from tilelang_npu.transforms.ir.cores import kernel_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import location_of
+from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.treated import claim, is_finished, is_treated, refused
 
 NAME = "insert-sync"
+_State = tuple[list[tuple[BlockItems, Order]], dict[EventPair, "BlockItems | None"]]
+"""Blocks with their orders, and what holds the tokens in them."""
 
 
 @dataclass
@@ -66,42 +69,73 @@ class _EventWriter:
         self.emit = OpBuilder(function.body.block)
         self.flags = flags_by_name(function)
         self.inside = Inside()
-        self.solved: list[tuple[BlockItems, Order]] = []
+        self.given: dict[int, Sequence[EventPair]] = {}
+        self.solved: dict[int, tuple[BlockItems, Order]] = {}
 
     def collect(self, body: BlockItems) -> None:
         """Solve a block and those nested in it."""
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        given = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
+        self.given[id(body)] = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
+        self._solve(body)
+        if body.loop is not None and not self.within:
+            self._hold(body)
+
+    def _solve(self, body: BlockItems, *, again: bool = False) -> Order:
+        given = self.given[id(body)]
         if self.within:
             order = solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line)
         else:
-            order = self._held(body, given, solve(body, self.inside, given))
-        self.solved.append((body, order))
-
-    def _held(self, body: BlockItems, given: Sequence[EventPair], order: Order) -> Order:
-        """Let a loop hold the tokens of the loops in it, where it needs no more for that: nothing waits between their runs."""
-        if body.loop is None:
-            return order
-        for item in body.items:
-            tokens = self.inside.tokens(item)
-            holders = {event: event.holder for event in tokens}
-            if not tokens:
-                continue
-            self.inside.hold(tokens, body)
-            held = solve(body, self.inside, given)
-            if len(held.own) <= len(order.own):
-                order = held
-                continue
-            for event, before in holders.items():
-                self.inside.hold([event], before)
-            self.inside.add(body, order)
+            order = solve(body, self.inside, given, again=again)
+        self.solved[id(body)] = body, order
         return order
+
+    def _hold(self, body: BlockItems) -> None:
+        """Let a loop hold the tokens of the loops in it, where it needs no more for that: nothing waits between their runs.
+
+        What stands around an inner loop, in the branches that it is in, may have relied on its tokens being taken back. An
+        inner loop that never comes round to a slot again may get tokens all the same, as the next run does, where that saves
+        waiting for all of the run before.
+        """
+        for item in body.items:
+            loops, branches = _loops_and_branches(item)
+            if not loops:
+                continue
+            around = [*branches, body]
+            fewest, kept = self._needed(around), self._state(item, [*loops, *around])
+            short = [loop for loop in loops if _never_comes_round(loop)]
+            for again in ([], short) if short else ([],):
+                for loop in again:
+                    self._solve(loop, again=True)
+                tokens = self.inside.tokens(item)
+                self.inside.hold(tokens, body)
+                for block in around if tokens else ():
+                    self._solve(block)
+                needed = self._needed(around)
+                if tokens and (needed < fewest or (needed == fewest and not again)):
+                    fewest, kept = needed, self._state(item, [*loops, *around])
+                else:
+                    self._restore(*kept)
+
+    def _needed(self, blocks: Sequence[BlockItems]) -> int:
+        """How many events and barriers stand in some blocks."""
+        return sum(len(self.solved[id(block)][1].own) for block in blocks)
+
+    def _state(self, item: Item, blocks: Sequence[BlockItems]) -> _State:
+        """The orders of some blocks, and who holds the tokens in an item."""
+        return ([self.solved[id(block)] for block in blocks], {event: event.holder for event in self.inside.tokens(item)})
+
+    def _restore(self, orders: Sequence[tuple[BlockItems, Order]], holders: Mapping[EventPair, BlockItems | None]) -> None:
+        for block, order in orders:
+            self.inside.add(block, order)
+            self.solved[id(block)] = block, order
+        for event, holder in holders.items():
+            self.inside.hold([event], holder)
 
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
-        places = [(PairPlace(event, body), order) for body, order in self.solved for event in order.events]
+        places = [(PairPlace(event, body), order) for body, order in self.solved.values() for event in order.events]
         for placed, order in places:  # numbering may move them
             order.remove(placed.event)
         numbered = allocate([placed for placed, _ in places], self.flags)
@@ -113,7 +147,7 @@ class _EventWriter:
                 order.add(placed.event)
 
     def write(self) -> None:
-        for body, order in self.solved:
+        for body, order in self.solved.values():
             self._block(body, order)
 
     def _block(self, body: BlockItems, order: Order) -> None:
@@ -220,6 +254,28 @@ def iteration_modulo(emit: OpBuilder, loop: scf.ForOp, slots: int) -> Operation:
     turn.name_hint = name
     assert isinstance(turn.owner, Operation)
     return turn.owner
+
+
+def _loops_and_branches(item: Item) -> tuple[list[BlockItems], list[BlockItems]]:
+    """The outermost loops of an item, and its branches with loops in them, innermost first."""
+    loops: list[BlockItems] = []
+    branches: list[BlockItems] = []
+    for block in item.blocks:
+        if block.loop is not None:
+            loops.append(block)
+            continue
+        nested = [_loops_and_branches(inner) for inner in block.items]
+        loops += [loop for found, _ in nested for loop in found]
+        branches += [branch for _, found in nested for branch in found]
+        if any(found for found, _ in nested):
+            branches.append(block)
+    return loops, branches
+
+
+def _never_comes_round(body: BlockItems) -> bool:
+    """Whether a loop ends before it takes all its slots twice: its next run is the first to do so."""
+    slots = max((touch.place.slots for item in body.items for touch in item.touches), default=1)
+    return isinstance(body.loop, scf.ForOp) and Ranges().trip_count(body.loop).high <= slots
 
 
 def _line(touch: Touch) -> object:

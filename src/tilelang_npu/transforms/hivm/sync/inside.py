@@ -26,13 +26,24 @@ class Inside:
         self._entered: dict[tuple[int, object, str, bool, bool], bool] = {}
 
     def add(self, body: BlockItems, order: Order) -> None:
-        """A block whose order is final."""
+        """A block's order, which may stand for one that was asked about already."""
+        if id(body) in self._solved:
+            self._left.clear()
+            self._entered.clear()
         self._solved[id(body)] = body, order
 
     def tokens(self, item: Item) -> list[EventPair]:
-        """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it."""
-        return [event for block in item.blocks if block.loop is item.op for event in self._crossing(block)
-                if event.holder is None or event.holder is block]
+        """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it.
+
+        Of a branch, those of the loops in it.
+        """
+        found: list[EventPair] = []
+        for block in item.blocks:
+            if block.loop is None:
+                found += [event for inner in block.items for event in self.tokens(inner)]
+            elif block.loop is item.op:
+                found += [event for event in self._crossing(block) if event.holder is None or event.holder is block]
+        return found
 
     def _crossing(self, body: BlockItems) -> Iterator[EventPair]:
         known = self._solved.get(id(body))

@@ -49,8 +49,8 @@ def _alike(_: object) -> bool:
     return True
 
 
-def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Dependence], object] = _alike
-            ) -> Iterator[Demand]:
+def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group: Callable[[Dependence], object] = _alike,
+            again: bool = False) -> Iterator[Demand]:
     """What must be ordered between the items of a block, nearest pairs first.
 
     In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes. Of
@@ -62,6 +62,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         body: the block.
         tag: accesses of which this differs are told apart.
         group: hazards of which this differs are.
+        again: of a loop, as if it went on where it ends: what runs it again does.
     """
     items, loop = body.items, body.loop if isinstance(body.loop, scf.ForOp) else None
     seen = _Seen(items, tag)
@@ -94,7 +95,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         yield from found(j, None)
         seen.add(j)
     if body.loop is not None:
-        trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) else math.inf
+        trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) and not again else math.inf
         for j in range(len(items)):
             yield from found(j, trips)
 
@@ -227,7 +228,8 @@ class _Doors:
 
 
 def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
-          counts: Callable[[Dependence], bool] | None = None, tag: Callable[[Touch], object] = _alike) -> Order:
+          counts: Callable[[Dependence], bool] | None = None, tag: Callable[[Touch], object] = _alike, *,
+          again: bool = False) -> Order:
     """Events and barriers for one block, behind those of the blocks nested in it.
 
     Args:
@@ -236,6 +238,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
         given: what somebody else orders: the author's own flags, those between the cores.
         counts: the meetings that are to be ordered; None: all.
         tag: what of an access ``counts`` looks at.
+        again: of a loop, what its next run needs too, as if it went on where it ends.
     """
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
@@ -244,7 +247,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
     for event in given:
         order.give(event)
     asked: list[Demand] = []
-    for demand in demands(body, tag=tag, group=counts or _alike):
+    for demand in demands(body, tag=tag, group=counts or _alike, again=again):
         if counts is not None and (not isinstance(demand.reason, Dependence) or not counts(demand.reason)):
             continue
         asked.append(demand)
