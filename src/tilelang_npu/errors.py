@@ -148,6 +148,10 @@ def is_array(value: Any) -> bool:
     return type(value).__module__.startswith(("numpy", "torch")) and hasattr(value, "dtype") and bool(value.shape)
 
 
+ARRAY_OF_THE_HOST = "an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
+"""What to do where a kernel names an array that stands around it."""
+
+
 def render(error: TileError) -> str:
     """The error as text: header, place, the user's line with a caret, notes and help."""
     if isinstance(error, SanitizerError):  # each report has its own header and lines

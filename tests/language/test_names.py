@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 
 import tilelang_npu.language as T
 from tilelang_npu import TileError, ops
-from tilelang_npu.language.missing import NAMES
+from tilelang_npu.language.missing import ELSEWHERE, NAMES
 
 
 def test_importing_the_language_does_not_import_the_framework() -> None:
@@ -47,6 +48,14 @@ Example: ``T.tile.add(out, a, b)``"""
     assert T.tile.add.__qualname__ == "T.tile.add"
     assert T.npuir_brc is T.vbrc
     assert T.tile.log is not None
+
+
+def test_names_of_other_languages_are_none_of_this_one() -> None:
+    for name, advice in ELSEWHERE.items():
+        assert not hasattr(T, name)
+        named = re.findall(r"\bT\.((?:tile\.)?\w+)", advice)
+        for one in named:
+            assert hasattr(T.tile, one.removeprefix("tile.")) if one.startswith("tile.") else hasattr(T, one), (name, one)
 
 
 @pytest.mark.parametrize(("name", "suggestion"), [

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.arith import DIVISIONS
-from tilelang_npu.errors import Location, TileError
+from tilelang_npu.errors import ARRAY_OF_THE_HOST, Location, TileError, is_array, shown
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.traced import arithmetic
 from tilelang_npu.traced.author import follows_kernels
@@ -167,6 +167,9 @@ class Expressions:
         if isinstance(base, (Element, Expr)):
             raise TileError(f"{base} is a scalar and has no elements", code="T111",
                             help="index the buffer it came from")
+        if is_array(base) and any(is_traced(item) for item in items):
+            raise TileError(f"{ast.unparse(node)}: {shown(base)} is on the host, and the index known on the device alone",
+                            code="T144", help=ARRAY_OF_THE_HOST)
         try:
             return base[items[0] if not isinstance(node.slice, ast.Tuple) else tuple(items)]
         except TileError:

@@ -49,7 +49,8 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Import: "import it at the head of the file", ast.ImportFrom: "import it at the head of the file",
     ast.Global: "bind another name, or make it a parameter of the factory",
     ast.Nonlocal: "bind another name, or make it a parameter of the factory",
-    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`",
+    ast.Return: "a kernel writes its results to its tensors; only a macro may end in `return value`: out_idx of jit names what "
+                "a call returns, and an `if` around the rest does for an early return",
 }
 
 
@@ -127,7 +128,7 @@ class Statements(Loops):
         test = self.evaluate(node.test)
         if is_traced(test):
             raise TileError("statement `assert` on a traced value is not supported in a kernel", code="T141",
-                            help="assert on sizes and types that the factory knows")
+                            help="assert on sizes and types that the factory knows; T.print and T.printf show what a run has")
         if not test:
             said = f": {self.evaluate(node.msg)}" if node.msg is not None else ""
             raise TileError(f"assertion `{ast.unparse(node.test)}` failed{said}", code="T146",

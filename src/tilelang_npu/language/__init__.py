@@ -8,7 +8,6 @@ says so where it is used.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from importlib import import_module
 from types import FunctionType
@@ -38,7 +37,7 @@ from tilelang_npu.language.launch import (
     unroll,
     vectorized,
 )
-from tilelang_npu.language.missing import NAMES, UnknownName, Unsupported
+from tilelang_npu.language.missing import NAMES, Unsupported, unknown
 from tilelang_npu.language.scalar import (
     And,
     Cast,
@@ -105,7 +104,7 @@ from tilelang_npu.language.scalar import (
     truncmod,
 )
 from tilelang_npu.language.types import Tensor
-from tilelang_npu.traced import author, symbols
+from tilelang_npu.traced import symbols
 from tilelang_npu.traced.symbols import Sym, dynamic, symbolic
 
 for _module in (eager, elements, functions, launch, missing, scalar, symbols, types):
@@ -210,14 +209,6 @@ def _unsupported_entries() -> frozenset[str]:
     return frozenset(name for op in ops.elementwise() if op.outputs != 1 for name in (op.name, *op.aliases))
 
 
-def _unknown(name: str, known: list[str]) -> UnknownName:
-    last = name.rsplit(".", 1)[-1]
-    close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known, n=1)
-    prefix = "T.tile." if name.startswith("tile.") else "T."
-    return UnknownName(f"T.{name} does not exist", code="T140", location=author.user_location(),
-                       help=f"did you mean {prefix}{close[0]}?" if close else "dir(T) lists what there is")
-
-
 @_door
 class _TileNamespace:
     """``T.tile``: vector operations with the destination first."""
@@ -227,7 +218,7 @@ class _TileNamespace:
             raise AttributeError(name)
         found = _find(f"tile.{name}")
         if found is None:
-            raise _unknown(f"tile.{name}", dir(self))
+            raise unknown(f"tile.{name}", dir(self))
         setattr(self, name, found)
         return found
 
@@ -245,7 +236,7 @@ def __getattr__(name: str) -> Any:  # as _find
         raise AttributeError(msg)
     found = _find(name)
     if found is None:
-        raise _unknown(name, [known for known in __dir__() if not known.startswith("_")])
+        raise unknown(name, [known for known in __dir__() if not known.startswith("_")])
     globals()[name] = found
     return found
 

@@ -2885,7 +2885,8 @@ class _Tile:
     @staticmethod
     def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
         """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
-        long as ``src``. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+        long as ``src``. The index is a number of the same element type, in float16 exact up to 2048; ``T.deinterleave`` parts
+        values and indices. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
 
         Element types: float16, float32.
 
@@ -2967,8 +2968,8 @@ class _Tile:
 
     @staticmethod
     def topk(dst: Tile, src: Tile, K: _int, actual_num: Number) -> None:
-        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. ``src`` is written too:
-        -inf from ``actual_num`` on.
+        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. A pair is as of
+        ``T.tile.sort``; ``src`` is written too: -inf from ``actual_num`` on.
 
         Element types: float16, float32.
 

@@ -53,7 +53,8 @@ class Kernel(Frame):
         blocks: number of blocks per grid axis, 1 to 3 axes; the first axis runs fastest.
         threads: with ``is_npu``, 1 or 2: the number of Vector cores per block, whose work the compiler spreads. In GPU
             form any positive number; it has no effect here.
-        is_npu: the NPU form, which also yields the sub-block index.
+        is_npu: the NPU form, which also yields the sub-block index, last: ``as (i, j, vid)`` of two axes. In Developer mode
+            nothing needs it: ``as (i, j, _)``.
         is_cpu, prelude, pipeline: accepted where they have no effect.
 
     Raises:
@@ -294,7 +295,7 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
 
     Raises:
         TileError: T150, a negative depth, an interval below 1, or an empty range that looks like a depth in second place;
-            T190, a schedule by hand: the compiler puts each statement where what it needs allows.
+            T190, a schedule by hand, as the compiler puts each statement where what it needs allows.
     """
     for name, value in {"order": order, "stage": stage, "sync": sync, "group": group}.items():
         if value is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import NoReturn
 
 from tilelang_npu.errors import Location, TileError
@@ -38,6 +39,40 @@ _INSTEAD: dict[str, str] = {
     "dp4a": "T.gemm_v0 (T.gemm) multiplies int8 tiles into int32",
     "gemm_v1": "T.gemm_v0",
 }
+_EXTREME = "T.v{0}(a, b, out) of tiles, T.{0} of numbers; T.reduce_{0} along an axis"
+_ACCESS = "T.copy moves a tile from a tensor or to it: T.copy(A[row, 0], a); what hangs over the edge needs no mask"
+
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(("load", "store", "make_block_ptr", "make_tensor_descriptor", "tma_copy_async", "async_copy"), _ACCESS),
+    **dict.fromkeys(("program_id", "num_programs", "block_idx", "blockIdx"),
+                    "name the blocks where the launch opens: with T.Kernel(m, n, is_npu=True) as (i, j, _)"),
+    **dict.fromkeys(("thread_idx", "threadIdx", "lane_id", "warp_id"), _THREADS),
+    **dict.fromkeys(("syncthreads", "__syncthreads", "debug_barrier", "sync_warp"),
+                    "leave it out: the compiler orders what a core does; by hand, T.barrier_all waits for all pipes of a core"),
+    **dict.fromkeys(("dot", "matmul", "einsum"), "T.gemm(a, b, c) multiplies tiles, and adds to c unless initC holds"),
+    **dict.fromkeys(("zeros", "zeros_like"), "allocate a buffer (T.alloc_shared, T.alloc_fragment) and T.clear it"),
+    **dict.fromkeys(("full", "full_like", "ones", "ones_like"),
+                    "allocate a buffer (T.alloc_shared, T.alloc_fragment) and T.fill it"),
+    **dict.fromkeys(("sum", "prod"), "T.reduce_sum(a, out, dim=1), or T.reduce_prod, along an axis"),
+    **dict.fromkeys(("mean", "average"), "T.reduce_sum(a, out, dim=1), and a product with 1 / size"),
+    **dict.fromkeys(("maximum", "amax"), _EXTREME.format("max")),
+    **dict.fromkeys(("minimum", "amin"), _EXTREME.format("min")),
+    "argmax": 'T.reduce_with_index(a, values, places, dim=1, reduce_mode="max_with_index_left")',
+    "argmin": 'T.reduce_with_index(a, values, places, dim=1, reduce_mode="min_with_index_left")',
+    "where": "T.if_then_else(condition, x, y) of an element, in T.Parallel; T.vselect of tiles, by a mask of T.vcmp",
+    "cdiv": "T.ceildiv", "constexpr": "what is constant is a parameter of the factory", "static_range": "T.unroll",
+    "trans": "T.gemm takes a_transpose and b_transpose; T.transpose(src, dst, permutation) turns a tile",
+    **dict.fromkeys(("expand_dims", "broadcast_to"),
+                    "nothing is needed: where a tile has size 1 it is repeated; T.vbrc(src, dst) writes it out"),
+    **dict.fromkeys(("associative_scan", "cumprod"), "T.cumsum adds up along an axis; other scans are loops of T.serial"),
+    **dict.fromkeys(("atomic_cas", "atomic_xchg", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"),
+                    "T.atomic_add is the atomic operation of this chip; others reduce in a second pass"),
+    **dict.fromkeys(("multiple_of", "max_contiguous", "assume"), "leave it out: sizes are known when the kernel is compiled"),
+    "tanh_approx": "T.tanh", "device_print": "T.print of a tile or a number, T.printf with a format",
+    "static_assert": "T.assert_", "sort": "T.tile.sort",
+}
+"""Names that users of Triton, NumPy and CUDA look for, and what does their work here."""
+
 _TWO_RESULTS = "multiply in int64 and take the halves with T.vshr and T.vcast"
 
 NAMES: frozenset[str] = frozenset(_INSTEAD)
@@ -45,6 +80,21 @@ NAMES: frozenset[str] = frozenset(_INSTEAD)
 
 class UnknownName(TileError, AttributeError):
     """``T.cpoy``: the language has no such name. Also an :class:`AttributeError`, so that ``hasattr`` answers."""
+
+
+def unknown(name: str, known: list[str]) -> UnknownName:
+    """The error for ``T.<name>``, of which ``known`` are the names beside it: what does its work, or what is spelled alike."""
+    last = name.rsplit(".", 1)[-1]
+    close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
+    prefix = "T.tile." if name.startswith("tile.") else "T."
+    advice = "dir(T) lists what there is"
+    if last in ELSEWHERE:
+        advice = ELSEWHERE[last]
+    elif close:  # of equally near names the one that begins alike: T.vad is T.vadd, not T.vpad
+        nearest = max(close, key=lambda each: (difflib.SequenceMatcher(None, each, last).ratio(),
+                                               sum(each[:size] == last[:size] for size in range(1, len(last) + 1))))
+        advice = f"did you mean {prefix}{nearest}?"
+    return UnknownName(f"T.{name} does not exist", code="T140", location=user_location(), help=advice)
 
 
 class Unsupported:

@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.errors import TileError, shown
+from tilelang_npu.errors import ARRAY_OF_THE_HOST, TileError, is_array, shown
 from tilelang_npu.language.dequantise import is_dequantised, scaled
 from tilelang_npu.language.elements import ElementType, Extents, element_type, sizes_of
 from tilelang_npu.language.operands import (
@@ -39,7 +39,8 @@ def copy(src: Tile, dst: Tile, *options: object, coalesced_width: object = None,
          pad_value: object = None, enable_relu: bool = False, transpose: bool = False, disable_tma: object = None) -> None:
     """Move a tile; another element type at the destination is a cast that rounds to nearest even.
 
-    A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents. A
+    A buffer moves whole, a slice its extents; ``A[i, j]`` is where a tile starts that has the other side's extents, along
+    the last axes where ``A`` has more of them: ``X[batch, row, 0]`` beside a matrix. No start is negative. A
     third positional argument that is a list is ``size``; True or False there is ``enable_relu`` and behind it ``transpose``
     and ``pad_value`` follow. What lies beyond a global tensor arrives as ``pad_value`` (0 without it) and is not written.
     A global slice that is smaller than a whole on-chip buffer, or has fewer axes, moves to or from the buffer's first
@@ -117,7 +118,7 @@ def operand(what: str, role: str, value: object) -> Addressable | Element:
     place = place_of(value)
     if place is None:
         raise TileError(f"{what}: the {role} must be a buffer, a slice or the start of a tile, not {shown(value)}", code="T110",
-                        help="write a buffer, A[i:j, :] or A[i, j]")
+                        help=ARRAY_OF_THE_HOST if is_array(value) else "write a buffer, A[i:j, :] or A[i, j]")
     return place
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import Attribute, SSAValue
 
 from tilelang_npu.dialects import tile
-from tilelang_npu.errors import TileError, is_array, shown
+from tilelang_npu.errors import ARRAY_OF_THE_HOST, TileError, is_array, shown
 from tilelang_npu.ops import DType
 from tilelang_npu.target import core_of, name_of
 from tilelang_npu.traced import ir_types
@@ -38,7 +38,7 @@ def as_memory(what: str, role: str, value: object) -> Addressable:
     if place is None:
         given = str(value) if isinstance(value, (Expr, Element)) else shown(value)
         raise TileError(f"{what}: {role} must be a buffer, not {given}", code="T110",
-                        help="an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
+                        help=ARRAY_OF_THE_HOST
                         if is_array(value) else "allocate one with T.alloc_ub or T.alloc_shared, or slice one")
     rank = len(place.indices)
     return Region(place.buffer, place.indices, (1,) * rank, range(rank))
@@ -72,7 +72,7 @@ def scalar_operand(builder: Builder, what: str, role: str, value: object, elemen
         if error.code != "T141":
             raise
         raise TileError(f"{what}: {role} must be a buffer or a scalar, not {shown(value)}", code="T110",
-                        help="an array of the host is an argument of the kernel: T.copy its parameter into a buffer"
+                        help=ARRAY_OF_THE_HOST
                         if is_array(value) else "a scalar is a number, an element of a buffer or a computed value") from None
     found = convert(builder, given, element, f"{what}: {role}").ssa(builder)
     if element.is_integer and not element.is_signed:

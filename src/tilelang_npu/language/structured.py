@@ -374,7 +374,8 @@ def _gather_mask(what: str) -> Callable[..., None]:
 def _sort(what: str) -> Callable[..., None]:
     def sort(dst: Tile, src: Tile, actual_num: Number) -> None:
         """Sort the first ``actual_num`` elements in descending order: ``dst`` gets pairs of value and index, and is twice as
-        long as ``src``. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
+        long as ``src``. The index is a number of the same element type, in float16 exact up to 2048; ``T.deinterleave`` parts
+        values and indices. ``src`` is written too: -inf from ``actual_num`` to a multiple of 32.
 
         Example: ``NAME(pairs, a, 64)``
         """
@@ -387,8 +388,8 @@ def _sort(what: str) -> Callable[..., None]:
 
 def _topk(what: str) -> Callable[..., None]:
     def topk(dst: Tile, src: Tile, K: int, actual_num: Number) -> None:
-        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. ``src`` is written too:
-        -inf from ``actual_num`` on.
+        """Write the first ``K`` pairs of a sort of ``src`` to ``dst``, up to whole blocks of 32 bytes. A pair is as of
+        ``T.tile.sort``; ``src`` is written too: -inf from ``actual_num`` on.
 
         Example: ``NAME(pairs, a, 8, 64)``
         """
@@ -529,7 +530,8 @@ def _print(what: str) -> Callable[..., None]:
         """
         builder = Builder.running(what)
         if isinstance(obj, str):
-            raise TileError(f"{what} of a text alone is not supported", code="T190", help="print a value with msg=...")
+            raise TileError(f"{what} of a text alone is not supported", code="T190",
+                            help="T.printf(text, ...) writes one; T.print takes a value, and msg=...")
         given = obj if isinstance(obj, Addressable) else number(builder, obj)
         if isinstance(given, (int, float)):
             given = builder.literal(given, DType("float32" if isinstance(given, float) else "int32"))
