@@ -112,9 +112,21 @@ def _commands(text: str, said: io.StringIO) -> bool:
     """Whether all commands succeed."""
     good = True
     for line in text.splitlines():
-        if line.strip() and not line.startswith(("#", *INSTALLS)):
+        if line.startswith("printf "):
+            good = _typed(line, said) and good
+        elif line.strip() and not line.startswith(("#", *INSTALLS)):
             good = _command(shlex.split(line, comments=True), said) and good
     return good
+
+
+def _typed(line: str, said: io.StringIO) -> bool:
+    """Whether a script succeeds to which something is typed: ``printf 'text' | python FILE``."""
+    (_, text, _, _, file) = shlex.split(line)
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONBREAKPOINT")}
+    done = subprocess.run([sys.executable, file], input=text.replace("\\n", "\n"), capture_output=True, text=True, check=False,
+                          env=environment)
+    said.write(done.stdout + done.stderr)
+    return done.returncode == 0
 
 
 def _command(words: list[str], said: io.StringIO) -> bool:

@@ -175,3 +175,26 @@ def test_a_dump_waits_for_its_tensor_and_what_is_behind_it_waits_for_the_dump(so
     np.testing.assert_array_equal(b, a)
     missing = {hazard.missing.split(" between")[0] for hazard in kernel.trace(a, b).hazards}
     assert missing == ({"an event MTE2 -> MTE3", "pipe_barrier[PIPE_MTE2]"} if not dumped else set())
+
+
+def test_print_of_tiles_in_a_kernel_of_both_cores(source: Any, capsys: Any) -> None:
+    """Each is printed once, by a core that has it."""
+    kernel = tilelang.compile(source("""
+        import tilelang_npu.language as T
+
+        @T.prim_func
+        def main(A: T.Tensor((16, 16), "float16"), B: T.Tensor((16, 16), "float32")):
+            with T.Kernel(1, is_npu=True) as (_, _):
+                a = T.alloc_shared((16, 16), "float16")
+                b = T.alloc_fragment((16, 16), "float32")
+                T.copy(A, a)
+                T.gemm(a, a, b, initC=True)
+                T.vadd(b, 1.0, b)
+                T.print(b, msg="b")
+                T.copy(b, B)
+        """).main, target="npuir")
+    kernel(np.eye(16, dtype=np.float16), np.zeros((16, 16), np.float32))
+    out = str(capsys.readouterr().out)
+    assert out.count("b 16x16 float32") == 1
+    assert out.startswith("[AIV line ")
+    assert "[[2. 1. 1. 1." in out

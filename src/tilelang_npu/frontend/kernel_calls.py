@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang_npu.errors import InternalError, TileError, shown
+from tilelang_npu.frontend import breakpoints
 from tilelang_npu.frontend.expressions import Expressions, host_failure, is_traced
 from tilelang_npu.language import launch, scalar
 from tilelang_npu.language.elements import ScalarType
@@ -64,6 +65,9 @@ class Calls(Expressions):
         if not callable(function):
             raise TileError(f"{text} is {_kind_of(function)} and cannot be called", code="T146",
                             help="call a function, a macro or a name of T")
+        if breakpoints.stops(function):
+            breakpoints.stop_here(self.builder, self.scopes, self.source.node.name, len(arguments) + len(keywords))
+            return None
         stand_in = _on_traced(function)
         if stand_in is not None and any(is_traced(value) for value in (*arguments, *keywords.values())):
             if keywords:

@@ -68,7 +68,13 @@ def forget_unused_sub_blocks(builder: Builder) -> None:
     """In the npuir dialect an index that nothing reads is not there: the body runs once for each block, as with ``_``."""
     for launched in builder.launches if builder.dialect == "npuir" else ():
         index = launched.body.block.args[-1]
-        if launched.explicit_sub_block is not None and index.first_use is None:
+        if launched.explicit_sub_block is None:
+            continue
+        readers = {use.operation for use in index.uses}
+        if all(isinstance(reader, tile.BreakpointOp) for reader in readers):
+            for reader in readers:
+                assert isinstance(reader, tile.BreakpointOp)
+                reader.forget(index)
             launched.body.block.erase_arg(index)
             launched.explicit_sub_block = None
             launched.sub_blocks = IntegerAttr(1, i64)

@@ -241,7 +241,7 @@ class JITKernel:
                 part.keep(program.changed)
             watch = Numbers() if environment.NUMBERS.is_on() else None
             recorded = program.run(arguments, blocks=count, schedule=schedule, observer=watch,
-                                   most_ops=environment.most_ops(), jobs=environment.jobs())
+                                   most_ops=environment.most_ops(), jobs=environment.jobs(), stop_in=environment.BREAK.text())
             numbers = watch.findings if watch is not None else ()
             parts.append(Launch(recorded, numbers=numbers, made=call.made, before=parts))
         launch = self.last_launch = joined(self.name, parts)

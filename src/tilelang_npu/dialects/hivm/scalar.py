@@ -44,7 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tilelang_npu.dialects.declaration import DialectOp, OfClass, element_type, operation, writes_older_text
-from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers
+from tilelang_npu.dialects.hivm.attributes import DataLayoutAttr, boolean, integers, space_of
 from tilelang_npu.dialects.hivm.enums import AddressSpaceAttr, AtomicKindAttr, CoreTypeAttr, DataCacheKindAttr, DCCIModeAttr
 from tilelang_npu.dialects.hivm.structured import I64_ARRAY, MEMREF, TENSOR_OR_MEMREF, axes, fail
 from tilelang_npu.dialects.rules import fitting_shapes
@@ -423,6 +423,13 @@ class DebugOp(DialectOp):
             "debugtype": StringAttr(kind), "prefix": StringAttr(prefix), "hex": boolean(hexadecimal),
             "tcoretype": None if core is None else CoreTypeAttr(core),
             "memscope": None if space is None else AddressSpaceAttr(space)})
+
+    def core(self) -> str:
+        """The core that is stated, or that has the memory; ``either`` for scalars and for global memory."""
+        if self.tcoretype is not None and self.tcoretype.data in ("CUBE", "VECTOR"):
+            return "AIC" if self.tcoretype.data == "CUBE" else "AIV"
+        space = space_of(self.arg.type)
+        return "either" if space in (None, "gm") else "AIV" if space == "ub" else "AIC"
 
 
 OPERATIONS = (

@@ -27,7 +27,7 @@ from tilelang_npu.dialects.tile.buffers import (
     shape_of,
     shape_text,
 )
-from tilelang_npu.dialects.tile.calls import CallOp, DumpOp, PrintfOp, PrintOp
+from tilelang_npu.dialects.tile.calls import TELLING, BreakpointOp, CallOp, DumpOp, LookOp, PrintfOp, PrintOp
 from tilelang_npu.dialects.tile.compute import BroadcastOp, CopyOp, ElementwiseOp, FillOp, GemmOp, ReduceOp
 from tilelang_npu.dialects.tile.structure import (
     CROSS_INTERVAL,
@@ -62,6 +62,8 @@ Tile = Dialect(
         BroadcastOp,
         CallOp,
         DumpOp,
+        LookOp,
+        BreakpointOp,
         PrintfOp,
         PrintOp,
         ParallelOp,
@@ -76,9 +78,11 @@ __all__ = [
     "DIALECT",
     "NUM_STAGES",
     "SCRATCH",
+    "TELLING",
     "UNROLL",
     "WORKSPACE",
     "AllocOp",
+    "BreakpointOp",
     "BroadcastOp",
     "ByCoreOp",
     "CallOp",
@@ -88,6 +92,7 @@ __all__ = [
     "FillOp",
     "GemmOp",
     "LaunchOp",
+    "LookOp",
     "OnCoreOp",
     "OpenMemory",
     "ParallelOp",

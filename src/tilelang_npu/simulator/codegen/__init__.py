@@ -9,6 +9,7 @@ from tilelang_npu.simulator.codegen import (  # noqa: F401  (they register ops)
     memrefs,
     moves,
     prints,
+    stopping,
     sync,
     vector,
     without_effect,

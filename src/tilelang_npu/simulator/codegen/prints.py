@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,13 +61,18 @@ def _dump(em: PythonEmitter, op: hivm.CustomOp) -> None:
     em.shown(f"{show}({em.array(buffer)})")
 
 
+def in_rows(value: Array, held: Sequence[int]) -> Array:
+    """A matrix of so many rows and columns as such, where it lies in zN fractals: columns / c0, rows / 16, 16, c0."""
+    if value.ndim != len(held) + 2:
+        return value
+    order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
+    rows, columns = value.shape[-3] * value.shape[-2], value.shape[-4] * value.shape[-1]
+    return value.transpose(order).reshape(*value.shape[:-4], rows, columns)[..., :held[-2], :held[-1]]
+
+
 def _dumper(facts: dict[str, Any], element: str) -> Callable[[Array], None]:
     def show(value: Array) -> None:
-        if value.ndim == len(facts["held"]) + 2:  # zN fractals: columns / c0, rows / 16, 16, c0
-            order = (*range(value.ndim - 4), value.ndim - 3, value.ndim - 2, value.ndim - 4, value.ndim - 1)
-            rows, columns = value.shape[-3] * value.shape[-2], value.shape[-4] * value.shape[-1]
-            held = facts["held"]
-            value = value.transpose(order).reshape(*value.shape[:-4], rows, columns)[..., :held[-2], :held[-1]]
+        value = in_rows(value, facts["held"])
         flat = value.reshape(-1)[:facts["count"]]
         if flat.dtype.kind not in "iubf":
             flat = flat.astype(np.float32)

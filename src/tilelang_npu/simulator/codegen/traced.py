@@ -133,3 +133,6 @@ class TracingEmitter(PythonEmitter):
         """See ``leave_flag``."""
         self._inside = False
         super().take_flag(record, flag, op)
+
+    def meet(self, op: Operation) -> None:
+        """There are no values to look at."""

@@ -96,6 +96,7 @@ class CompiledFunction:
         self.extents = dict(emitter.extents)
         self.open_ended = frozenset(emitter.open_ended)
         self.switches = emitter.switches
+        self.stops = tuple(emitter.stops)
         self.global_sync = emitter.global_sync
         self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
         self._lines: list[Line | None] = [None]

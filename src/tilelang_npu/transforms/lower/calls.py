@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IndexType, MemRefType, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
@@ -87,14 +87,32 @@ def lower_print(lowering: KernelLowering, op: tile.PrintOp) -> None:
 
 def lower_printf(lowering: KernelLowering, op: tile.PrintfOp) -> None:
     """A custom op with the format, for whichever core comes by."""
-    values = []
-    for value in op.values:
-        found = lowering.values[value]
-        if isinstance(found.type, IndexType):
-            found = lowering.scalar(found, lowering.type_of(_I64))
-        values.append(found)
-    lowering.emit.insert(hivm.CustomOp("printf", values, [], core="CUBE_OR_VECTOR", pipe="S", symbol="printf",
-                                       attributes={"format": op.format}))
+    lowering.emit.insert(hivm.CustomOp("printf", _numbers(lowering, op.values), [], core="CUBE_OR_VECTOR", pipe="S",
+                                       symbol="printf", attributes={"format": op.format}))
+
+
+def _numbers(lowering: KernelLowering, values: Sequence[SSAValue]) -> Values:
+    found = [lowering.values[value] for value in values]
+    return [lowering.scalar(value, lowering.type_of(_I64)) if isinstance(value.type, IndexType) else value for value in found]
+
+
+def lower_look(lowering: KernelLowering, op: tile.LookOp) -> None:
+    """A custom op of the core that has the memory."""
+    view = lowering.view(op.value)
+    held = DenseArrayBase.from_list(i64, [size if isinstance(size, int) else -1 for size in view.shape])
+    source = materialise(lowering.emit, view, op)
+    lowering.emit.insert(hivm.CustomOp("look", [source], [], core=core_type(core_of(op)), pipe="S", symbol="look",
+                                       attributes={"called": op.called, "held": held}))
+
+
+def lower_breakpoint(lowering: KernelLowering, op: tile.BreakpointOp) -> None:
+    """A custom op of every core that comes by; outside of a ``T.Scope`` both cores of a kernel do, which it says."""
+    core = core_of(op)
+    facts = {name: fact for name, fact in op.attributes.items() if name != CORE} | {"axes": op.axes}
+    if core == "either" and lowering.shape.cores == "MIX":
+        facts["together"] = BoolAttr.from_bool(True)
+    lowering.emit.insert(hivm.CustomOp("breakpoint", _numbers(lowering, op.values), [], core=core_type(core), pipe="S",
+                                       symbol="breakpoint", attributes=facts))
 
 
 def lower_dump(lowering: KernelLowering, op: tile.DumpOp) -> None:
@@ -128,4 +146,4 @@ def lower_cache(lowering: KernelLowering, op: hivm.DCCIOp) -> None:
     lowering.emit.insert(hivm.DCCIOp(op.mode.data, op.dataCacheKind.data, place))
 
 
-__all__ = ["lower_cache", "lower_call", "lower_dump", "lower_print", "lower_printf"]
+__all__ = ["lower_breakpoint", "lower_cache", "lower_call", "lower_dump", "lower_look", "lower_print", "lower_printf"]

@@ -46,7 +46,15 @@ from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import is_read
 from tilelang_npu.transforms.ir.whole_blocks import is_paddable, places_of, units_differ
-from tilelang_npu.transforms.lower.calls import lower_cache, lower_call, lower_dump, lower_print, lower_printf
+from tilelang_npu.transforms.lower.calls import (
+    lower_breakpoint,
+    lower_cache,
+    lower_call,
+    lower_dump,
+    lower_look,
+    lower_print,
+    lower_printf,
+)
 from tilelang_npu.transforms.lower.compute import (
     lower_broadcast,
     lower_elementwise,
@@ -493,6 +501,8 @@ _HANDLERS: dict[type[Operation], Callable[[KernelLowering, Any], None]] = {
     tile.PrintOp: lower_print,
     tile.PrintfOp: lower_printf,
     tile.DumpOp: lower_dump,
+    tile.LookOp: lower_look,
+    tile.BreakpointOp: lower_breakpoint,
     hivm.DCCIOp: lower_cache,
     tile.GemmOp: lower_gemm,
     tile.YieldOp: KernelLowering._nothing,

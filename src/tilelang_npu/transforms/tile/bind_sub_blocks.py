@@ -495,7 +495,7 @@ def _is_open(launch: tile.LaunchOp) -> bool:
 
 def _told(launch: tile.LaunchOp) -> Operation | None:
     """Where an author says what a core does or when."""
-    told = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp)
+    told = (tile.OnCoreOp, *tile.TELLING)
     return next((op for op in walk(launch.body.block) if isinstance(op, told) or op.name.startswith("hivm.")), None)
 
 

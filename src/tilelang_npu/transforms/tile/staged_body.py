@@ -26,7 +26,7 @@ from tilelang_npu.transforms.ir.sizes import nbytes_of
 from tilelang_npu.transforms.tile.channels import uses_below
 from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
 
-_LEFT_ALONE = (tile.OnCoreOp, tile.PrintfOp, tile.PrintOp, tile.DumpOp, scf.WhileOp)
+_LEFT_ALONE = (tile.OnCoreOp, *tile.TELLING, scf.WhileOp)
 _MOST_STAGES = 16
 
 
