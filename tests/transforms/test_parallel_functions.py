@@ -103,3 +103,16 @@ def test_a_product_that_is_changed_in_place_in_a_loop(function: str, which: int)
             scores = np.tril(scores, -1)
         wanted += (2 * scores).astype(np.float16).astype(np.float32) @ part
     np.testing.assert_allclose(c, wanted, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("op", [lambda a, b: a + b, lambda a, b: a * b, T.max, T.min], ids=["add", "mul", "max", "min"])
+def test_a_constant_that_stands_first_takes_no_tile_of_its_own(op: Callable[..., Any]) -> None:
+    """``0.5 * x`` is ``x * 0.5``: HIVM takes the scalar second, and no tile is filled with it."""
+    kernels = [kernel_of(lambda x: op(0.5, x), "float32"), kernel_of(lambda x: op(x, 0.5), "float32")]
+    first, second = (kernel.mlir() for kernel in kernels)
+    assert first == second
+    x = np.random.default_rng(0).uniform(-2, 2, (13, 27)).astype(np.float32)
+    y = np.zeros_like(x)
+    kernels[0](x, y)
+    reference = {T.max: np.maximum, T.min: np.minimum}.get(op, op)
+    np.testing.assert_array_equal(y, reference(np.float32(0.5), x))

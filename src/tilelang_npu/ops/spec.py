@@ -87,6 +87,7 @@ class Elementwise(Operation):
         axes_clauses: whether the HIVM assembly writes ``broadcast`` and ``transpose``.
         shifts: whether unsigned elements may be seen as the signed ones of ``dtypes``: the bits of the result are the same, or
             a clause ``is_signed`` says how they are read.
+        commutes: whether its two inputs may change places: a scalar that stands first goes second.
     """
 
     inputs: int
@@ -105,6 +106,7 @@ class Elementwise(Operation):
     any_dtype: bool = False
     axes_clauses: bool = True
     shifts: bool = False
+    commutes: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,17 +113,17 @@ absolute = unary("abs", "vabs", ARITHMETIC, np.abs, "abs", "Absolute value.")
 relu = unary("relu", "vrelu", _types("f16", "f32", "i32"), _relu, "relu", "The larger of the element and zero.")
 bitwise_not = unary("bitwise_not", "vnot", BITS, np.invert, "not", "Bitwise complement.", "vnot", "npuir_not")
 
-add = binary("add", "vadd", ARITHMETIC, np.add, "add", "Sum.")
+add = binary("add", "vadd", ARITHMETIC, np.add, "add", "Sum.", commutes=True)
 sub = binary("sub", "vsub", ARITHMETIC, np.subtract, "sub", "Difference.", scalar=(0, 1))
-mul = binary("mul", "vmul", ARITHMETIC, np.multiply, "mul", "Product.")
+mul = binary("mul", "vmul", ARITHMETIC, np.multiply, "mul", "Product.", commutes=True)
 div = binary("div", "vdiv", ARITHMETIC, _divide, "div", "Quotient; integers truncate toward zero.", scalar=(0, 1),
              floats=np.divide,
              clauses=(Clause(name="isSigned", kind="bool", default=True),
                       Clause(name="isHP", kind="bool", default=False)))
 maximum = binary("max", "vmax", ORDERED, np.maximum, "max", "The larger of two elements.", clauses=(SIGNED,),
-                 dialect_dtypes=FP8)
+                 dialect_dtypes=FP8, commutes=True)
 minimum = binary("min", "vmin", ORDERED, np.minimum, "min", "The smaller of two elements.", clauses=(SIGNED,),
-                 dialect_dtypes=FP8)
+                 dialect_dtypes=FP8, commutes=True)
 bitwise_and = binary("bitwise_and", "vand", BITS, np.bitwise_and, "and", "Bitwise and.", "vand", "npuir_and", scalar=())
 bitwise_or = binary("bitwise_or", "vor", BITS, np.bitwise_or, "or", "Bitwise or.", "vor", "npuir_or", scalar=())
 bitwise_xor = binary("bitwise_xor", "vxor", (*_types("i1"), *INTEGERS), np.bitwise_xor, "xor", "Bitwise exclusive or.",

@@ -508,6 +508,8 @@ class Vectoriser:
         if dtype_of(_data(element)) not in entry.dtypes:
             msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
+        if entry.commutes and not self.invariants.depends(operands[0]):  # a scalar stands second
+            operands = [*reversed(operands)]
         inside = self._in_target(entry, operands, target)
         inputs = [self.operand(operand, target if position == inside else None) for position, operand in enumerate(operands)]
         for position, value in enumerate(inputs):
