@@ -1,0 +1,64 @@
+"""Two launches
+
+One kernel for scale and mask, one for the softmax of what it leaves, in float32, in a tensor between them. Each takes
+four rows at a time, on every core in turn.
+"""
+
+from ladder import SCALE, check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@tilelang.jit(target="npuir")
+def softmax_masked(batch, rows, columns, dtype, tile=4, cores=48):
+    tiles = batch * T.ceildiv(rows, tile)
+
+    @T.prim_func
+    def softmax_masked(
+        X: T.Tensor((batch, rows, columns), dtype),
+        M: T.Tensor((batch, columns), dtype),
+        Y: T.Tensor((batch, rows, columns), dtype),
+    ):
+        Z = T.alloc_global((batch, rows, columns), "float32")
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile, columns), dtype)
+            m = T.alloc_shared((1, columns), dtype)
+            wide = T.alloc_shared((1, columns), "float32")
+            e = T.alloc_shared((tile, columns), "float32")
+            for i in T.serial(T.ceildiv(tiles, cores)):
+                place = i * cores + core
+                if place < tiles:
+                    sentence = place // T.ceildiv(rows, tile)
+                    row = place % T.ceildiv(rows, tile) * tile
+                    T.copy(X[sentence, row : row + tile, :], x)
+                    T.copy(M[sentence, 0], m)
+                    T.copy(x, e)
+                    T.copy(m, wide)
+                    for r, c in T.Parallel(tile, columns):
+                        e[r, c] = e[r, c] * SCALE + wide[0, c]
+                    T.copy(e, Z[sentence, row : row + tile, :])
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile, columns), dtype)
+            e = T.alloc_shared((tile, columns), "float32")
+            largest = T.alloc_shared((tile, 1), "float32")
+            total = T.alloc_shared((tile, 1), "float32")
+            for i in T.serial(T.ceildiv(tiles, cores)):
+                place = i * cores + core
+                if place < tiles:
+                    sentence = place // T.ceildiv(rows, tile)
+                    row = place % T.ceildiv(rows, tile) * tile
+                    T.copy(Z[sentence, row : row + tile, :], e)
+                    T.reduce_max(e, largest, dim=-1)
+                    for r, c in T.Parallel(tile, columns):
+                        e[r, c] = T.exp(e[r, c] - largest[r, 0])
+                    T.reduce_sum(e, total, dim=-1)
+                    for r, c in T.Parallel(tile, columns):
+                        x[r, c] = e[r, c] / total[r, 0]
+                    T.copy(x, Y[sentence, row : row + tile, :])
+
+    return softmax_masked
+
+
+if __name__ == "__main__":
+    check(softmax_masked)
