@@ -59,8 +59,29 @@ def test_add_and_its_bank_conflicts(repeats: int, second: int, cycles: float) ->
     assert lone(body, [], []).busy_cycles["AIV"]["V"] == pytest.approx(cycles, rel=0.01)
 
 
+def test_a_tile_times_itself_is_read_once() -> None:
+    """A group of banks gives a row a cycle, which both sources take where they are the same: one cycle a repeat."""
+    one, inside = chip("910B1"), f"memref<8192xf32, {texts.UB}>"
+    body = [texts.tile("a", 0, "8192", "f32"), texts.tile("b", 32768, "8192", "f32"), texts.tile("c", 65536, "8192", "f32")]
+    squared = f"    hivm.hir.vmul ins(%a, %a : {inside}, {inside}) outs(%c : {inside})"
+    product = f"    hivm.hir.vmul ins(%a, %b : {inside}, {inside}) outs(%c : {inside})"
+    found = [lone([*body, op], [], []).busy_cycles["AIV"]["V"] for op in (squared, product)]
+    assert found == [one.vector["mul"].fixed + 128, one.vector["mul"].fixed + 2 * 128]
+
+
+@pytest.mark.parametrize(("element", "repeats"), [("f32", 128), ("f16", 64)])
+def test_axpy_costs_what_its_row_says(element: str, repeats: int) -> None:
+    """One instruction of two cycles a repeat (MSKPP), and not a product and a sum that read the same banks."""
+    inside = f"memref<8192x{element}, {texts.UB}>"
+    call = ('    hivm.hir.custom {hivm.pipe = #hivm.pipe<PIPE_V>, hivm.tcore_type = #hivm.tcore_type<VECTOR>, symbol = "axpy"} '
+            f'"axpy" ins(%a, %s : {inside}, {element}) outs(%c : {inside})')
+    body = [texts.tile("a", 0, "8192", element), texts.tile("c", 32768, "8192", element),
+            f"    %s = arith.constant 0.5 : {element}", call]
+    assert lone(body, [], []).busy_cycles["AIV"]["V"] == chip("910B1").vector["axpy"].fixed + 2 * repeats
+
+
 @pytest.mark.parametrize(("op", "cycles"), [
-    ("hivm.hir.vexp ins(%a : $w) outs(%c : $w)", 159), ("hivm.hir.vadd ins(%a, %a : $w, $w) outs(%c : $w)", 160),
+    ("hivm.hir.vexp ins(%a : $w) outs(%c : $w)", 159), ("hivm.hir.vadd ins(%a, %c : $w, $w) outs(%c : $w)", 160),
     ("hivm.hir.vreduce <sum> ins(%a : $w) outs(%r : $t) reduce_dims = [1]", 492),
     ("hivm.hir.vreduce <max> ins(%a : $w) outs(%r : $t) reduce_dims = [1]", 480)])
 def test_published_tile_ops(op: str, cycles: float) -> None:

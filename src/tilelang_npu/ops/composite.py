@@ -33,8 +33,8 @@ leaky_relu = composite(
     lambda a, s: np.where(a > 0, a, a * s), "relu", "x where it is positive, else x times the slope.", "tile.leaky_relu",
     scalar=(1,))
 axpy = composite(
-    "axpy", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, s, d: d + a * s, "mul",
-    "Adds the input times a scalar to the destination.", "tile.axpy", scalar=(1,), accumulates=True)
+    "axpy", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, s, d: d + a * s, "axpy",
+    "Adds the input times a scalar to the destination.", "tile.axpy", scalar=(1,), accumulates=True, instruction=True)
 mul_add_dst = composite(
     "mul_add_dst", 2, "t = mul(src0, src1); dst = add(dst, t)", lambda a, b, d: d + a * b, "mul",
     "Adds the product of two inputs to the destination.", "tile.mul_add_dst", accumulates=True,

@@ -42,6 +42,8 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
     if not isinstance(op, Elementwise):
         msg = f"{op.name} is not evaluated element by element"
         raise TypeError(msg)
+    if isinstance(op, Composite):
+        return _in_steps(op, target)
     facts = {clause.name: clause.default for clause in op.clauses} | dict(clauses)
     if op.result == "any":
         return _cast(sources[0], target, facts)
@@ -82,6 +84,21 @@ def _computed(op: Elementwise, target: DType) -> Kernel:
     if narrow:
         return lambda dst, *srcs: _put(dst, meaning(*[_wide(src) for src in srcs]))
     return lambda dst, *srcs: _put(dst, meaning(*srcs))
+
+
+def _in_steps(op: Composite, target: DType) -> Kernel:
+    """The steps of a composite one by one, each rounded to the element type."""
+    steps = [(step, kernel(operations()[step.op], [target] * len(step.operands), target, dict(step.clauses)))
+             for step in op.expansion]
+
+    def run(dst: Any, *srcs: Any) -> None:
+        values = {"dst": dst} | {f"src{position}": value for position, value in enumerate(srcs)}
+        for step, compute in steps:
+            if step.target not in values:
+                values[step.target] = np.empty_like(dst)
+            compute(values[step.target], *(values[part] if isinstance(part, str) else part for part in step.operands))
+
+    return run
 
 
 _BITWISE = frozenset({"vnot", "vand", "vor", "vxor"})

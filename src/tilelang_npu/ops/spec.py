@@ -148,13 +148,16 @@ class Composite(Elementwise):
     """An elementwise operation without a HIVM op of its own: ``expansion`` writes it in other entries.
 
     Only its first input may be the destination too. The last ``behind`` inputs stand behind the destination in the names
-    that take it last (``T.vclamp(src, dst, low, high)``). ``accumulates`` says that the destination is read.
+    that take it last (``T.vclamp(src, dst, low, high)``). ``accumulates`` says that the destination is read. ``instruction``:
+    the Vector unit does all of it at once where the buffers are alike and the scalars are scalars; then it is a custom op
+    whose symbol is the entry's name, and ``cost`` is that of the instruction.
     """
 
     expansion: tuple[Step, ...]
     behind: int = 0
     accumulates: bool = False
     counted: bool = False
+    instruction: bool = False
 
     def __post_init__(self) -> None:
         known = {"dst"} if self.accumulates else set()

@@ -158,6 +158,7 @@ SYNC = Sync(
     event_ids=8, flag_ids=16, user_flag_ids=tuple(range(11)), flag_limit=15,  # DOC constraints
     event=1, barrier=1,   # MSKPP; the 20 cycles that B3FIT books for a barrier are the drain, which is waited for anyway
     handoff=300,          # CALC: 1180 cycles for four flags per tile of the TileLang flash attention ladder
+    flag=14,              # SIMP: 5 to 10 ns for a core to write a register that others wait for
     queue=32,             # DOC constraints (MTE1 and M), CAPY
 )
 

@@ -222,6 +222,7 @@ class Sync(_Table):
         event: cycles from a pipe's drain to the release of the waiting pipe.
         barrier: cycles of a barrier behind the drain.
         handoff: cycles from a cross-core set to its wait's release.
+        flag: cycles that a cross-core set takes of its pipe, until it has left the core.
         queue: instructions that wait in front of each pipe.
     """
 
@@ -232,6 +233,7 @@ class Sync(_Table):
     event: float
     barrier: float
     handoff: float
+    flag: float
     queue: int
 
 

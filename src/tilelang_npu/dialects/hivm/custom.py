@@ -31,7 +31,7 @@ from tilelang_npu.dialects.hivm.attributes import SyncEventSlotAttr
 from tilelang_npu.dialects.hivm.enums import CoreTypeAttr, PipeAttr, VFModeAttr
 from tilelang_npu.dialects.hivm.structured import StructuredOp, destination_style, fail, results_for, shape_of
 from tilelang_npu.dialects.text_writer import TextPrinter
-from tilelang_npu.ops import Structured, operations
+from tilelang_npu.ops import Composite, Structured, operations
 
 Operand = SSAValue | Operation
 
@@ -92,8 +92,11 @@ class _CustomOp(StructuredOp):
         return super().role(field, index)
 
     def reads_back(self, target: SSAValue) -> bool:
-        """What is among the inputs, too, is read; a product is added to what is there, unless it is surely cleared."""
-        return target in self.ins() or (self._multiplies and not surely_true(self.ins()[2]))
+        """What is among the inputs, too, is read, and what the op table says; a product is added to what is there, unless it is
+        surely cleared."""
+        entry = operations().get(self.symbol)
+        return (target in self.ins() or (self._multiplies and not surely_true(self.ins()[2]))
+                or (isinstance(entry, Composite) and entry.accumulates))
 
     def keeps(self) -> bool:
         """As the op table says of what it calls; a product, what of the accumulator is no data."""
@@ -105,7 +108,7 @@ class _CustomOp(StructuredOp):
 
     def is_seen(self) -> bool:
         """Whether the function may do more than write its outputs."""
-        return "no_side_effect" not in self.properties and not isinstance(operations().get(self.symbol), Structured)
+        return "no_side_effect" not in self.properties and not isinstance(operations().get(self.symbol), Structured | Composite)
 
     # -- text --------------------------------------------------------------------------------------------------------
 

@@ -105,11 +105,12 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     for one, arg in zip(carried, body.args[1:], strict=True):
         em.values[arg] = one.value(scope)
     em.depth += 1
-    em.add_scalars(2)
+    em.scalar_work.open_loop(body.args[0])
     beside, em.unwatched = em.unwatched, 1
     em.emit_block(body)
     _assign(em, carried, _terminator(body).operands, op)
     em.depth -= 1
+    ahead = em.scalar_work.close_loop()
     bounds_text = ", ".join(texts) if step != Int(1) else ", ".join(texts[:2]) if low != Int(0) else texts[1]
     em.flush()
     trips = f"range({bounds_text})"
@@ -118,6 +119,8 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
         em.unwatched = max(beside, inside * len(range(low.constant, high.constant, step.constant)))
     else:
         trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
+    if ahead:
+        outer.line(f"ev += ({em.ahead(op, ahead)},)", op)
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
@@ -132,7 +135,7 @@ def _if(em: PythonEmitter, op: scf.IfOp) -> None:
     if condition.value is not None:
         _fold_branch(em, op, branches, bool(condition.value))
         return
-    em.add_scalars(1)
+    em.scalar_work.pending += 1
     em.flush()
     outer = em.scope
     scopes = [_branch(em, op, block, carried) for block in branches]
@@ -190,7 +193,7 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     for one, arg in zip(carried, before.args, strict=True):
         em.values[arg] = one.value(scope)
     em.depth += 1
-    em.add_scalars(2)
+    em.scalar_work.open_loop()
     em.emit_block(before)
     asked, em.looked = em.looked, read_before | em.looked
     condition = _terminator(before)
@@ -219,6 +222,8 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
                     f"({''.join(f'{name}, ' for name in memories)}))", op)
     em.written |= before_loop
     em.loaded |= loaded_before
+    if ahead := em.scalar_work.close_loop():
+        outer.line(f"ev += ({em.ahead(op, ahead)},)", op)
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):

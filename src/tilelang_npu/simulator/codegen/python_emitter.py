@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from tilelang_npu.simulator.codegen.data_uses import lengths_by_data
 from tilelang_npu.simulator.codegen.handlers import Value, handler_of, unsupported
@@ -50,7 +50,6 @@ class PythonEmitter(Records):
         self.turns: dict[Operation, tuple[Int, Int, Int]] = {}
         self.atomic = "none"
         self.unwatched = 1
-        self._variant: set[SSAValue] = set()
         self._by_data: frozenset[Operation] | None = None
         self.stops: list[Stop] = []
 
@@ -143,7 +142,7 @@ class PythonEmitter(Records):
 
     def emit_block(self, block: Block) -> None:
         """Emit the ops of a block in their order."""
-        self._variant.update(block.args)
+        self.scalar_work.arguments(block.args)
         self.homes[block] = self.scope
         for op in block.ops:
             self.current = op
@@ -151,15 +150,10 @@ class PythonEmitter(Records):
             if handler is None:
                 raise unsupported(op, help_="write it with other ops of the planned form; T501 lists what nothing executes")
             if handler.kind == "effect":
+                self.scalar_work.uses(op)
                 handler.run(self, op)
                 self.finish_op()
-                self._variant.update(op.results)
+                self.scalar_work.results(op)
             elif handler.kind == "pure":
-                self._count(op)
+                self.scalar_work.computes(op)
         self.current = None
-
-    def _count(self, op: Operation) -> None:
-        """Scalar instructions: what is computed anew in every iteration."""
-        if any(operand in self._variant for operand in op.operands):
-            self._variant.update(op.results)
-            self.add_scalars(1)

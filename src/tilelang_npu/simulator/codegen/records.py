@@ -15,10 +15,11 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.reachable import check_operand, check_pipe
+from tilelang_npu.simulator.codegen.scalar_work import ScalarWork
 from tilelang_npu.simulator.codegen.strided import Buffer, Choice, alternatives
 from tilelang_npu.simulator.codegen.values import Values
 from tilelang_npu.simulator.machine.events import Access, Fact, OpRecord, Slot
-from tilelang_npu.simulator.machine.work import Work
+from tilelang_npu.simulator.machine.work import Scalars, Work
 from tilelang_npu.target import Chip, Path
 
 Costing = Callable[[Callable[[Int], Slot]], Work]
@@ -59,6 +60,7 @@ class Records(Values):
         records: by the number in the events.
         recorded: the op of each record.
         depth: loops around the current place.
+        scalar_work: the instructions of the scalar unit.
         written, looked, loaded: names of the memories that ops write, that they read, and that the scalar unit reads from.
     """
 
@@ -72,7 +74,7 @@ class Records(Values):
         self.loaded: set[str] = set()
         self._events: list[str] = []
         self._gm: list[str] = []
-        self._scalars = 0
+        self.scalar_work = ScalarWork()
 
     def flush(self) -> None:
         """Write the events of the ops emitted since the last time."""
@@ -134,9 +136,8 @@ class Records(Values):
         accesses = [self._access(op, operand, facts) for operand in operands]
         made = OpRecord(
             number=len(self.records), name=op_name(op), pipe=pipe, core=self.core, location=location_of(op),
-            accesses=tuple(accesses), work=work(lambda value: self.slot(value, facts)), scalars=self._scalars,
+            accesses=tuple(accesses), work=work(lambda value: self.slot(value, facts)), scalars=self.scalar_work.take(),
             facts=tuple(facts), loops=self.depth)
-        self._scalars = 0
         self.records.append(made)
         self.recorded.append(op)
         text = f"({made.number}, {', '.join(facts)})" if facts else str(made.number)
@@ -181,6 +182,10 @@ class Records(Values):
             return self.define(text, self.scope_of(buffer))
         return self.name_of(buffer.offset)
 
-    def add_scalars(self, count: int) -> None:
-        """Scalar instructions that run ahead of the next op."""
-        self._scalars += count
+    def ahead(self, op: Operation, count: int) -> str:
+        """The event of the scalar instructions that run ahead of a loop."""
+        made = OpRecord(number=len(self.records), name=op_name(op), pipe="S", core=self.core, location=location_of(op),
+                        accesses=(), work=Scalars(), scalars=count, facts=(), loops=self.depth)
+        self.records.append(made)
+        self.recorded.append(op)
+        return str(made.number)

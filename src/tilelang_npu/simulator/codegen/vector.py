@@ -12,7 +12,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.codegen.element_types import element_of
-from tilelang_npu.simulator.codegen.handlers import effect, unsupported
+from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives, mapped
@@ -83,6 +83,17 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
         em.line(text)  # bits of several elements may share a byte
     else:
         em.over(text, *buffers, *targets)
+
+
+@custom(*(entry.name for entry in ops.composites() if entry.instruction))
+def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
+    """Emit a composite that is one instruction."""
+    entry = ops.operation(op.symbol)
+    sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
+    em.step(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
+    texts = [em.array(em.buffer(ssa)) if isinstance(ssa.type, MemRefType) else em.expression(ssa).text for ssa in op.ins()]
+    kernel = em.constant(_kernel(em, entry, [target.element] * len(texts), target.element, {}), entry.name)
+    em.over(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
 
 
 def _spread(sources: Sequence[Buffer], target: Buffer) -> Int:

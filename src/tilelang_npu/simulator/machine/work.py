@@ -13,6 +13,11 @@ class Nothing:
 
 
 @dataclass(frozen=True)
+class Scalars:
+    """Scalar instructions that run ahead of a loop, the last of which sets its counter."""
+
+
+@dataclass(frozen=True)
 class ScalarAccess:
     """The scalar unit reads or writes one element."""
 
@@ -158,6 +163,6 @@ class CrossWait:
     flag: Slot
 
 
-Work = (Nothing | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier | CrossSet
-        | CrossWait)
+Work = (Nothing | Scalars | ScalarAccess | Transfer | Lanes | Sorting | Fold | Mmad | Multiply | EventSet | EventWait | Barrier
+        | CrossSet | CrossWait)
 """What the cost of some op follows from."""

@@ -174,9 +174,10 @@ class CostModel:
         if work.banked is None or not self.chip.vector[work.cost].banked:
             return 1.0
         banks = self.chip.banks
-        first, second = (prints[index].offset // banks.width for index in work.banked)
-        if work.banked[0] == work.banked[1]:
-            return 2.0
+        one, other = (prints[index] for index in work.banked)
+        if (one.offset, one.sizes, one.strides) == (other.offset, other.sizes, other.strides):
+            return 1.0  # a group gives a row of a bank in a cycle, and both take the same one
+        first, second = one.offset // banks.width, other.offset // banks.width
         blocks = REPEAT // BLOCK
         apart = (second - first) % banks.groups
         apart = min(apart, banks.groups - apart)

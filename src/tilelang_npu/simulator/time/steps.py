@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilelang_npu.simulator.machine.events import Event, OpRecord, number_of, value
-from tilelang_npu.simulator.machine.work import Barrier, CrossSet, CrossWait, EventSet, EventWait, Mmad, Nothing, Transfer
+from tilelang_npu.simulator.machine.work import (
+    Barrier,
+    CrossSet,
+    CrossWait,
+    EventSet,
+    EventWait,
+    Mmad,
+    Nothing,
+    Scalars,
+    Transfer,
+)
 from tilelang_npu.simulator.time.cost import Cost, CostModel
 
 RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, JOIN = range(7)
@@ -90,6 +100,8 @@ class Expansion:
             return [PipeStep(CROSS_WAIT, PIPE[work.pipe], number=value(work.flag, event))]
         if isinstance(work, Nothing):
             return []
+        if isinstance(work, Scalars):
+            return [PipeStep(RUN, PIPE["S"])]
         if isinstance(work, Mmad):
             return self._macro(record, work, event)
         run = _run(PIPE[record.pipe], self._costs.cost(record, event), *range(len(record.accesses)))

@@ -2,7 +2,8 @@
 
 The scalar unit issues steps in program order, as long as the queue in front of the pipe has room. A pipe starts its steps
 in order; it takes the next one while the results of the last are still on their way. A set fires when the earlier work of
-its pipe is done and holds nobody; a wait holds its pipe; a barrier drains it.
+its pipe is done and holds nobody, but for the cycles that a flag to other cores takes on its way out; a wait holds its pipe; a
+barrier drains it.
 
 GM is shared: with other cores at work, a transfer takes at least its bytes times the cycles per byte that are left to this core
 (``traffic``), and its latency. What L2 does not hold takes longer on an idle chip too.
@@ -168,6 +169,9 @@ class TimedWalk:
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set a flag between cores once the earlier work of the pipe is done."""
         self.fired[place] = (start if start > pipe.done else pipe.done) + self.sync.handoff
+        pipe.free = start + self.sync.flag
+        if pipe.number == SCALAR:
+            pipe.clock.issue = pipe.free
         return start
 
     def wait(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:

@@ -145,23 +145,29 @@ class Walked(TimedWalk):
         self._note(pipe.clock, place, (issued, released, released, released, released), issued_by, taken, taken, start)
         return released
 
-    def _set(self, pipe: PipeClock, start: float, step: PipeStep, place: int) -> float:
-        issued, taken = self._taken(pipe, start, place)
-        issued_by = self._issue(pipe.clock.number, issued, step)
-        self._queued[pipe.clock.number][pipe.number].append(place)
-        self._note(pipe.clock, place, (issued, start, start, start, self.fired[place]), issued_by, taken,
-                   self._last(pipe, start, place), start)
-        return start
 
     def set_event(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set an event once the earlier work of the pipe is done."""
+        issued, taken = self._taken(pipe, start, place)
+        issued_by = self._issue(pipe.clock.number, issued, step)
         super().set_event(pipe, start, step, place, partners)
-        return self._set(pipe, start, step, place)
+        self._set(pipe, place, issued, start, start, issued_by, taken)
+        return start
 
     def set_flag(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Set a flag between cores once the earlier work of the pipe is done."""
+        issued, taken = self._taken(pipe, start, place)
+        issued_by = self._issue(pipe.clock.number, issued, step)
         super().set_flag(pipe, start, step, place, partners)
-        return self._set(pipe, start, step, place)
+        self._holder[pipe.clock.number][pipe.number] = place
+        self._set(pipe, place, issued, start, pipe.free, issued_by, taken)
+        return start
+
+    def _set(self, pipe: PipeClock, place: int, issued: float, start: float, free: float, issued_by: Moment | None,
+             taken: Moment) -> None:
+        self._queued[pipe.clock.number][pipe.number].append(place)
+        self._note(pipe.clock, place, (issued, start, free, start, self.fired[place]), issued_by, taken,
+                   self._last(pipe, start, place), start)
 
     def drain(self, pipe: PipeClock, start: float, step: PipeStep, place: int, partners: tuple[int, ...]) -> float:
         """Hold the pipe until its earlier work is done."""

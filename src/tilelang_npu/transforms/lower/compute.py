@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.transforms.ir.cores import core_of, core_type
 from tilelang_npu.transforms.ir.emit import Value
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.lower.casts import convert
@@ -62,10 +63,13 @@ def lower_elementwise(lowering: KernelLowering, op: tile.ElementwiseOp) -> None:
     }
     if axes:
         clauses["broadcast"] = axes
-    make = hivm.elementwise_op(entry.hivm)
     result = materialise(emit, target, op)
     _check_known(op, [operand for operand in operands if isinstance(operand.type, MemRefType)], result)
-    emit.insert(make(operands, [result], **clauses))
+    if isinstance(entry, ops.Composite):  # an instruction that HIVM has no op for
+        emit.insert(hivm.CustomOp(entry.name, operands, [result], core=core_type(core_of(op)), pipe=entry.pipe,
+                                  symbol=entry.name))
+    else:
+        emit.insert(hivm.elementwise_op(entry.hivm)(operands, [result], **clauses))
 
 
 def _check_known(op: Operation, operands: Sequence[SSAValue], result: SSAValue) -> None:

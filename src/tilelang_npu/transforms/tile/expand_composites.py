@@ -1,4 +1,4 @@
-"""Write each composite operation in the entries of the table that its own entry names.
+"""Write each composite operation in the entries of the table that its own entry names, but for those that are an instruction.
 
 Runs before types are legalised and memories inferred, so that what it makes is treated like what the kernel says. The
 destination may be the first input: an expansion reads its first input for the last time before, or in, the step that first
@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.tile.tile_temporaries import insert_before, temporary
 
@@ -26,6 +27,16 @@ def _number(op: tile.ElementwiseOp, value: float, element: Attribute) -> SSAValu
     attribute = (IntegerAttr(int(value), element) if isinstance(element, IntegerType)
                  else FloatAttr(value, float_type(element)))
     return insert_before(op, arith.ConstantOp(attribute)).results[0]
+
+
+def _is_instruction(op: tile.ElementwiseOp, entry: ops.Composite) -> bool:
+    """Whether the Vector unit does all of it at once."""
+    target = op.target.type
+    assert isinstance(target, MemRefType)
+    alike = target.element_type, target.get_shape()
+    return entry.instruction and dtype_of(target.element_type) in entry.dtypes and all(
+        (value.type.element_type, value.type.get_shape()) == alike and position not in entry.scalar
+        if isinstance(value.type, MemRefType) else position in entry.scalar for position, value in enumerate(op.inputs))
 
 
 def _expand(op: tile.ElementwiseOp, entry: ops.Composite) -> None:
@@ -58,5 +69,5 @@ class ExpandComposites(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [found for found in op.walk() if isinstance(found, tile.ElementwiseOp)]:
             entry = inner.entry()
-            if isinstance(entry, ops.Composite):
+            if isinstance(entry, ops.Composite) and not _is_instruction(inner, entry):
                 _expand(inner, entry)

@@ -149,6 +149,8 @@ def _stretches(reasons: _Reasons, segment: Segment) -> Iterator[Stretch]:
     kind = "issue"
     if which == FIRED:
         kind = "flag" if step.kind == CROSS_SET else "event"
+    elif which in (FREE, AFTER) and step.kind == CROSS_SET:
+        kind = "flag"
     elif which in (FREE, AFTER) and (step.pipe == ALL or step.kind in (BARRIER, JOIN)):
         kind = "barrier"
     reason = reasons.of(ordered, kind)
@@ -210,8 +212,11 @@ def _pipes(reasons: _Reasons, found: BlockTimes) -> None:
             row = cores[core].kind, PIPES[step.pipe]
             for reason, cycles in running[:-1]:
                 found.work[row, reason] += cycles
-        elif step.kind in (SET, CROSS_SET):
+        elif step.kind == SET:
             continue
+        elif step.kind == CROSS_SET:
+            lane.up_to(times[START], reasons.of(ordered, "not issued"))
+            lane.up_to(times[FREE], reasons.of(ordered, "flag"))
         else:
             lane.up_to(point.due, reasons.of(ordered, "not issued"))
             waiting = reasons.waited(ordered) if ordered.partners else reasons.of(ordered, "barrier")
