@@ -281,3 +281,14 @@ def test_what_a_kernel_wrote_is_read_from_l2(blocks: int) -> None:
         launch = simulate(parse_module(text), [np.zeros(length, np.float32)], blocks=blocks, chip="910B1")
         loads.append(launch.busy_cycles["AIV"]["MTE2"])
     assert loads[0] < loads[1]
+
+
+def test_a_flag_to_other_cores_takes_time_of_its_pipe() -> None:
+    """However long it is on its way: each set puts off what its pipe does next until it has left the core."""
+    outside, inside = f"memref<2048xf32, {texts.GM}>", f"memref<2048xf32, {texts.UB}>"
+    load = f"    hivm.hir.load ins(%X : {outside}) outs(%t : {inside})"
+    tell = "    hivm.hir.sync_block_set[<VECTOR>, <PIPE_MTE2>, <PIPE_S>] flag = 1 ffts_base_addr = %ffts"
+    args = ["%ffts: i64 {hacc.arg_type = #hacc.arg_type<ffts_base_address>}", f"%X: {outside}"]
+    silent, telling = (lone([texts.tile("t", 0, "2048", "f32"), *lines], args, [np.zeros(2048, np.float32)])
+                       for lines in ([load] * 9, [load, *[tell, load] * 8]))
+    assert telling.cycles - silent.cycles == pytest.approx(8 * chip("910B1").sync.flag)
