@@ -49,8 +49,10 @@ def page() -> str:
         ("operation", "names under T", "operands", "element types", "pipe", "HIVM", "cost", "result"),
         (_elementwise(op) for op in every if isinstance(op, Elementwise) and not isinstance(op, Composite)))
     parts += _section(
-        "Composites", "HIVM has no op for these: `expand-composites` writes them in others, whose costs add up.",
-        ("operation", "names under T", "element types", "steps", "result"),
+        "Composites", "HIVM has no op for these: `expand-composites` writes them in others, whose costs add up. One with a cost "
+        "is an instruction: where its buffers have one type and shape and its scalars are scalars, it stays whole, as "
+        "`hivm.hir.custom` with its name as symbol, and is rounded as its steps are.",
+        ("operation", "names under T", "element types", "steps", "cost", "result"),
         (_composite(op) for op in every if isinstance(op, Composite)))
     parts += _section(
         "Reductions", "Along axes of a tile. With `clear=False` the result is combined with what the destination holds.",
@@ -103,7 +105,7 @@ def _composite(entry: Composite) -> tuple[str, ...]:
     steps = "; ".join(
         f"{step.target} = {step.op}({', '.join(part if isinstance(part, str) else f'{part:g}' for part in step.operands)})"
         for step in entry.expansion)
-    return f"`{entry.name}`", _names(entry), _types(entry), f"`{steps}`", entry.doc
+    return f"`{entry.name}`", _names(entry), _types(entry), f"`{steps}`", _cost(entry) if entry.instruction else "", entry.doc
 
 
 def _reduction(entry: Reduce) -> tuple[str, ...]:
