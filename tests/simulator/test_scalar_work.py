@@ -32,7 +32,8 @@ def scalar_cycles(lines: Sequence[str], trips: int, around: int | None = None) -
     """Cycles of the scalar unit for a loop of these lines over ``%i``, or over ``%j`` in a loop over ``%i``."""
     body = [texts.tile("t", 0, str(LENGTH), "f32"),
             *(f"    %c{number} = arith.constant {number} : index" for number in (0, 1, 5, 32, LENGTH, trips)),
-            *([f"    %around = arith.constant {around} : index", "    scf.for %i = %c0 to %around step %c1 {"] if around else []),
+            *([f"    %around = arith.constant {around} : index",
+               "    scf.for %i = %c0 to %around step %c1 {"] if around else []),
             f"    scf.for %{'j' if around else 'i'} = %c0 to %c{trips} step %c1 {{", indented(lines), "    }",
             *(["    }"] if around else [])]
     module = parse_module(texts.module(texts.kernel("AIV", [f"%X: {WHOLE}"], "\n".join(body))))
