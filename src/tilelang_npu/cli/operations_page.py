@@ -49,8 +49,8 @@ def page() -> str:
         ("operation", "names under T", "operands", "element types", "pipe", "HIVM", "cost", "result"),
         (_elementwise(op) for op in every if isinstance(op, Elementwise) and not isinstance(op, Composite)))
     parts += _section(
-        "Composites", "HIVM has no op for these: `expand-composites` writes them in others, whose costs add up. One with a cost "
-        "is an instruction: where its buffers have one type and shape and its scalars are scalars, it stays whole, as "
+        "Composites", "HIVM has no op for these: `expand-composites` writes them in others, whose costs add up. One with a "
+        "cost is an instruction: where its buffers have one type and shape and its scalars are scalars, it stays whole, as "
         "`hivm.hir.custom` with its name as symbol, and is rounded as its steps are.",
         ("operation", "names under T", "element types", "steps", "cost", "result"),
         (_composite(op) for op in every if isinstance(op, Composite)))
