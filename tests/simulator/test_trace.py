@@ -30,8 +30,25 @@ def test_the_trace_is_the_run(script: Path) -> None:
                            for recorded in (traced, run.launch.recorded))
         assert found == expected
         assert Launch(traced).cycles == run.launch.cycles
+        alone = Program(program.module, program.chip, entry=program.name, computes=False)
+        again = alone.trace(arguments, blocks=run.launch.blocks)
+        assert [(one.block, one.streams, [list(places) for places in one.gm]) for one in again.blocks] == expected
+        assert Launch(again).cycles == run.launch.cycles
         for array, before in zip(arguments, run.before, strict=True):
             assert not isinstance(array, np.ndarray) or array.tobytes() == before.tobytes()
+
+
+def test_a_program_that_was_made_to_be_traced_can_still_run() -> None:
+    program = _with("memref.store %four, %g[%c1] : memref<64xi32, #hivm.address_space<gm>>\n")
+    computing, tracing = program, Program(program.module, program.chip, computes=False)
+    results = []
+    for one in (computing, tracing):
+        array = np.zeros(64, np.int32)
+        one.run([array], blocks=1)
+        results.append(array)
+    assert results[0][1] == 4
+    np.testing.assert_array_equal(*results)
+    assert computing.source() != "" and tracing.source().count("\n") == computing.source().count("\n")
 
 
 def _with(lines: str, arguments: str = "%g: memref<64xi32, #hivm.address_space<gm>>") -> Program:
@@ -39,6 +56,7 @@ def _with(lines: str, arguments: str = "%g: memref<64xi32, #hivm.address_space<g
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c8 = arith.constant 8 : index
+    %four = arith.constant 4 : i32
     %a = hivm.hir.pointer_cast(%address) : memref<64xi32, #hivm.address_space<ub>>
     {lines}"""
     return Program(parse_module(texts.module(texts.kernel("AIV", [arguments], "    %address = arith.constant 0 : i64" + body))))

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from captured import KERNELS, captured
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
+from tilelang_npu.transforms.hivm import plan_memory
 from tilelang_npu.transforms.hivm.plan_memory import MemoryPlan, PlanMemory, plan
 from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes
 from tilelang_npu.transforms.lower.lower_to_hivm import ADDRESS
@@ -90,6 +92,31 @@ def _peak(lives: list[Life]) -> int:
 def test_many_take_little_more_than_is_alive(problem: list[tuple[int, int, int]]) -> None:
     lives = _lives(problem)
     plan(lives, "ub", int(1.15 * _peak(lives)) + 32, reuse=True)
+
+
+@settings(max_examples=60)
+@given(problem=st.lists(st.tuples(st.integers(1, 3).map(lambda n: 32 * n), st.integers(0, 9), st.integers(0, 4)), min_size=2,
+                        max_size=9), part=st.integers(40, 100), numbers=st.randoms(use_true_random=False))
+def test_a_search_that_ends_where_nothing_better_can_be_finds_what_the_whole_search_finds(
+        problem: list[tuple[int, int, int]], part: int, numbers: Random) -> None:
+    lives = _lives(problem)
+    lives = [replace(one, slots=numbers.randint(1, 2), heirs=frozenset(
+        other.value for other in lives if one.start < one.end == other.start and numbers.random() < 0.5))
+        for one in lives]
+    capacity = _peak(lives) * part // 100
+
+    def outcome() -> object:
+        try:
+            return [(life.label, addresses) for life, addresses in plan(lives, "ub", capacity, reuse=True).items()]
+        except TileError as error:
+            return str(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_memory, "FEW", 5)
+        patch.setattr(plan_memory, "TRIES", 30)
+        found = outcome()
+        patch.setattr(plan_memory, "_least", lambda *_: 0)
+        assert outcome() == found
 
 
 def test_without_reuse_every_byte_has_one_owner() -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from functools import cache
+from typing import ClassVar, TypeVar, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnrankedMemRefType
@@ -73,7 +74,8 @@ class Effect:
     @property
     def value(self) -> SSAValue:
         """The operand."""
-        return self.op._operands[self.index]
+        operands: tuple[SSAValue, ...] = self.op._operands
+        return tuple.__getitem__(operands, self.index)  # that of xDSL's is Python, and this is asked for most of all
 
 
 class Stated(MemoryEffect):
@@ -142,7 +144,7 @@ class EffectsOp(IRDLOperation, ABC):
 
     def effects(self) -> tuple[Effect, ...]:
         """What it reads, then what it writes, then its scratch."""
-        operands, pipes, fields = self._operands, self.pipes(), places(self)
+        operands, pipes, fields = tuple(self._operands), self.pipes(), places(self)
         first, last = (pipes[0], pipes[-1]) if pipes else ("", "")
         found = []
         for name in self.READS:
@@ -165,8 +167,10 @@ class EffectsOp(IRDLOperation, ABC):
 
 def _pipe(pipe: str, value: SSAValue) -> str:
     """The pipe of an operand; what the scalar unit does in its own storage (``memref.alloca``) is on none."""
+    if pipe != "S":
+        return pipe
     kind = value.type
-    own = pipe == "S" and isinstance(kind, (MemRefType, UnrankedMemRefType)) and isinstance(kind.memory_space, NoneAttr)
+    own = isinstance(kind, (MemRefType, UnrankedMemRefType)) and isinstance(kind.memory_space, NoneAttr)
     return "" if own else pipe
 
 
@@ -201,10 +205,17 @@ ATOMIC = "tile.atomic"
 """Attribute of ``memref.store``: it adds to the element, indivisibly."""
 
 
+@cache
+def _states(kind: type[Operation]) -> bool:
+    """Whether a class says what its ops do: ``isinstance`` of an abstract class takes as long as all else that is asked."""
+    return issubclass(kind, EffectsOp)
+
+
 def effects_of(op: Operation) -> tuple[Effect, ...]:
     """What an operation does to its operands in memory; nothing for views and scalars."""
-    if isinstance(op, EffectsOp):
-        return op.effects()
+    if _states(type(op)):
+        effects: tuple[Effect, ...] = cast(EffectsOp, op).effects()
+        return effects
     stated = _OF_XDSL.get(op.name)
     if stated is None:
         return ()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, OperandDef, OptionalDef, VariadicDef
 
@@ -60,7 +60,7 @@ def integers_in(array: Any) -> tuple[int, ...]:
     kind = array.elt_type
     if not isinstance(kind, IntegerType):
         return tuple(array.get_values())
-    key = array.data.data, kind.width.data, kind.signedness.data
+    key = array.data.data, kind.width.data, kind.signedness.data is Signedness.UNSIGNED  # an enumeration hashes slowly
     found = _INTEGERS.get(key)
     if found is None:
         if len(_INTEGERS) > _MOST:
@@ -86,7 +86,7 @@ class _Field:
         where = _groups(type(op)).places(op)[self.name]
         operands = op._operands
         if self.one:
-            return operands[where.start]
+            return tuple.__getitem__(operands, where.start)  # that of xDSL's is Python
         if self.optional:
             return operands[where.start] if where else None
         return operands[where.start:where.stop]

@@ -154,7 +154,7 @@ class JITKernel:
         from tilelang_npu.simulator import Program
 
         names = names_of(self._lowering.traced.symbol, len(self._lowering.traced.grids))
-        return tuple(Program(self._lowering.final, self.chip, entry=name) for name in names)
+        return tuple(Program(self._lowering.final, self.chip, entry=name, computes=not self._lowering.tried) for name in names)
 
     @once
     def program(self) -> Program:

@@ -35,12 +35,13 @@ class Lowering:
     Args:
         traced: what the front end made of it.
         chip, switches, without: what it is compiled for, and how.
-        tried: whether it is timed and forgotten: then it is verified behind the last pass alone, and not put into the cache.
+        tried: whether it is timed and forgotten: then it is verified behind the last pass alone, and the cache is not asked.
 
     Attributes:
         traced: what the front end made of it.
         options: what the passes are told.
         from_cache: whether the last stage was found in the cache.
+        tried: see above.
 
     Raises:
         TileError: the kernel cannot be compiled; the pass says why and where.
@@ -49,23 +50,26 @@ class Lowering:
     def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool], without: tuple[str, ...] = (),
                  *, tried: bool = False) -> None:
         started = time.perf_counter()
-        self.traced = traced
+        self.traced, self.tried = traced, tried
         self.options = Options.from_switches(chip, traced.dialect, switches, without)
-        source = print_module(traced.module, generic=True, locations=True)
-        key = cache.digest(source, {"options": self.options})
-        entry = cache.load(key)
+        key = "" if tried else cache.digest(self._source(), {"options": self.options})
+        entry = cache.load(key) if key else None
         self.from_cache = entry is not None
         if entry is None:
             from tilelang_npu.transforms import pipeline  # loads all passes, which a kernel from the cache needs none of
 
             self.final = pipeline.lower(self.traced.module.clone(), self.options, each=not tried)
-            if not tried:
+            if key:
                 cache.store(key, to_keep(self.final))
         else:
             self.final = read_back(entry)
         logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
                     dict(switches) or "none", "from the cache" if self.from_cache else "lowered",
                     (time.perf_counter() - started) * 1000)
+
+    def _source(self) -> str:
+        """The text of the kernel as traced, with what its lines are."""
+        return print_module(self.traced.module, generic=True, locations=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**state_of(self), "final": to_keep(self.final)}

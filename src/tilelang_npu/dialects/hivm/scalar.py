@@ -198,19 +198,21 @@ def adds_as_set(op: Operation) -> bool:
             here = here.parent_op()
             continue
         here = before
-        last = before if isinstance(before, SetAtomicOp) else _last_setting(before) if before.regions else None
+        last = _last_setting(before)
         if last is not None:
             return last.kind.data != "none"
     return False
 
 
 def _last_setting(op: Operation) -> SetAtomicOp | None:
-    """The last ``set_atomic`` inside of an op, such as one in a loop, which holds behind it, too."""
+    """The op, if it is a ``set_atomic``, or the last one inside of it, such as one in a loop, which holds behind it, too."""
+    if type(op) is SetAtomicOp:  # isinstance asks an abstract class
+        return op
     for region in reversed(op.regions):
         for block in reversed(region.blocks):
             inner = block.last_op
             while inner is not None:
-                found = inner if isinstance(inner, SetAtomicOp) else _last_setting(inner) if inner.regions else None
+                found = _last_setting(inner)
                 if found is not None:
                     return found
                 inner = inner.prev_op

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,7 +17,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.utils import DynamicIndexList, EnumAttribute, split_dynamic_index_list, verify_dynamic_index_list
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_attr_definition,
@@ -244,6 +245,9 @@ class ViewOp(EffectsOp):
 
 def root_of(value: SSAValue) -> SSAValue:
     """The allocation or argument that a view chain starts from."""
-    while isinstance(value.owner, (RegionOp, ViewOp, TensorOp)):
-        value = value.owner.source
+    while type(owner := value.owner) in _VIEWS:  # of an abstract class, isinstance takes longer than all else here
+        value = cast(Operation, owner).operands[0]
     return value
+
+
+_VIEWS = frozenset({RegionOp, ViewOp, TensorOp})

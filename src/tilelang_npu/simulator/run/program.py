@@ -56,20 +56,23 @@ class Program:
         module: HIVM in the planned form: addresses given, Cube and Vector work split, synchronised.
         chip: the chip to run on, by name or itself; None takes the module's ``hacc.target``.
         entry: name of the kernel where the module has several (of a mixed one without ``_mix_aic``).
+        computes: whether it is to be run; a program that is only traced takes half the time to make.
 
     Raises:
         TileError: T501, an op that is not executed; T502, an address outside of its memory; T508, no kernel, or several,
             or one that is not split.
     """
 
-    def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None) -> None:
+    def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
+                 computes: bool = True) -> None:
         self.module = module
         self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
         self.name, kernels = kernel_of(module, entry)
         mixed = len(kernels) > 1
         per_block = vector_cores(module, self.name, self.chip) if mixed else 1
-        self.functions = tuple(
-            CompiledFunction(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
+        form = CompiledFunction if computes else TracedFunction
+        self.functions: tuple[CompiledFunction, ...] = tuple(
+            form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
         self.entry = kernels[0][1]
         self._planned: tuple[object, Plan | None] = (None, None)
         self._seen: object = None
@@ -115,8 +118,15 @@ class Program:
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
         """The functions in the form that only tells what they do."""
-        return tuple(TracedFunction(function.function, function.core, self.chip, function.parallel)
+        return tuple(function if isinstance(function, TracedFunction) else
+                     TracedFunction(function.function, function.core, self.chip, function.parallel)
                      for function in self.functions)
+
+    @once
+    def _computing(self) -> tuple[CompiledFunction, ...]:
+        """The functions in the form that runs them in the order of the program."""
+        return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel)
+                     if isinstance(function, TracedFunction) else function for function in self.functions)
 
     @property
     def data_free(self) -> bool:
@@ -187,7 +197,7 @@ class Program:
 
     def source(self) -> str:
         """The generated Python."""
-        return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self.functions)
+        return "\n".join(f"# {function.name} on {function.core}\n{function.source}" for function in self._computing)
 
     def core_ids(self, block: int) -> list[CoreId]:
         """The cores that work on a block, in the order of ``BlockRun.streams``."""
@@ -238,7 +248,7 @@ class Program:
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
-                functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
+                functions = self._computing if observer is None else self._in_form(partial(WatchingEmitter, observer))
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, Means(functions, most_ops))
         runs.sort(key=lambda run: run.block)
@@ -339,7 +349,7 @@ class Program:
         """
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        functions = self.functions if observer is None else self._in_form(partial(WatchingEmitter, observer))
+        functions = self._computing if observer is None else self._in_form(partial(WatchingEmitter, observer))
         means = Means(functions, poison=poison)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]

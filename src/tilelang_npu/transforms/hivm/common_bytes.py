@@ -52,7 +52,7 @@ class CommonBytes:
         Outside of loops nothing does: each byte is filled once. Inside, what fills the bytes for the next iteration would wait
         for all that touches them in this one, unless one pipe does all of it and what it did last was a read.
         """
-        units: dict[SSAValue, Life] = {life.op.memref: life for life in lives}
+        units: dict[SSAValue, Life] = {life.value: life for life in lives}
         given: set[SSAValue] = set()
         able = [life for life in lives if may(life)]
         givers: dict[SSAValue, list[Life]] = defaultdict(list)
@@ -60,19 +60,19 @@ class CommonBytes:
             for value in giver.takers:
                 givers[value].append(giver)
         for heir in sorted(able, key=lambda life: life.used):
-            for giver in givers[heir.op.memref]:
-                if giver.op.memref in given:
+            for giver in givers[heir.value]:
+                if giver.value in given:
                     continue
-                one, other = units[giver.op.memref], units[heir.op.memref]
+                one, other = units[giver.value], units[heir.value]
                 if one.slots == other.slots == 1 and not self._take_over_waits(one, other):
                     used = min(one.used[0], other.used[0]), max(one.used[1], other.used[1])
                     whole = replace(one, nbytes=max(one.nbytes, other.nbytes), start=min(one.start, other.start),
                                     end=max(one.end, other.end), used=used, pipes=one.pipes | other.pipes, heirs=frozenset(),
                                     members=(*one.members, *other.members))
                     units.update(dict.fromkeys(whole.members, whole))
-                    given.add(giver.op.memref)
+                    given.add(giver.value)
                     break
-        return list(dict.fromkeys(units[life.op.memref] for life in lives))
+        return list(dict.fromkeys(units[life.value] for life in lives))
 
     def _take_over_waits(self, giver: Life, heir: Life) -> bool:
         if not any(_loops_around(self._order[heir.used[0]])):

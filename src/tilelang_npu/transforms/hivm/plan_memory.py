@@ -63,7 +63,7 @@ def _rounded(nbytes: int, space: str) -> int:
 
 def _inherits(one: Life, other: Life) -> bool:
     """Whether one of two lives begins where the other ends, and may take its bytes."""
-    return one.op.memref in other.heirs or other.op.memref in one.heirs
+    return one.value in other.heirs or other.value in one.heirs
 
 
 @dataclass
@@ -84,8 +84,8 @@ class _Plan:
         Without ``beside``, bytes that only scratch ever has.
         """
         for start, end, other in self.taken if beside else ():
-            heir = _inherits(life, other) and not self._apart(life, other)
-            if heir and end - start == nbytes and self._free(life, start, end):
+            if (end - start == nbytes and _inherits(life, other) and not self._apart(life, other)
+                    and self._free(life, start, end)):
                 return start
         address = self.begin(life, 0)
         for start, end, other in self.taken:
@@ -139,19 +139,37 @@ def plan(lives: Sequence[Life], space: str, capacity: int, *, reuse: bool, overl
     Raises:
         TileError: T104, they do not fit.
     """
-    for alone in itertools.islice(_kept_apart(lives), 1 if apart else None) if reuse and keep_apart else [frozenset[Life]()]:
+    kept = list(itertools.islice(_kept_apart(lives), 1 if apart else None)) if reuse and keep_apart else [frozenset[Life]()]
+    least = _least(lives, space) if reuse else 0
+    for alone in kept if least <= capacity else kept[-1:]:
         for begins, around in ([banks] if banks is not None else []) + [({}, 1)]:
             layout = _Plan(space, alone, begins, around)
             addresses, used = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay), layout.used
             if used <= capacity:
                 return addresses
-    for ordered in _orders(lives) if reuse and not apart else ():
+    for ordered in _orders(lives) if reuse and not apart and used > least else ():
         layout = _Plan(space)
         addresses = _addresses(lives, layout, capacity, reuse=reuse, overlay=overlay, ordered=ordered)
         used = min(used, layout.used)
         if used <= capacity:
             return addresses
+        if used == least:
+            break  # no order does better, and this is too much
     raise _overflow(lives, space, used, capacity, reuse=reuse)
+
+
+def _least(lives: Sequence[Life], space: str) -> int:
+    """Bytes that no plan does without: those of what is alive together, without what takes over the bytes of another one. What
+    the author pinned may lie over each other: of these nothing is known."""
+    if any(ADDRESS in life.op.attributes for life in lives):
+        return 0
+    sizes = {life: _rounded(life.nbytes, space) for life in lives}
+    least = 0
+    for at in {life.start for life in lives}:
+        alive = [life for life in lives if life.start <= at <= life.end]
+        heirs = {heir for life in alive for heir in alive if heir.value in life.heirs and sizes[heir] == sizes[life]}
+        least = max(least, sum(sizes[life] * life.slots for life in alive if life not in heirs))
+    return least
 
 
 def _orders(lives: Sequence[Life]) -> Iterator[Sequence[Life]]:
@@ -407,7 +425,7 @@ class PlanMemory(ModulePass):
                 found = _at_no_cost(units, layout)
                 if layout.used <= room:
                     whole = {value: found[unit] for unit in units for value in unit.members}
-                    return {life: whole[life.op.memref] for life in lives}
+                    return {life: whole[life.value] for life in lives}
             banks = (starts(function, lives, chip), round_of(chip)) if by_banks else None
             return plan(lives, space, room, reuse=self.reuse, overlay=self.overlay, banks=banks, apart=apart,
                         keep_apart=self.keep_apart)
@@ -418,7 +436,7 @@ class PlanMemory(ModulePass):
             _at_no_cost(units, layout)
 
             def longer(one: Life, other: Life) -> bool:
-                both = whole[one.op.memref], whole[other.op.memref]
+                both = whole[one.value], whole[other.value]
                 return both[0] is not both[1] and wait(*both)
 
             return MemoryPlan(function, space, room, planned, order, longer, layout.used)

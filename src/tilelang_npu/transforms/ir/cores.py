@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import cast, get_args
 
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation
@@ -24,7 +25,8 @@ _TO_CORE = {"CUBE": "AIC", "VECTOR": "AIV", "CUBE_OR_VECTOR": "either"}
 _TO_ATTRIBUTE = {core: hivm.CoreTypeAttr(word) for word, core in _TO_CORE.items()}
 _FUNCTION = "hivm.func_core_type"
 _BRANCHES = (scf.ForOp, scf.IfOp, scf.WhileOp)
-_STATED = (hivm.CustomOp, hivm.CustomMacroOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
+_Stated = hivm.CustomOp | hivm.CustomMacroOp | hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp
+_STATED = frozenset(get_args(_Stated))
 _OF_NONE = (tile.AllocOp, tile.LaunchOp, tile.OnCoreOp, tile.YieldOp, memref_ext.AllocWorkspaceOp, annotation.MarkOp,
             hivm.PointerCastOp)
 
@@ -44,7 +46,7 @@ def _kind_has_core(kind: type[Operation]) -> bool:
 
 def states_core(op: Operation) -> bool:
     """Whether an operation states its core as part of what it is, so that there is nothing to write or to take away."""
-    return isinstance(op, _STATED)
+    return type(op) in _STATED  # isinstance asks each of these abstract classes, and all ops are asked for their core
 
 
 def noted_core(op: Operation) -> str | None:
@@ -52,7 +54,7 @@ def noted_core(op: Operation) -> str | None:
     noted = op.attributes.get(CORE)
     if isinstance(noted, hivm.CoreTypeAttr):
         return _TO_CORE.get(noted.data)
-    return op.core() if isinstance(op, _STATED) else None
+    return cast(_Stated, op).core() if type(op) in _STATED else None
 
 
 def core_of(op: Operation) -> str:

@@ -9,7 +9,8 @@ bytes are written again is the synchronisation pass's to order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
@@ -24,8 +25,9 @@ from tilelang_npu.ops import dtype
 
 MULTI_BUFFER = "hivm.multi_buffer"
 COUPLED = "hivm.tightly_coupled_buffer"
-_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
-          memref.ViewOp, hivm.BitcastOp, arith.SelectOp)
+_VIEWS = frozenset({memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+                    memref.ViewOp, hivm.BitcastOp, arith.SelectOp})
+"""By their types: isinstance asks abstract classes, one by one."""
 _ALL_OF_IT = (memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp, hivm.BitcastOp)
 """Views that show every byte of what they are views of, in its order."""
 Loop = scf.ForOp | scf.WhileOp
@@ -49,6 +51,7 @@ class Life:
         takers: allocations first written, element by element, by the operation that reads this one's elements for the last
             time, and no larger: they may be the same bytes, in as many slots.
         members: the allocations of which this is the life; several where these are the same bytes.
+        value: the allocation's result, which is looked up once: a planner compares thousands of lives.
     """
 
     op: memref.AllocOp
@@ -63,6 +66,10 @@ class Life:
     used: tuple[int, int] = (0, 0)
     takers: frozenset[SSAValue] = frozenset()
     members: tuple[SSAValue, ...] = ()
+    value: SSAValue = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        vars(self)["value"] = self.op.memref
 
     @property
     def label(self) -> str:
@@ -78,11 +85,11 @@ def together(lives: Sequence[Life], at: int) -> list[Life]:
     alive = [life for life in lives if life.start <= at <= life.end]
     taken: set[SSAValue] = set()
     for heir in alive:
-        giver = next((life for life in alive if heir.op.memref in life.heirs and life.nbytes == heir.nbytes
-                      and life.op.memref not in taken), None)
+        giver = next((life for life in alive if heir.value in life.heirs and life.nbytes == heir.nbytes
+                      and life.value not in taken), None)
         if giver is not None:
-            taken.add(giver.op.memref)
-    return [life for life in alive if life.op.memref not in taken]
+            taken.add(giver.value)
+    return [life for life in alive if life.value not in taken]
 
 
 def slots_of(value: SSAValue) -> int:
@@ -106,8 +113,8 @@ def coupling_of(value: SSAValue) -> int | None:
 
 def root_of(value: SSAValue) -> SSAValue:
     """The allocation, address or argument that a chain of views starts from."""
-    while isinstance(value.owner, _VIEWS):
-        value = value.owner.operands[1 if isinstance(value.owner, arith.SelectOp) else 0]
+    while type(owner := value.owner) in _VIEWS:
+        value = cast(Operation, owner).operands[1 if type(owner) is arith.SelectOp else 0]
     return value
 
 
@@ -116,8 +123,8 @@ def _sources(value: SSAValue) -> tuple[Sequence[SSAValue], Loop | None]:
     owner = value.owner
     if isinstance(owner, arith.SelectOp):
         return owner.operands[1:], None
-    if isinstance(owner, _VIEWS):
-        return owner.operands[:1], None
+    if type(owner) in _VIEWS:
+        return cast(Operation, owner).operands[:1], None
     if isinstance(value, OpResult) and isinstance(owner, scf.IfOp):
         return [_end(region.block).operands[value.index] for region in owner.regions if region.blocks], None
     loop = owner.parent_op() if isinstance(owner, Block) else owner
@@ -194,7 +201,7 @@ def lifetimes(function: func.FuncOp) -> tuple[list[Life], list[Operation]]:
 def _with_heirs(lives: list[Life], order: list[Operation]) -> list[Life]:
     """The lives, each with those that may take its bytes."""
     takers: dict[Life, set[Life]] = {}
-    by_value: dict[SSAValue, Life] = {life.op.memref: life for life in lives if life.coupled is None}
+    by_value: dict[SSAValue, Life] = {life.value: life for life in lives if life.coupled is None}
     for position, op in enumerate(order):
         if not isinstance(op, hivm.ElementwiseOp) or len(op.outs()) != 1:
             continue
@@ -205,10 +212,10 @@ def _with_heirs(lives: list[Life], order: list[Operation]) -> list[Life]:
         sources = [source for source in op.ins() if isinstance(source.type, MemRefType)]
         for giver in {by_value.get(root_of(source)) for source in sources} - {None, heir}:
             if giver is not None and giver.used[1] == position and giver.nbytes >= heir.nbytes and all(
-                    _over(op, source, target) for source in sources if root_of(source) is giver.op.memref):
+                    _over(op, source, target) for source in sources if root_of(source) is giver.value):
                 takers.setdefault(giver, set()).add(heir)
-    return [replace(life, takers=frozenset(heir.op.memref for heir in takers.get(life, ())),
-                    heirs=frozenset(heir.op.memref for heir in takers.get(life, ())
+    return [replace(life, takers=frozenset(heir.value for heir in takers.get(life, ())),
+                    heirs=frozenset(heir.value for heir in takers.get(life, ())
                                     if life.slots == heir.slots == 1 and life.end == heir.start)) for life in lives]
 
 

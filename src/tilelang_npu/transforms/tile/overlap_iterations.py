@@ -62,7 +62,7 @@ class _Skew:
         self.index = self.loop.body.block.args[0]
         self.lags: dict[StoredValue, list[int]] = {}
         for statement in body.statements:
-            for value in statement.touches & body.own.keys():
+            for value in [value for value in statement.touches if value in body.own]:
                 self.lags.setdefault(value, []).append(self.lag(statement.stage))
         self.rings = {value: max(lags) - min(lags) + 1 for value, lags in self.lags.items() if len(set(lags)) > 1}
 
@@ -125,7 +125,7 @@ class _Skew:
         for op in reversed(old):
             if op.parent_block() is None:
                 op.erase(safe_erase=False)
-        for allocation in {self.body.own[value] for value in rings}:
+        for allocation in dict.fromkeys(self.body.own[value] for value in rings):
             if not list(allocation.result.uses):
                 Rewriter.erase_op(allocation)
         return spared

@@ -7,7 +7,7 @@ tile are in the stage that wants them first, what makes few numbers of a tile in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, KeysView, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
@@ -44,19 +44,20 @@ class Statement:
 
     Attributes:
         core: who runs it, ``AIC`` or ``AIV``.
-        reads, writes: the values that it touches, of each buffer one.
+        reads, writes: the values that it touches, of each buffer one, in the order of its effects: the order of a set is
+            another one in each run.
         stage: which of the pieces of the body it is in.
     """
 
     op: Operation
     core: str
-    reads: set[StoredValue]
-    writes: set[StoredValue]
+    reads: dict[StoredValue, None]
+    writes: dict[StoredValue, None]
     stage: int = 0
 
     @property
-    def touches(self) -> set[StoredValue]:
-        return self.reads | self.writes
+    def touches(self) -> KeysView[StoredValue]:
+        return (self.reads | self.writes).keys()
 
 
 @dataclass
@@ -113,7 +114,7 @@ class StagedBody:
         self.groups = [users for value, users in shared.items() if any(value in self.statements[user].writes for user in users)]
 
     def _conflict(self, first: Statement, second: Statement) -> bool:
-        common = (first.writes & second.touches) | (first.touches & second.writes)
+        common = (first.writes.keys() & second.touches) | (first.touches & second.writes.keys())
         return any(value in self.own for value in common)
 
     def _levels(self, first: str) -> bool:
@@ -184,7 +185,7 @@ class StagedBody:
             for unit in reversed(units):
                 first = self.statements[unit[0]]
                 now, (low, high) = first.stage, self._room(unit)
-                values = {value for index in unit for value in self.statements[index].touches}
+                values = dict.fromkeys(value for index in unit for value in self.statements[index].touches)
                 load = len(unit) == 1 and isinstance(first.op, tile.CopyOp) and not self.before[unit[0]]
                 best = now, self._handed_on(values)
                 for stage in range(low, high + 1, 2):
@@ -202,7 +203,7 @@ class StagedBody:
         total = 0
         for value in values:
             if value in self.own and space_of(value.root) != chips.GM:
-                stages = [other.stage // 2 for other in self.statements if value in other.touches]
+                stages = [each.stage // 2 for each in self.statements if value in each.reads or value in each.writes]
                 total += (max(stages) - min(stages)) * nbytes_of(value.root)
         return total
 
@@ -225,8 +226,8 @@ def _body_of(loop: scf.ForOp, ranges: Ranges) -> StagedBody | Refusal | None:
         if core is None or op.results:
             return _neither(op) if _has_both(loop) else None
         uses = uses_below(op)
-        statements.append(Statement(op, core, {StoredValue(root_of(use.value)) for use in uses if use.reads},
-                                     {StoredValue(root_of(use.value)) for use in uses if use.writes}))
+        statements.append(Statement(op, core, dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.reads),
+                                    dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.writes)))
     if len({statement.core for statement in statements}) != 2:
         return None
     body = StagedBody(loop, statements, {})
@@ -253,8 +254,8 @@ def _number(body: StagedBody, whole: StoredValue, ranges: Ranges) -> None:
         body.own[value] = allocation
         for side in (statement.reads, statement.writes):
             if whole in side:
-                side.remove(whole)
-                side.add(value)
+                del side[whole]
+                side[value] = None
 
 
 def _has_both(loop: scf.ForOp) -> bool:
