@@ -42,3 +42,36 @@ def test_sizes_are_said_where_the_name_is_not_enough_and_arguments_where_sizes_a
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("doubled")]
     assert len(said) == len(labels)
     assert all(line.startswith(label) for line, label in zip(said, labels, strict=True))
+
+
+def compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str) -> tuple[int, str, str]:
+    """The exit code of ``compile`` for one of three kernels, its module and what it says."""
+    file = tmp_path / "three.py"
+    file.write_text(SCRIPT.replace("CALLS", "[(512, 512), (1024, 512), (1024, 256)]"), encoding="utf-8")
+    code = main(["compile", f"{file}:doubled{spec}", "--stage", "tile"])
+    done = capsys.readouterr()
+    return code, done.out, done.err.replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize(("spec", "sizes"), [
+    ("[n=512]", (512, 512)), ("[X 512, Y 512]", (512, 512)), ("[1024, tile=256]", (1024, 256)), ("[X=1024,tile=512]", (1024, 512)),
+    ("[256]", (1024, 256)), ("#2", (1024, 512))])
+def test_a_kernel_is_chosen_by_its_sizes_by_what_its_label_reads_or_by_its_number(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, sizes: tuple[int, int]) -> None:
+    code, module, _ = compiled(tmp_path, capsys, spec)
+    assert code == 0
+    assert f"memref<{sizes[0]}xf32" in module
+    assert f"memref<{sizes[1]}xf32" in module
+
+
+@pytest.mark.parametrize(("spec", "said", "listed"), [
+    ("[1024]", "2 of the 3 kernels doubled in /three.py fit [1024]", [2, 3]),
+    ("[7x7]", "none of the 3 kernels doubled in /three.py fits [7x7]", [1, 2, 3]),
+    ("", "/three.py compiles 3 kernels of the name doubled", [1, 2, 3])])
+def test_sizes_that_do_not_choose_one_kernel_list_what_can_be_typed(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, said: str, listed: list[int]) -> None:
+    code, module, told = compiled(tmp_path, capsys, spec)
+    assert (code, module, f"error[T803]: {said}" in told) == (1, "", True)
+    every = {1: "X float32 512, Y float32 512\n", 2: "X float32 1024, Y float32 1024; tile=512\n",
+             3: "X float32 1024, Y float32 1024; tile=256\n"}
+    assert [number for number in every if f"/three.py:doubled#{number}  {every[number]}" in told] == listed

@@ -1,8 +1,9 @@
-"""What kernels of a run are called where several have one name: their names with what differs."""
+"""What kernels of a run are called where several have one name: their names with what differs; and which are meant by that."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.listeners import Tally
 
-__all__ = ["labelled"]
+__all__ = ["differing_arguments", "fits", "labelled"]
+
+_EXTENTS = re.compile(r"\d+(?:x\d+)*")
 
 
 def labelled(tallies: Sequence[Tally]) -> list[str]:
@@ -31,6 +34,45 @@ def labelled(tallies: Sequence[Tally]) -> list[str]:
                      if any(made[other].get(argument) != value for other in same)]
         labels.append(f"{name}[{', '.join(said)}]" if any(said) else name)
     return labels
+
+
+def differing_arguments(kernels: Sequence[JITKernel]) -> list[list[str]]:
+    """Of each kernel the arguments of its factory, in which one of the same name, with the same parameters, has others."""
+    made = [_made_with(kernel) for kernel in kernels]
+    what = [(kernel.name, [(one.name, one.shape) for one in kernel.params]) for kernel in kernels]
+    return [[f"{name}={value}" for name, value in mine.items()
+             if any(other.get(name) != value for other, said in zip(made, what, strict=True) if said == what[place])]
+            for place, mine in enumerate(made)]
+
+
+def fits(kernel: JITKernel, said: str) -> bool:
+    """Whether a kernel is meant by what stands in brackets: parts with commas between them, which all hold.
+
+    ``A 64x32`` are the sizes of a parameter, ``64x32`` those of one of them, ``rows=64`` is an argument of the factory, and a
+    number is one of all these.
+    """
+    shapes = {parameter.name: parameter.shape for parameter in kernel.params if parameter.shape is not None}
+    made = _made_with(kernel)
+
+    def holds(part: str) -> bool:
+        if _EXTENTS.fullmatch(part):
+            if any(_is_of(shape, part) for shape in shapes.values()):
+                return True
+            return part.isdecimal() and (part in made.values()
+                                         or any(part == str(size) for shape in shapes.values() for size in shape))
+        name, _, value = re.sub(r"\s*=\s*|\s+", "=", part, count=1).partition("=")
+        if name in shapes:
+            return _is_of(shapes[name], value)
+        return name in made and value.strip("'\"") == made[name].strip("'\"")
+
+    return all(holds(part.strip()) for part in said.split(","))
+
+
+def _is_of(shape: Sequence[object], extents: str) -> bool:
+    """Whether a parameter has these sizes; one that a call binds has any."""
+    given = extents.split("x")
+    return len(given) == len(shape) and all(
+        str(size) == one or (one.isdecimal() and not isinstance(size, int)) for size, one in zip(shape, given, strict=True))
 
 
 def _sizes(tally: Tally) -> str:

@@ -1,4 +1,4 @@
-"""Which of a script's kernels a command is about: ``FILE``, ``FILE:KERNEL`` or ``FILE:KERNEL#N``."""
+"""Which of a script's kernels a command is about: ``FILE``, ``FILE:KERNEL``, ``FILE:KERNEL#N`` or ``FILE:KERNEL[SIZES]``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.cli.files import existing
+from tilelang_npu.cli.kernel_labels import differing_arguments, fits
 from tilelang_npu.errors import TileError
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ __all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "paramet
 
 HELP = ("FILE runs as __main__, and every kernel it compiles is meant. FILE:KERNEL is a kernel or a @T.prim_func at the"
         " script's top level, which is imported for that; or else the kernel that the script compiles under that name, or"
-        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it.")
-_SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+))?")
+        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it, and 'FILE:KERNEL[1024x512]' the one with a parameter of these sizes: 'KERNEL[A 64x64, B 64x32]' as `run` prints it, and 'KERNEL[rows=64]' by an argument of its factory, name it, too.")
+_SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+)|\[(?P<sizes>[^\[\]]+)\])?")
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,22 @@ class Asked:
         file: the script.
         name: of a kernel; None for all that the script compiles.
         number: which of those of that name, from 1; None where none is given.
+        sizes: what ``kernel_labels.fits`` tells it by; "" where nothing is given.
     """
 
     file: str
     name: str | None = None
     number: int | None = None
+    sizes: str = ""
 
 
 def asked(spec: str) -> Asked:
-    """The file and the kernel that ``FILE[:KERNEL[#N]]`` names; a colon inside a path that exists is the path's."""
+    """The file and the kernel that ``FILE[:KERNEL[#N]]`` names, or ``FILE:KERNEL[SIZES]``; a colon inside a path that exists is the path's."""
     file, colon, kernel = spec.rpartition(":")
-    match = _SPELLED.fullmatch(kernel)
+    match = _SPELLED.fullmatch(kernel.strip())
     if not colon or Path(spec).exists() or match is None or not match["name"].isidentifier():
         return Asked(spec)
-    return Asked(file, match["name"], None if match["number"] is None else int(match["number"]))
+    return Asked(file, match["name"], None if match["number"] is None else int(match["number"]), match["sizes"] or "")
 
 
 def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outcome, list[JITKernel]]:
@@ -59,7 +62,7 @@ def kernels_of(wanted: Asked, run: Callable[[Path, str], Outcome]) -> tuple[Outc
         TileError: T803 it compiles none, none of that name or number, or several of that name.
     """
     path = existing(wanted.file)
-    if wanted.name is not None and wanted.number is None:
+    if wanted.name is not None and wanted.number is None and not wanted.sizes:
         outcome = run(path, path.stem)
         bound = None if outcome.code else _bound(outcome, wanted.name)
         if outcome.code or bound is not None:
@@ -81,6 +84,8 @@ def offered(compiled: Sequence[JITKernel], wanted: Asked) -> list[JITKernel]:
     if wanted.name is None:
         return list(compiled)
     named = [kernel for kernel in compiled if wanted.name in (kernel.name, _factory(kernel))]
+    if wanted.sizes:
+        return [kernel for kernel in named if fits(kernel, wanted.sizes)]
     if wanted.number is None:
         return named
     return named[wanted.number - 1:wanted.number] if wanted.number else []
@@ -110,6 +115,13 @@ def _not_one(wanted: Asked, outcome: Outcome, kernels: Sequence[JITKernel]) -> T
     assert name is not None
     compiled = outcome.record.kernels
     alike = offered(compiled, Asked(file, name))
+    if wanted.sizes and alike:
+        listed = list(_listed(file, alike, name))
+        fitting = [line for line, kernel in zip(listed, alike, strict=True) if kernel in kernels]
+        return TileError(f"{len(kernels) or 'none'} of the {len(alike)} kernels {name} in {file} fit{'s' * (not kernels)} "
+                         f"[{wanted.sizes}]", code="T803", notes=fitting or listed,
+                         help="say more of its sizes, or name it by its number" if kernels else
+                              f"name one by a size that it has, or by its number: {file}:{name}#1")
     if alike:
         count = f"{len(alike)} kernels" if len(alike) > 1 else "one kernel"
         msg = f"{file} compiles {count} of the name {name}" + (f", no {name}#{wanted.number}" if not kernels else "")
@@ -133,8 +145,8 @@ def _listed(file: str, kernels: Sequence[JITKernel], name: str | None = None) ->
     """What to type for each kernel, and its parameters."""
     typed = [f"{file}:{label}" for label in labels(kernels, name)]
     width = max(map(len, typed), default=0)
-    for argument, kernel in zip(typed, kernels, strict=True):
-        yield f"{argument:<{width}}  {parameters(kernel)}"
+    for argument, kernel, differing in zip(typed, kernels, differing_arguments(kernels), strict=True):
+        yield f"{argument:<{width}}  {parameters(kernel)}" + "".join(f"; {each}" for each in differing)
 
 
 def labels(kernels: Sequence[JITKernel], name: str | None = None) -> list[str]:
