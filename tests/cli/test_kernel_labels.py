@@ -54,7 +54,8 @@ def compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str) -> t
 
 
 @pytest.mark.parametrize(("spec", "sizes"), [
-    ("[n=512]", (512, 512)), ("[X 512, Y 512]", (512, 512)), ("[1024, tile=256]", (1024, 256)), ("[X=1024,tile=512]", (1024, 512)),
+    ("[n=512]", (512, 512)), ("[X 512, Y 512]", (512, 512)), ("[1024, tile=256]", (1024, 256)),
+    ("[X=1024,tile=512]", (1024, 512)),
     ("[256]", (1024, 256)), ("#2", (1024, 512))])
 def test_a_kernel_is_chosen_by_its_sizes_by_what_its_label_reads_or_by_its_number(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], spec: str, sizes: tuple[int, int]) -> None:

@@ -21,7 +21,9 @@ __all__ = ["HELP", "Asked", "asked", "kernels_of", "labels", "offered", "paramet
 
 HELP = ("FILE runs as __main__, and every kernel it compiles is meant. FILE:KERNEL is a kernel or a @T.prim_func at the"
         " script's top level, which is imported for that; or else the kernel that the script compiles under that name, or"
-        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it, and 'FILE:KERNEL[1024x512]' the one with a parameter of these sizes: 'KERNEL[A 64x64, B 64x32]' as `run` prints it, and 'KERNEL[rows=64]' by an argument of its factory, name it, too.")
+        " its factory's, when it runs. FILE:KERNEL#2 is the second that it compiles under it, 'FILE:KERNEL[1024x512]' the one"
+        " with a parameter of these sizes; so are 'KERNEL[A 64x64, B 64x32]', as `run` prints it, and 'KERNEL[rows=64]', by an"
+        " argument of its factory.")
 _SPELLED = re.compile(r"(?P<name>\w+)(?:#(?P<number>[0-9]+)|\[(?P<sizes>[^\[\]]+)\])?")
 
 
@@ -43,7 +45,8 @@ class Asked:
 
 
 def asked(spec: str) -> Asked:
-    """The file and the kernel that ``FILE[:KERNEL[#N]]`` names, or ``FILE:KERNEL[SIZES]``; a colon inside a path that exists is the path's."""
+    """The file and the kernel that ``FILE[:KERNEL]`` names, with ``#N`` or ``[SIZES]`` behind it; a colon inside a path that
+    exists is the path's."""
     file, colon, kernel = spec.rpartition(":")
     match = _SPELLED.fullmatch(kernel.strip())
     if not colon or Path(spec).exists() or match is None or not match["name"].isidentifier():

@@ -26,6 +26,7 @@ from typing import Any
 from tilelang_npu.cli.files import write_text
 from tilelang_npu.compat.outcomes import Case, Outcome, of_output
 from tilelang_npu.errors import TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.executors import HELP, each, opened
 from tilelang_npu.runtime.writing import replaced
@@ -69,19 +70,18 @@ def survey(args: argparse.Namespace) -> int:
     state.parent.mkdir(parents=True, exist_ok=True)
     run = _Run(root, args.timeout, state, threads=max(1, (os.cpu_count() or 1) // max(1, args.jobs)))
     done = run.known()
-    bar = _Bar(len(files))
     left = [file for file in files if str(file.relative_to(root)) not in done]
-    with opened(args.executor or "threads", max(1, args.jobs)) as pool:
-        bar.start(len(files) - len(left))
+    with (opened(args.executor or "threads", max(1, args.jobs)) as pool,
+          shown(f"survey of {len(files)} files, {len(files) - len(left)} known" if len(left) < len(files) else "survey",
+                len(left), "files") as step):
         try:
             for number, cases in each(pool, run.cases_of, left):
                 run.finish(left[number], cases if not isinstance(cases, BaseException) else run.lost(left[number], cases))
-                bar.step()
+                step.done += 1
         except KeyboardInterrupt:
             run.stop()
             print(f"\ninterrupted; the same command goes on from here ({state})", file=sys.stderr)
             return 130
-    bar.clear()
     cases = sorted(run.cases(), key=lambda case: case.path)
     _print_report(cases)
     if args.json:
@@ -297,34 +297,6 @@ def _last_line(text: str) -> str:
 def _death(code: int, text: str) -> str:
     how = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with exit code {code}"
     return f"{how}: {_last_line(text)}"
-
-
-class _Bar:
-    """A line that tells how far the survey is, on a terminal only."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
-        self.shown = sys.stderr.isatty()
-
-    def start(self, done: int) -> None:
-        """Show the bar, with so many files done before."""
-        self.done = done
-        self._draw()
-
-    def step(self) -> None:
-        """One more file is done."""
-        self.done += 1
-        self._draw()
-
-    def _draw(self) -> None:
-        if self.shown:
-            filled = 30 * self.done // max(1, self.total)
-            print(f"\r[{'#' * filled}{'.' * (30 - filled)}] {self.done} of {self.total} files", end="", file=sys.stderr)
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr)
 
 
 def _print_report(cases: Sequence[Case]) -> None:

@@ -18,6 +18,7 @@ from typing_extensions import ParamSpec
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime import captures, environment, listeners
 from tilelang_npu.runtime.methods import bound, by_name
 from tilelang_npu.runtime.pointing import find
@@ -382,7 +383,8 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
 def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
     from tilelang_npu.runtime.kernel import JITKernel
 
-    return JITKernel(func, settings)
+    with shown(f"compiling {func.function.__name__}"):
+        return JITKernel(func, settings)
 
 
 doors(globals())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from tilelang_npu.errors import SanitizerError, TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime.allowances import Allowance, beside
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.simulator.sanitizer.causes import Finding, causes, merged
@@ -81,8 +82,9 @@ class Sanitizer:
 
     def judge_all(self, launch: AnyLaunch, function: PrimFunc | None = None) -> list[Finding]:
         """The findings of all launches of a call; see ``judge``."""
-        return merged([found for part in launch.parts
-                       for found in self.judge(part.hazards, part.recorded.program, part.name, function)])
+        with shown(f"looking for hazards in {launch.parts[0].name}"):
+            return merged([found for part in launch.parts
+                           for found in self.judge(part.hazards, part.recorded.program, part.name, function)])
 
     @property
     def seen(self) -> tuple[list[Allowance], set[Allowance]]:

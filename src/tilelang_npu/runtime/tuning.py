@@ -10,15 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import doors
+from tilelang_npu.progress import shown
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.draft import Draft, Timing, at_most, failed, timed
 from tilelang_npu.runtime.executors import each
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.methods import Method
 
 __all__ = ["Candidate", "Rejected", "Tuning"]
-
-_SHOWN_FROM = 2.0
-"""Seconds behind which it is told how far tuning is."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +98,13 @@ class Tuning:
             search: asks for them.
             total: how many it can ask for.
         """
-        with _progress(total) as show:
+        with shown(f"tuning {total} configurations"):
             while asked := search.ask():
-                outcomes = self._outcomes(asked, show)
+                outcomes = self._outcomes(asked)
                 search.tell([outcome.us for outcome in outcomes])
             for row in self.rows:
                 if not row.outcome.works:
                     self.rejected.append(Rejected(dict(row.config), str(row.outcome), row.outcome.code))
-            show("running the best")
             candidates = [Candidate(number, row.config, row.key, None if row.outcome.us is None else row.outcome.us / 1000)
                           for number, row in enumerate(self.rows) if row.outcome.works]
             check = Check(self.profile, functools.cache(functools.partial(self._standard, candidates)))
@@ -123,19 +117,20 @@ class Tuning:
         """The kernel of a configuration."""
         return self.factory.compile(*self.args, **self.kwargs, **config)
 
-    def _outcomes(self, configs: Sequence[Config], show: Callable[[str], None]) -> list[Timing]:
+    def _outcomes(self, configs: Sequence[Config]) -> list[Timing]:
         """What becomes of configurations, in their order: as it is known, else timed."""
         first = len(self.rows)
         drafts: list[Draft | None] = []
-        for number, config in enumerate(configs):
-            show(f"{number + 1} of {len(configs)} traced")
-            try:
-                with unheard(), at_most(self.timeout):
-                    drafts.append(self.factory.draft(*self.args, **self.kwargs, **config))
-                self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
-            except Exception as error:  # noqa: BLE001  (it is this configuration's)
-                drafts.append(None)
-                self.rows.append(TuningRow(config, "", failed(error)))
+        with shown("traced", len(configs)) as step:
+            for config in configs:
+                try:
+                    with unheard(), at_most(self.timeout):
+                        drafts.append(self.factory.draft(*self.args, **self.kwargs, **config))
+                    self.rows.append(TuningRow(config, drafts[-1].key if drafts[-1] else "", Timing()))
+                except Exception as error:  # noqa: BLE001  (it is this configuration's)
+                    drafts.append(None)
+                    self.rows.append(TuningRow(config, "", failed(error)))
+                step.done += 1
         keys = [draft.key for draft in drafts if draft is not None]
         known = dict(zip(keys, kept(keys) or (), strict=False)) | (self.table.known if self.table is not None else {})
         for number, row in enumerate(self.rows[first:], first):
@@ -144,27 +139,26 @@ class Tuning:
         asked = {draft.key: draft for draft in drafts if draft is not None and draft.key not in known}
         if self.table is not None:
             self.table.begin([row for row in self.rows if row.key not in asked])
-        self._time(list(asked.values()), first, show)
+        self._time(list(asked.values()), first)
         outcomes = [row.outcome for row in self.rows[first:]]
         if asked and all(row.outcome.works or row.outcome.code for row in self.rows[first:]):
             keep(keys, [row.outcome for row in self.rows[first:] if row.key])
         return outcomes
 
-    def _time(self, drafts: Sequence[Draft], first: int, show: Callable[[str], None]) -> None:
+    def _time(self, drafts: Sequence[Draft], first: int) -> None:
         """Time drafts, and fill in the rows from the first on that wait for them."""
         places: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows[first:], first):
             places.setdefault(row.key, []).append(number)
-        done = len(self.rows) - sum(len(places[draft.key]) for draft in drafts)
         work = functools.partial(timed, seconds=self.timeout)
-        for at, made in each(self.executor, work, drafts, None if self.executor is None else self.timeout):
-            outcome = failed(made) if isinstance(made, BaseException) else made
-            for number in places[drafts[at].key]:
-                self.rows[number] = self.rows[number]._replace(outcome=outcome)
-                done += 1
-                if self.table is not None:
-                    self.table.add(self.rows[number])
-            show(f"{done} timed")
+        with shown("timed", len(drafts)) as step:
+            for at, made in each(self.executor, work, drafts, None if self.executor is None else self.timeout):
+                outcome = failed(made) if isinstance(made, BaseException) else made
+                for number in places[drafts[at].key]:
+                    self.rows[number] = self.rows[number]._replace(outcome=outcome)
+                    if self.table is not None:
+                        self.table.add(self.rows[number])
+                step.done += 1
 
     def _ranked(self, candidates: Sequence[Candidate], check: Check) -> list[Candidate]:
         """What no trace tells is run; then the fastest that was foreseen, and the next while results are wrong. Once one is
@@ -212,26 +206,6 @@ class Tuning:
     def _standard(self, candidates: Sequence[Candidate]) -> tuple[Config, JITKernel] | None:
         found = self._standard_of(candidates)
         return None if found is None else (found.config, self.kernel(found.config))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A function that tells how far tuning is: on a terminal, and only where it takes long enough to ask."""
-    started = time.monotonic()
-    shown = False
-
-    def show(what: str) -> None:
-        nonlocal shown
-        if sys.stderr.isatty() and time.monotonic() - started > _SHOWN_FROM:
-            shown = True
-            sys.stderr.write(f"\r\033[Ktuning {total} configurations: {what}, {time.monotonic() - started:.0f} s")
-            sys.stderr.flush()
-
-    try:
-        yield show
-    finally:
-        if shown:
-            sys.stderr.write("\r\033[K")
 
 
 doors(globals())

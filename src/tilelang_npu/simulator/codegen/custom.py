@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, MemRef
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
+from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import CUSTOM, effect, unsupported
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Buffer
@@ -78,7 +79,8 @@ def _debug(em: PythonEmitter, op: hivm.DebugOp) -> None:
 def _printer(core: str, line: str, prefix: str, hexadecimal: bool) -> Callable[[Shown], None]:
     def show(value: Shown) -> None:
         text = _hexadecimal(value) if hexadecimal else _plain(value)
-        print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
+        with aside():
+            print(f"[{core} {line}]", *([prefix] if prefix else []), text)  # noqa: T201  (what the kernel asks for)
 
     return show
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.tile.calls import facts_of
+from tilelang_npu.progress import aside
 from tilelang_npu.simulator.codegen.handlers import custom
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.machine.memory import Array
@@ -47,7 +48,8 @@ def _formatter(text: str, widths: list[int]) -> Callable[..., None]:
     def show(*values: float) -> None:
         given = [int(value) & ((1 << width) - 1) if bits else int(value) if isinstance(value, (bool, np.bool_)) else value
                  for value, width, bits in zip(values, widths, unsigned, strict=True)]
-        print(made % tuple(given), end="")  # noqa: T201  (what the kernel asks for)
+        with aside():
+            print(made % tuple(given), end="")  # noqa: T201  (what the kernel asks for)
 
     return show
 
@@ -78,8 +80,9 @@ def _dumper(facts: dict[str, Any], element: str) -> Callable[[Array], None]:
             flat = flat.astype(np.float32)
         if facts["shape"]:
             flat = flat.reshape(facts["shape"])
-        print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201  (as above)
-              f"dump_size={facts['count']}")
-        print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201  (as above)
+        with aside():
+            print(f"DumpTensor: desc={facts['desc']}, position={facts['place']}, data_type={element}, "  # noqa: T201  (as above)
+                  f"dump_size={facts['count']}")
+            print(np.array2string(flat, threshold=sys.maxsize, separator=", "))  # noqa: T201  (as above)
 
     return show

@@ -28,6 +28,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.progress import aside
 from tilelang_npu.simulator.machine.memory import Array
 
 _LISTED = re.compile(r"(\w+)((?:\[\d+\])+)")
@@ -124,7 +125,8 @@ class Stops:
         seen |= {name: _read_only(tile) for name, tile in tiles.items()}
         seen |= dict(zip(stop.names, numbers[stop.axes:], strict=True))
         who = "Cube core" if kind == "AIC" else f"Vector core {seen.get(stop.sub_block, sub)}"
-        _ask(stop, _in_lists(seen), f"{stop.function}: block {', '.join(map(str, indices))}, {who}")
+        with aside():
+            _ask(stop, _in_lists(seen), f"{stop.function}: block {', '.join(map(str, indices))}, {who}")
 
     def _is_asked(self, stop: Stop, indices: tuple[int, ...]) -> bool:
         if not self.asked:

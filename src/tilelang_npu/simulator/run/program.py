@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilelang_npu.dialects import hacc
 from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import TileError
+from tilelang_npu.progress import shown
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.own_numbers import ApartError
@@ -240,7 +241,7 @@ class Program:
                 return self.run(args, blocks=blocks, order=order, observer=observer, most_ops=most_ops, jobs=jobs)
         bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
-            with one_blas_thread(), np.errstate(all="ignore"):
+            with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
                 run_piles(self, self.stacked, plan, bound, most_ops, jobs)
             return Recorded(self, bound, plan.runs, self.workspace, blocks, alike=plan.alike)
         sequence = _sequence(blocks, order)
@@ -317,12 +318,14 @@ class Program:
         lanes = cores_of_block(self, bound, blocks, means)
         runs = []
         interned: dict[Stream, Stream] = {}
-        for block in sequence:
-            if len(lanes) == 1 and not lanes[0].function.switches:
-                lanes[0].call(block)
-            else:
-                run_beside(lanes, [block], self)
-            runs.append(finished(block, lanes, interned))
+        with shown(f"running {self.name},", len(sequence), "blocks") as step:
+            for block in sequence:
+                if len(lanes) == 1 and not lanes[0].function.switches:
+                    lanes[0].call(block)
+                else:
+                    run_beside(lanes, [block], self)
+                runs.append(finished(block, lanes, interned))
+                step.done += 1
         return runs
 
     def _all_at_once(self, bound: Bound, sequence: Sequence[int], means: Means, count: int | None = None) -> list[BlockRun]:

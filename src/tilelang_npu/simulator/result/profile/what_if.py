@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from tilelang_npu.progress import shown
 from tilelang_npu.simulator.machine.events import Event
 from tilelang_npu.simulator.time.steps import RUN, Expansion, PipeStep
 from tilelang_npu.target import Chip, Move
@@ -113,5 +114,8 @@ def _on(change: Callable[[Chip], Chip], part: Launch) -> Launch:
 
 def what_if(launch: AnyLaunch) -> Iterator[WhatIf]:
     """What each change would win."""
-    for text, change in changes(launch).items():
-        yield WhatIf(text, launch.time_us, sum(change(part).time_us for part in launch.parts))
+    tried = changes(launch)
+    with shown("what if", len(tried), "changes") as step:
+        for text, change in tried.items():
+            yield WhatIf(text, launch.time_us, sum(change(part).time_us for part in launch.parts))
+            step.done += 1

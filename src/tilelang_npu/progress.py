@@ -1,0 +1,147 @@
+"""A line in the terminal on what takes longer than two seconds: what it is, how far it is, and how long it may still take.
+
+It stands on standard error of a terminal, and is taken away when all is done: no file, pipe, notebook or run of CI sees it,
+nor a terminal with ``TERM=dumb``. Who does the work only counts; a thread that sleeps most of the time draws.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["AFTER", "Step", "aside", "shown", "text_of"]
+
+AFTER = 2.0
+"""Seconds after which something is shown."""
+_EVERY = 0.25
+"""Seconds from one drawing to the next."""
+
+
+@dataclass
+class Step:
+    """Something that goes on.
+
+    Attributes:
+        what: what is done, in a few words.
+        total: how many of them there are to do; 0 where nobody knows.
+        of: what they are.
+        done: how many are done.
+        started: when it began.
+    """
+
+    what: str
+    total: int = 0
+    of: str = ""
+    done: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+
+class _Line:
+    """The line of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.steps: list[Step] = []
+        self.busy = threading.Event()
+        self.drawn = False
+        self.held = 0
+        self._process = 0
+
+    def begin(self, step: Step) -> None:
+        """One more thing goes on, inside of those that do already."""
+        self.steps.append(step)
+        if self._process != os.getpid():  # of a process that was forked no thread is there
+            self._process, self.lock, self.busy = os.getpid(), threading.RLock(), threading.Event()
+            threading.Thread(target=self._draw_on, name="progress", daemon=True).start()
+        self.busy.set()
+
+    def end(self, step: Step) -> None:
+        """It is done."""
+        self.steps.remove(step)
+        if not self.steps:
+            self.busy.clear()
+            self.wipe()
+
+    def _draw_on(self) -> None:
+        while self.busy.wait():
+            time.sleep(_EVERY)
+            with self.lock:
+                steps = self.steps[:]
+                if steps and not self.held and time.monotonic() - steps[0].started >= AFTER:
+                    self._draw(text_of(steps, time.monotonic()))
+
+    def _draw(self, text: str) -> None:
+        self.drawn = True
+        _write(f"\r\033[K{text[:max(20, shutil.get_terminal_size().columns - 1)]}")
+
+    def wipe(self) -> None:
+        """Take it away."""
+        with self.lock:
+            if self.drawn:
+                self.drawn = False
+                _write("\r\033[K")
+
+
+_line = _Line()
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):  # the terminal has gone
+        return
+
+
+def text_of(steps: list[Step], now: float) -> str:
+    """What the line reads."""
+    parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what for step in steps]
+    text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
+    counted = next((step for step in steps if step.total > 1 and step.done), None)
+    if counted is not None and counted.done < counted.total:
+        text += f", about {(now - counted.started) / counted.done * (counted.total - counted.done):.0f} s more"
+    return text
+
+
+def _is_seen() -> bool:
+    """Whether somebody sees a line of this process and thread."""
+    processes = sys.modules.get("multiprocessing.process")
+    try:
+        return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+                and threading.current_thread() is threading.main_thread()
+                and (processes is None or processes.parent_process() is None))
+    except (AttributeError, ValueError):  # no stream, or a closed one
+        return False
+
+
+@contextmanager
+def shown(what: str, total: int = 0, of: str = "") -> Iterator[Step]:
+    """While this lasts, the terminal says so; who does the work counts up ``done`` of the step."""
+    step = Step(what, total, of)
+    if not _is_seen():
+        yield step
+        return
+    _line.begin(step)
+    try:
+        yield step
+    finally:
+        _line.end(step)
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """While somebody else writes to the terminal, or reads from it, the line is not there."""
+    with _line.lock:
+        _line.held += 1
+        _line.wipe()
+    try:
+        yield
+    finally:
+        with _line.lock:
+            _line.held -= 1

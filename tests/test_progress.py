@@ -1,0 +1,128 @@
+"""The line in the terminal: what it reads, when it is there, and who never sees it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tilelang_npu import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    made = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=made, modules=sys.modules))  # pytest has sys.stderr
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.01)
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return made
+
+
+def drawn(terminal: Terminal, text: str) -> bool:
+    """Whether a text comes to stand there, before a second is over."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end and text not in terminal.getvalue():
+        time.sleep(0.01)
+    return text in terminal.getvalue()
+
+
+def visible(terminal: Terminal) -> str:
+    """What a terminal shows in the end: a line that is wiped is gone."""
+    return terminal.getvalue().rpartition("\r\033[K")[2]
+
+
+def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
+    outer, inner = progress.Step("tuning 8 configurations", started=100.0), progress.Step("timed", 8, "", 2, started=110.0)
+    assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, about 30 s more"
+    assert progress.text_of([progress.Step("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
+    assert progress.text_of([progress.Step("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
+
+
+def test_what_goes_on_inside_of_something_stands_behind_it_and_all_is_wiped(terminal: Terminal) -> None:
+    with progress.shown("running gemm,", 3, "blocks") as step:
+        step.done = 1
+        assert drawn(terminal, "running gemm, 1 of 3 blocks, 0 s")
+        with progress.shown("what if"):
+            assert drawn(terminal, "running gemm, 1 of 3 blocks: what if, 0 s")
+    assert visible(terminal) == ""
+
+
+def test_the_line_gives_way_to_what_a_kernel_prints(terminal: Terminal) -> None:
+    with progress.shown("running"):
+        assert drawn(terminal, "running, 0 s")
+        with progress.aside():
+            assert visible(terminal) == ""
+            before = terminal.getvalue()
+            time.sleep(0.05)
+            assert terminal.getvalue() == before
+            terminal.truncate(0)
+        assert drawn(terminal, "running, 0 s")
+
+
+def test_nothing_is_shown_before_two_seconds(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "AFTER", 60.0)
+    with progress.shown("short"):
+        time.sleep(0.05)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("setting", [("CI", "true"), ("TERM", "dumb")])
+def test_neither_ci_nor_a_dumb_terminal_sees_it(terminal: Terminal, setting: tuple[str, str],
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(*setting)
+    with progress.shown("long") as step:
+        step.done += 1  # counting costs nothing there
+        time.sleep(0.05)
+    assert terminal.getvalue() == ""
+
+
+def test_other_threads_draw_nothing(terminal: Terminal) -> None:
+    def work() -> None:
+        with progress.shown("elsewhere"):
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert terminal.getvalue() == ""
+
+
+_SCRIPT = """
+import time, numpy as np
+from tilelang_npu import progress
+progress.AFTER, progress._EVERY = 0.0, 0.01
+with progress.shown("waiting for", 4, "things") as step:
+    step.done = 1
+    time.sleep(0.3)
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
+def test_a_terminal_sees_it_and_a_pipe_does_not() -> None:
+    import pty
+
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | {"TERM": "xterm"}
+    here, there = pty.openpty()
+    run = [sys.executable, "-c", _SCRIPT]
+    done = subprocess.run(run, stdout=subprocess.PIPE, stderr=there, env=environment, text=True, timeout=60, check=True)
+    os.close(there)
+    said = os.read(here, 65536).decode()
+    os.close(here)
+    assert "waiting for 1 of 4 things, 0 s" in said
+    assert said.endswith("\r\033[K")
+    assert done.stdout == "done\n"
+    assert subprocess.run(run, capture_output=True, env=environment, text=True, timeout=60, check=True).stderr == ""
