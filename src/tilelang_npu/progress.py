@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["AFTER", "Step", "aside", "shown", "text_of"]
+__all__ = ["AFTER", "Underway", "aside", "shown", "text_of"]
 
 AFTER = 2.0
 """Seconds after which something is shown."""
@@ -24,7 +24,7 @@ _EVERY = 0.25
 
 
 @dataclass
-class Step:
+class Underway:
     """Something that goes on.
 
     Attributes:
@@ -47,13 +47,13 @@ class _Line:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.steps: list[Step] = []
+        self.steps: list[Underway] = []
         self.busy = threading.Event()
         self.drawn = False
         self.held = 0
         self._process = 0
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: Underway) -> None:
         """One more thing goes on, inside of those that do already."""
         self.steps.append(step)
         if self._process != os.getpid():  # of a process that was forked no thread is there
@@ -61,7 +61,7 @@ class _Line:
             threading.Thread(target=self._draw_on, name="progress", daemon=True).start()
         self.busy.set()
 
-    def end(self, step: Step) -> None:
+    def end(self, step: Underway) -> None:
         """It is done."""
         self.steps.remove(step)
         if not self.steps:
@@ -99,7 +99,7 @@ def _write(text: str) -> None:
         return
 
 
-def text_of(steps: list[Step], now: float) -> str:
+def text_of(steps: list[Underway], now: float) -> str:
     """What the line reads."""
     parts = [f"{step.what} {step.done} of {step.total} {step.of}".rstrip() if step.total > 1 else step.what for step in steps]
     text = f"{': '.join(parts)}, {now - steps[0].started:.0f} s"
@@ -121,9 +121,9 @@ def _is_seen() -> bool:
 
 
 @contextmanager
-def shown(what: str, total: int = 0, of: str = "") -> Iterator[Step]:
+def shown(what: str, total: int = 0, of: str = "") -> Iterator[Underway]:
     """While this lasts, the terminal says so; who does the work counts up ``done`` of the step."""
-    step = Step(what, total, of)
+    step = Underway(what, total, of)
     if not _is_seen():
         yield step
         return
