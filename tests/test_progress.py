@@ -45,7 +45,8 @@ def visible(terminal: Terminal) -> str:
 
 
 def test_the_line_says_what_is_done_how_far_and_how_long_it_may_take() -> None:
-    outer, inner = progress.Underway("tuning 8 configurations", started=100.0), progress.Underway("timed", 8, "", 2, started=110.0)
+    outer = progress.Underway("tuning 8 configurations", started=100.0)
+    inner = progress.Underway("timed", 8, "", 2, started=110.0)
     assert progress.text_of([outer, inner], 120.0) == "tuning 8 configurations: timed 2 of 8, 20 s, about 30 s more"
     assert progress.text_of([progress.Underway("compiling gemm", started=0.0)], 3.2) == "compiling gemm, 3 s"
     assert progress.text_of([progress.Underway("survey", 4, "files", 4, started=0.0)], 8.0) == "survey 4 of 4 files, 8 s"
