@@ -105,3 +105,27 @@ def test_a_pickled_kernel_knows_its_loops(gemm: Any) -> None:
     x = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32) / 8
     assert np.array_equal(kernel(x), summed(1)(x))
     assert kernel.explain().tried == summed(1).explain().tried != ()
+
+
+def test_more_parts_than_the_matrix_has_columns_can_be_tried() -> None:
+    """Twice the parts end in tiles behind the last column: what drains L0C there has a source, and nothing to write."""
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def factory(parts: int = 2) -> Any:
+        @T.prim_func
+        def columns(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 256), "float16"), C: T.Tensor((64, 256), "float32")):
+            with T.Kernel(1, is_npu=True) as (_block, _):
+                a = T.alloc_shared((64, 64), "float16")
+                b = T.alloc_shared((64, 128), "float16")
+                c = T.alloc_fragment((64, 128), "float32")
+                T.copy(A, a)
+                for part in T.unroll(parts):
+                    T.copy(B[0, part * 128], b)
+                    T.gemm(a, b, c, initC=True)
+                    T.copy(c, C[0, part * 128])
+
+        return columns
+
+    kernel = factory()
+    assert kernel.explain().tried == ()
+    whole, more = kernel.estimate(), factory(parts=4).estimate()
+    assert more.time_us > whole.time_us

@@ -140,3 +140,30 @@ def test_why_a_buffer_of_two_loops_has_one_slot_is_told() -> None:
     (one,) = [each for each in kernel.explain().refused if each.about == "multi-buffer"]
     assert one.text.startswith("x (4 096 bytes of UB) has one slot for the 2 stages of the loop at line ")
     assert one.text.endswith(" may read what the loop left in it") and "read that in place of x" in one.edit
+
+
+def test_a_branch_and_a_loop_in_it_have_a_buffer_of_their_own_each() -> None:
+    """The branch gets one, and hands on a further one to its loop: it has no loop left that could be named."""
+    @T.prim_func
+    def lives(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), n: T.int32):
+        with T.Kernel(1, is_npu=True) as (_block, _):
+            x = T.alloc_ub((8, 64), "float32")
+            T.copy(A[8, 0], x)
+            T.copy(x, B[56, 0])
+            if n > 0:
+                T.copy(A[8, 0], x)
+                T.tile.add(x, x, x)
+                T.copy(x, B[48, 0])
+                for i in T.Pipelined(4, num_stages=2):
+                    T.copy(A[i * 8, 0], x)
+                    T.tile.add(x, x, x)
+                    T.copy(x, B[i * 8, 0])
+
+    kernel = tilelang.compile(lives, target="ascendc", pass_configs={
+        tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True, tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True})
+    a, b = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32), np.zeros((64, 64), np.float32)
+    kernel(a, b, 1)
+    np.testing.assert_array_equal(b, np.concatenate([2 * a[:32], 0 * a[32:48], 2 * a[8:16], a[8:16]]))
+    told = [remark.text for remark in kernel.explain().remarks if remark.text.endswith("is a buffer of its own")]
+    assert len(told) == 2
+    assert sum("in the loop" in text for text in told) == 1

@@ -93,7 +93,7 @@ class CostModel:
 
     def _transfer(self, work: Transfer, accesses: Sequence[Access], prints: Sequence[Footprint]) -> Cost:
         source = prints[0]
-        if source.empty:
+        if any(place.empty for place in prints):  # what drains L0C has all of it as its source, and maybe no column to write
             return Cost(1, 1)
         path = self.chip.paths[work.path]
         assert path.move is not None, f"{work.path} moves nothing"

@@ -214,10 +214,10 @@ class SinkBuffers(ModulePass):
 
 
 def _tell_split(module: ModuleOp, allocation: tile.AllocOp) -> None:
-    """Say which loop has a buffer of its own."""
-    loop = next(loop for user in users_of(allocation.result) if (loop := _loop_around(user)) is not None)
-    done(module, SinkBuffers.name, location_of(allocation),
-         f"{allocation.label.data} in the loop at {line_of(loop)} is a buffer of its own")
+    """Say which loop has a buffer of its own, or what is around it, whose loops have further ones."""
+    loop = next((loop for user in users_of(allocation.result) if (loop := _loop_around(user)) is not None), None)
+    around = f"in the loop at {line_of(loop)}" if loop is not None else f"at {line_of(users_in_order(allocation)[0])}"
+    done(module, SinkBuffers.name, location_of(allocation), f"{allocation.label.data} {around} is a buffer of its own")
 
 
 def _tell_done(module: ModuleOp, allocation: tile.AllocOp) -> None:
