@@ -14,7 +14,8 @@ from tilelang_npu.target import Chip, chip, chips
 @pytest.mark.parametrize(("spelling", "name"), [
     ("910B2", "Ascend910B2"), ("ascend910b2", "Ascend910B2"), (" Ascend910B2C ", "Ascend910B2C"), ("910b4-1", "Ascend910B4-1"),
     ("Ascend910B4_1", "Ascend910B4-1"), ("910_9391", "Ascend910_9391"), ("910-9391", "Ascend910_9391"),
-    ("Ascend950", "Ascend910_95"), ("Ascend910_9589", "Ascend910_95")])
+    ("Ascend950", "Ascend910_95"), ("Ascend910_9589", "Ascend910_95"), ("910C", "Ascend910_9391"),
+    ("Ascend910C", "Ascend910_9391")])
 def test_spellings(spelling: str, name: str) -> None:
     assert chip(spelling).name == name
     assert chip(chip(spelling)) is chip(name)
@@ -25,6 +26,18 @@ def test_unknown() -> None:
         chip("910A")
     assert raised.value.code == "T701"
     assert all(known.name in raised.value.notes[0] for known in chips())
+
+
+@pytest.mark.parametrize("name", ["310B", "Ascend310B4", "310b1"])
+def test_a_chip_of_which_too_little_is_published_is_refused_and_says_what(name: str) -> None:
+    with pytest.raises(TileError) as raised:
+        chip(name)
+    why, known = raised.value.notes
+    assert raised.value.code == "T701"
+    assert "UB 256 KiB" in why
+    assert "no clock, rate or latency" in why
+    assert known.startswith("known are")
+    assert "TOML" in raised.value.help
 
 
 @pytest.mark.parametrize(("name", "teraflops"), [

@@ -187,7 +187,7 @@ ASCEND_910B1 = Chip(
     aic=24, aiv=48, clock=1850 * MHz, hbm=64 * GiB, l2=192 * MiB,  # INI
     memory=MEMORY, banks=Banks(groups=16, width=32), paths=PATHS, units=UNITS, cube=CUBE, vector=VECTOR,
     scalar=SCALAR, sync=SYNC, traffic=TRAFFIC, launch=LAUNCH,
-    estimates=("paths.l1_gm_nz2nd", "traffic.l2_write", "vector.subs"),
+    estimates=("paths.l1_gm_nz2nd", "sync.flag", "traffic.l2_write", "vector.subs"),
 )
 ASCEND_910B2 = replace(ASCEND_910B1, name="Ascend910B2", hivm_target="Ascend910B2", clock=1800 * MHz)  # INI
 ASCEND_910B2C = replace(ASCEND_910B2, name="Ascend910B2C", hivm_target="Ascend910B2C")  # INI

@@ -7,9 +7,9 @@ from dataclasses import replace
 from tilelang_npu.target.a2 import ASCEND_910B1, TRAFFIC
 from tilelang_npu.target.chip import TB, GiB, MHz, MiB
 
-ASCEND_910_9391 = replace(ASCEND_910B1, name="Ascend910_9391", hivm_target="Ascend910_9391", family="A3")
-ASCEND_910_9392 = replace(ASCEND_910_9391, name="Ascend910_9392", hivm_target="Ascend910_9392")
-ASCEND_910_9381 = replace(ASCEND_910_9391, name="Ascend910_9381", hivm_target="Ascend910_9381", clock=1800 * MHz)
+ASCEND_910_9392 = replace(ASCEND_910B1, name="Ascend910_9392", hivm_target="Ascend910_9392", family="A3")
+ASCEND_910_9391 = replace(ASCEND_910_9392, name="Ascend910_9391", hivm_target="Ascend910_9391", aliases=("910C",))
+ASCEND_910_9381 = replace(ASCEND_910_9392, name="Ascend910_9381", hivm_target="Ascend910_9381", clock=1800 * MHz)
 ASCEND_910_9382 = replace(ASCEND_910_9381, name="Ascend910_9382", hivm_target="Ascend910_9382")
 ASCEND_910_9372 = replace(ASCEND_910_9381, name="Ascend910_9372", hivm_target="Ascend910_9372", aic=20, aiv=40)
 ASCEND_910_9362 = replace(
