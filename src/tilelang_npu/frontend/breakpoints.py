@@ -15,13 +15,14 @@ from tilelang_npu.dialects.effects import effects_of, is_memory
 from tilelang_npu.dialects.tile.calls import Fact
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.scopes import Scopes
+from tilelang_npu.target import memories
 from tilelang_npu.traced.buffers import Buffer, Element, Variable
 from tilelang_npu.traced.builder import Builder
 from tilelang_npu.traced.conversions import number
 from tilelang_npu.traced.scalars import Expr
 
 _WHAT = "breakpoint()"
-_ELSEWHERE = {"vector": ("cbuf", "ca", "cb", "cc"), "cube": ("ub",)}
+_ELSEWHERE = {"vector": memories("AIC"), "cube": memories("AIV")}
 """The memories that the core of a ``T.Scope`` does not have."""
 _DEBUGGERS = ("pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "debugpy.breakpoint")
 
