@@ -73,8 +73,8 @@ def chip(name: str | Path | Chip) -> Chip:
         known = [one.name for one in chips() if not one.file]
         why = tuple(note for start, note in _UNPUBLISHED.items() if _key(str(name)).startswith(start))
         raise TileError(f"unknown chip {name!r}", code="T701", notes=(*why, "known are " + ", ".join(known)),
-                        help="give one of these names (the prefix may be left out, as in 910B2), or the path of a TOML file with the"
-                             " figures of another chip (docs/hardware.md#chips-of-your-own)")
+                        help="give one of these names (the prefix may be left out, as in 910B2), or the path of a TOML file with"
+                             " the figures of another chip (docs/hardware.md#chips-of-your-own)")
     return found
 
 
