@@ -15,8 +15,8 @@ _FAMILIES = (a2, a3, a5)
 DEFAULT = a2.USUAL.name
 """The chip that is meant where none is named."""
 _USUAL = {family.USUAL.family: family.USUAL for family in _FAMILIES}
-_UNPUBLISHED = {"310b": "of the Ascend310B its memories are published (AscendNPU-IR: UB 256 KiB, L1 1 MiB, L0A and L0B 64 KiB, L0C"
-                        " 128 KiB), and no clock, rate or latency that a time could be made of"}
+_UNPUBLISHED = {"310b": "of the Ascend310B its memories are published (AscendNPU-IR: UB 256 KiB, L1 1 MiB, L0A and L0B 64 KiB,"
+                        " L0C 128 KiB), and no clock, rate or latency that a time could be made of"}
 """What is known of chips that are not described, by how their names begin."""
 _CHIPS: dict[str, Chip] = {}
 _BY_KEY: dict[str, Chip] = {}
@@ -73,8 +73,8 @@ def chip(name: str | Path | Chip) -> Chip:
         known = [one.name for one in chips() if not one.file]
         why = tuple(note for start, note in _UNPUBLISHED.items() if _key(str(name)).startswith(start))
         raise TileError(f"unknown chip {name!r}", code="T701", notes=(*why, "known are " + ", ".join(known)),
-                        help="give one of these names (the prefix may be left out, as in 910B2), or the path of a TOML file with"
-                             " the figures of another chip (docs/hardware.md#chips-of-your-own)")
+                        help="give one of these names (the prefix may be left out, as in 910B2), or the path of a TOML file"
+                             " with the figures of another chip (docs/hardware.md#chips-of-your-own)")
     return found
 
 
