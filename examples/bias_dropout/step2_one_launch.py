@@ -1,0 +1,82 @@
+"""One launch
+
+`z` stays in UB, in float32, until it is whole, and with LayerNorm until its row is scaled; it is not rounded on its way
+any more, either. What a tile becomes is said in a macro; `if norm:` in it is decided when the kernel is made.
+"""
+
+from ladder import EPS, KEEP, check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@T.macro
+def rows_of(n, columns, norm, x, keep, y, z, k, mean, scale, b, w, s):
+    T.copy(x, z)
+    T.copy(keep, k)
+    for r, c in T.Parallel(n, columns):
+        z[r, c] = (z[r, c] + b[0, c]) * k[r, c] * (1 / KEEP)
+    T.copy(y, k)
+    for r, c in T.Parallel(n, columns):
+        z[r, c] = z[r, c] + k[r, c]
+    if norm:
+        T.reduce_sum(z, mean, dim=-1)
+        for r in T.Parallel(n):
+            mean[r, 0] = mean[r, 0] * (1.0 / columns)
+        for r, c in T.Parallel(n, columns):
+            z[r, c] = z[r, c] - mean[r, 0]
+        for r, c in T.Parallel(n, columns):
+            k[r, c] = z[r, c] * z[r, c]
+        T.reduce_sum(k, scale, dim=-1)
+        for r in T.Parallel(n):
+            scale[r, 0] = T.rsqrt(scale[r, 0] * (1.0 / columns) + EPS)
+        for r, c in T.Parallel(n, columns):
+            y[r, c] = z[r, c] * scale[r, 0] * w[0, c] + s[0, c]
+    else:
+        T.copy(z, y)
+
+
+@tilelang.jit(target="npuir")
+def bias_dropout(rows, columns, dtype, norm, tile=2, cores=48):
+    @T.prim_func
+    def bias_dropout(
+        X: T.Tensor((rows, columns), dtype),
+        B: T.Tensor((1, columns), dtype),
+        K: T.Tensor((rows, columns), "int8"),
+        R: T.Tensor((rows, columns), dtype),
+        W: T.Tensor((1, columns), dtype),
+        S: T.Tensor((1, columns), dtype),
+        Y: T.Tensor((rows, columns), dtype),
+    ):
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            narrow = T.alloc_shared((1, columns), dtype)
+            b = T.alloc_shared((1, columns), "float32")
+            w = T.alloc_shared((1, columns), "float32")
+            s = T.alloc_shared((1, columns), "float32")
+            x = T.alloc_shared((tile, columns), dtype)
+            keep = T.alloc_shared((tile, columns), "int8")
+            y = T.alloc_shared((tile, columns), dtype)
+            z = T.alloc_shared((tile, columns), "float32")
+            k = T.alloc_shared((tile, columns), "float32")
+            mean = T.alloc_shared((tile, 1), "float32")
+            scale = T.alloc_shared((tile, 1), "float32")
+            T.copy(B, narrow)
+            T.copy(narrow, b)
+            if norm:
+                T.copy(W, narrow)
+                T.copy(narrow, w)
+                T.copy(S, narrow)
+                T.copy(narrow, s)
+            for i in T.serial(T.ceildiv(rows, tile * cores)):
+                row = (i * cores + core) * tile
+                T.copy(X[row, 0], x)
+                T.copy(K[row, 0], keep)
+                T.copy(R[row, 0], y)
+                rows_of(tile, columns, norm, x, keep, y, z, k, mean, scale, b, w, s)
+                T.copy(y, Y[row, 0])
+
+    return bias_dropout
+
+
+if __name__ == "__main__":
+    check(bias_dropout)
