@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def two(tmp_path: Path) -> Path:
 
 def test_the_table_is_printed_and_kept_where_it_is_asked_for(tool, one: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.jsonl"
-    done = tool("tune", one, "--arg", "M=65536", "--space", "tile=512..4096*2,65536", "--table", table)
+    done = tool("tune", one, "--arg", "M=65536", "--space", "tile=512..4096*2,65536", "--table", table,
+                "--picture", tmp_path / "bars.svg")
     assert (done.code, done.err) == (0, "")
     title, _, head, *rows = done.out.splitlines()
     assert title == "doubled(M=65536)  5 of 5 configurations tried, Ascend910B2, modelled"
@@ -65,6 +67,9 @@ def test_the_table_is_printed_and_kept_where_it_is_asked_for(tool, one: Path, tm
     best = sorted((row["us"], row["config"]["tile"]) for row in kept if "us" in row)
     assert [(row.split()[0], row.split()[2]) for row in rows[:4]] == [(f"{us:.1f}", str(tile)) for us, tile in best]
     assert "left out 1, such as tile=65536: T104: the tile does not fit" in done.out
+    texts = re.findall(r"<text [^>]*>([^<]*)</text>", (tmp_path / "bars.svg").read_text())
+    drawn = [text for us, tile in best for text in (f"tile={tile}", f"{us:.2f} us")]
+    assert texts == ["doubled: 4 configurations, 1 that do not work", *drawn, "tile=65536", "T104"]
     assert f"best tile={best[0][1]}  {best[0][0]:.1f} us, checked by a run" in done.out
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.cli.files import existing
+from tilelang_npu.cli.files import existing, write_text
 from tilelang_npu.cli.script import chosen, execute
 from tilelang_npu.cli.selection import asked
 from tilelang_npu.cli.space import SPACE, configs_of, factory_of, fixed_of
@@ -41,6 +41,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--timeout", type=float, default=100, metavar="S", help="seconds for a configuration (100)")
     parser.add_argument("--table", metavar="FILE", help="write all rows there, a line of JSON each; a tuning that was"
                                                         " interrupted goes on with it")
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw the times of the configurations")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows to print; 0 for all (10)")
     parser.add_argument("--no-check", action="store_true", help="do not run the winner to compare its values")
     parser.add_argument("--chip", metavar="NAME", help="chip of kernels that name none; `chips` lists them")
@@ -79,6 +80,9 @@ def tune(args: argparse.Namespace) -> int:
     print(f"best {_spelled(result.config)}  {result.latency * 1000:.1f} us, {checked}")
     if args.table:
         print(f"table {args.table}")
+    if args.picture:
+        write_text(args.picture, result.picture())
+        print(f"picture {args.picture}")
     return 0
 
 

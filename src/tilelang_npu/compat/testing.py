@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.errors import caller, doors, meant
+from tilelang_npu.runtime.perf_report import Benchmark, perf_report
 from tilelang_npu.runtime.profiler import compare
 
 __all__ = [
-    "main", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version", "requires_cuda_compute_version_eq",
-    "requires_cuda_compute_version_ge", "requires_cuda_compute_version_gt", "requires_cuda_compute_version_le",
-    "requires_cuda_compute_version_lt", "requires_llvm", "requires_metal", "requires_rocm", "set_random_seed",
-    "torch_assert_close",
+    "Benchmark", "main", "perf_report", "process_func", "regression", "requires_cuda", "requires_cuda_compute_version",
+    "requires_cuda_compute_version_eq", "requires_cuda_compute_version_ge", "requires_cuda_compute_version_gt",
+    "requires_cuda_compute_version_le", "requires_cuda_compute_version_lt", "requires_llvm", "requires_metal", "requires_rocm",
+    "set_random_seed", "torch_assert_close",
 ]
 
 

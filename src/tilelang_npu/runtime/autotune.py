@@ -32,6 +32,7 @@ from tilelang_npu.sharing import Kept
 from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
+    from tilelang_npu.charts import Picture
     from tilelang_npu.runtime.kernel import JITKernel
 
 __all__ = ["AutoTuner", "AutotuneResult", "Rejected", "Tuned", "autotune", "listed", "set_autotune_inputs"]
@@ -64,6 +65,23 @@ class AutotuneResult:
     def func(self) -> PrimFunc:
         """The kernel's function."""
         return self.kernel.prim_func
+
+    def picture(self, most: int = 40) -> Picture:
+        """The times of the configurations as bars, best first, and those that do not work; of more than ``most`` the first."""
+        from tilelang_npu.charts import Bar, bars
+
+        rows = [Bar(_spelled(config), 1000 * latency, f"{1000 * latency:.2f} us") for latency, config in self.tried]
+        rows += [Bar(_spelled(one.config), None, one.code or one.reason.partition("\n")[0][:60]) for one in self.rejected]
+        left = len(rows) - most
+        return bars(rows[:most] + ([Bar(f"and {left} more", None)] if left > 0 else []),
+                    title=f"{self.kernel.name}: {len(self.tried)} configurations, {len(self.rejected)} that do not work")
+
+    def _repr_html_(self) -> str:
+        return str(self.picture())
+
+
+def _spelled(config: Config) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items())
 
 
 class AutoTuner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from math import log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from tilelang_npu.simulator.result.profile.block_times import BlockTimes
@@ -64,11 +64,10 @@ def timeline(launch: Launch, block: BlockTimes) -> str:
                          record.location.line if record.location is not None else None, f"{record.mnemonic}{where}{waited}"))
     height = ROW * (len(rows) + 1)
     shown.append(_time_axis(total * per_cycle, height))
-    left = len(slices) - MOST_SLICES
-    note = f"<p>{left} later slices are left out.</p>" if left > 0 else ""
-    more = len(block.traced.together.cores) - len(cores)
-    note += f"<p>{more} more cores run beside these.</p>" if more > 0 else ""
-    return f'<div class="wide">{_svg("".join(shown), height + 22, "timeline")}</div>{note}'
+    left, more = len(slices) - MOST_SLICES, len(block.traced.together.cores) - len(cores)
+    notes = [f"{left} later slices are left out"] * (left > 0) + [f"{more} more cores run beside these"] * (more > 0)
+    shown += [f'<text x="0" y="{height + 34}">{"; ".join(notes)}</text>'] * bool(notes)
+    return _svg("".join(shown), height + 22 + 18 * bool(notes), "timeline")
 
 
 def _svg(body: str, height: float, kind: str) -> str:
@@ -170,10 +169,10 @@ def roof(roofline: Roofline) -> str:
 
     point = at(roofline.intensity, roofline.achieved).split()
     ticks = []
-    for power in range(int(left), int(right) + 1):
+    for power in range(ceil(left), floor(right) + 1):
         x = at(10.0**power, roofline.peak).split()[0]
         ticks.append(f'<path class="grid" d="M{x} 0V{high}"/><text x="{x}" y="{high + 15}" class="t">{10.0**power:g}</text>')
-    for power in range(int(bottom) + 1, int(top) + 1):
+    for power in range(ceil(bottom), floor(top) + 1):
         y = at(1.0, 10.0**power).split()[1]
         unit = 10.0 ** (power - 12)
         ticks.append(f'<path class="grid" d="M{MARGIN} {y}H{WIDTH}"/><text x="0" y="{float(y) + 4:.1f}">{unit:g} T/s</text>')

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilelang_npu.charts import Picture, picture
 from tilelang_npu.display import Report
-from tilelang_npu.errors import Location, doors
+from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.result.profile import drawings
 from tilelang_npu.simulator.result.profile.advice import Advice, advice
 from tilelang_npu.simulator.result.profile.block_times import Row
 from tilelang_npu.simulator.result.profile.comparison import Comparison, compare
@@ -218,6 +220,30 @@ class Profile(Report):
     def save_html(self, file: str | Path) -> None:
         """Write ``html()`` to a file."""
         Path(file).write_text(self.html(), encoding="utf-8")
+
+    def picture(self, kind: str = "timeline") -> Picture:
+        """One of the page's pictures alone, which a notebook shows and ``save(FILE)`` writes.
+
+        Args:
+            kind: ``timeline`` of the longest block, ``memory`` that it holds over time, ``traffic`` that it moves;
+                ``roofline``; ``parts`` of the time.
+
+        Raises:
+            TileError: T412, there is no such picture, or nothing to draw.
+        """
+        launch, parts = max(zip(self.launch.parts, self.parts, strict=True), key=lambda pair: pair[0].time_us)
+        block = max(parts.blocks, key=lambda one: one.group.timing.cycles)
+        makers: dict[str, Callable[[], str]] = {
+            "timeline": lambda: drawings.timeline(launch, block), "memory": lambda: drawings.memory(launch, block),
+            "traffic": lambda: drawings.traffic(launch, block), "roofline": lambda: drawings.roof(self.roofline),
+            "parts": lambda: drawings.parts_bar([(part.reason, part.us) for part in self.critical_path], self.time_us)}
+        if kind not in makers:
+            raise TileError(f"a profile has no picture {kind!r}", code="T412", help=f"one of {', '.join(makers)}")
+        drawn = makers[kind]()
+        if not drawn.startswith("<svg"):
+            raise TileError(f"{self.kernel}: {drawn.removeprefix('<p>').removesuffix('.</p>')}", code="T412",
+                            help="the other pictures are there")
+        return picture(drawn, f"{self.kernel}, {kind}, {self.chip}")
 
     def __str__(self) -> str:
         return text(self)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from tilelang_npu.simulator.machine.events import footprint
-from tilelang_npu.simulator.time.steps import RUN
+from tilelang_npu.simulator.machine.work import Mmad
+from tilelang_npu.simulator.time.steps import PIPE, RUN
 from tilelang_npu.simulator.time.walked import DONE, START, TracedTimes
 
 MOST = 20_000
@@ -37,7 +38,39 @@ def occupancy(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
         uses[core, memory].append(use)
         if count == MOST:
             return {}
-    return {key: _alive(sorted(found)) for key, found in sorted(uses.items())}
+    found = {key: _alive(sorted(spells)) for key, spells in uses.items()} | _of_products(traced)
+    return dict(sorted(found.items()))
+
+
+def _of_products(traced: TracedTimes) -> dict[tuple[str, str], Steps]:
+    """L0A and L0B, where products load what they multiply themselves, chunk by chunk: a chunk lies there from the beginning of
+    its load to the end of the last multiplication that takes it."""
+    walked = traced.walked
+    loads: dict[tuple[int, int, str], list[tuple[float, int]]] = defaultdict(list)
+    ends: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for ordered, point in zip(walked.order.steps, walked.points, strict=True):
+        step, one = ordered.step, (ordered.core, ordered.number)
+        if step.kind != RUN or not isinstance(traced.record(ordered).work, Mmad):
+            continue
+        if step.pipe == PIPE["M"]:
+            ends[one].append(point.times[DONE])
+        elif step.pipe == PIPE["MTE1"] and step.accesses[0] < 2:
+            loads[ordered.core, ordered.number, ("ca", "cb")[step.accesses[0]]].append((point.times[START], step.cost.nbytes))
+    changes: dict[tuple[str, str], dict[float, int]] = defaultdict(lambda: defaultdict(int))
+    for (core, number, memory), chunks in loads.items():
+        times, of = ends[core, number], changes[traced.together.cores[core].label, memory]
+        for place, (start, nbytes) in enumerate(chunks):
+            of[start] += nbytes
+            of[times[len(times) * (place + 1) // len(chunks) - 1]] -= nbytes
+    return {key: _sums(of) for key, of in changes.items()}
+
+
+def _sums(changes: Mapping[float, int]) -> Steps:
+    found, now = [(0.0, 0)], 0
+    for time in sorted(changes):
+        now += changes[time]
+        found.append((time, now))
+    return found
 
 
 def _uses(traced: TracedTimes) -> Iterator[tuple[str, str, _Spell]]:
@@ -81,8 +114,4 @@ def _alive(uses: list[_Spell]) -> Steps:
             was_read[cells] = True
         last[cells] = np.maximum(last[cells], use.end)
     close(np.flatnonzero(~np.isnan(begin)))
-    found, now = [(0.0, 0)], 0
-    for time in sorted(changes):
-        now += changes[time]
-        found.append((time, now))
-    return found
+    return _sums(changes)

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilelang_npu.charts import STYLE
 from tilelang_npu.html_sheet import document, source
 from tilelang_npu.simulator.result.profile import drawings
 
@@ -20,15 +21,7 @@ h2 { font-size: 15px; margin: 26px 0 8px; border-bottom: 1px solid var(--line) }
 h2.k { font-size: 17px; border-bottom: 2px solid var(--ink) }
 h3 { font-size: 13px; margin: 14px 0 4px; color: var(--dim) }
 svg { width: 100%; display: block }
-svg text { font: 11px system-ui, sans-serif; fill: var(--dim) }
-svg text.t { text-anchor: middle }
-svg .grid path, svg path.grid { stroke: var(--line); fill: none }
-svg .area { fill: #4e79d8; opacity: .75 }
-svg .rule { stroke: var(--dim) }
-svg .roof { stroke: var(--ink); stroke-width: 2; fill: none }
-svg .fall { stroke: var(--hot); stroke-dasharray: 4; fill: none }
-svg circle { fill: var(--hot) }
-svg.parts { height: 22px }
+""" + STYLE + """svg.parts { height: 22px }
 rect.on { stroke: var(--ink); stroke-width: 2 }
 .wide { overflow-x: auto }
 .wide svg { width: var(--zoom, 100%) }
@@ -124,7 +117,7 @@ def _timelines(one: Profile) -> Iterator[str]:
     for launch, parts in zip(one.launch.parts, one.parts, strict=True):
         block = max(parts.blocks, key=lambda block: block.group.timing.cycles)
         yield f"<h3>{escape(launch.name)}, block {block.group.run.block}; {block.group.count} are alike</h3>"
-        yield drawings.timeline(launch, block)
+        yield f'<div class="wide">{drawings.timeline(launch, block)}</div>'
 
 
 def _memories(one: Profile) -> Iterator[str]:
