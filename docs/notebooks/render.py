@@ -40,7 +40,18 @@ def _cell(cell: Any) -> str:
     if cell.cell_type == "markdown":
         return str(cell.source)
     code = f"```python\n{cell.source}\n```"
-    return "\n\n".join([code, *map(_output, cell.outputs)])
+    return "\n\n".join([code, *map(_output, _joined(cell.outputs))])
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """What a cell prints in pieces as one: the kernel sends each when it comes."""
+    found: list[Any] = []
+    for output in outputs:
+        if found and output.output_type == "stream" == found[-1].output_type and output.name == found[-1].name:
+            found[-1].text += output.text
+        else:
+            found.append(output)
+    return found
 
 
 def _output(output: Any) -> str:

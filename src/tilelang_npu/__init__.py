@@ -1,6 +1,6 @@
 """Write TileLang kernels for Ascend NPUs, compile them to HIVM, and run, check and time them on any machine.
 
-The names here are loaded on first use, so ``import tilelang_npu`` costs little more than ``import numpy``::
+The names here are loaded on first use, so ``import tilelang_npu`` costs little more than ``import numpy``:
 
     import tilelang_npu as tilelang
     import tilelang_npu.language as T

@@ -41,6 +41,8 @@ def test_the_notebooks_are_executed_and_name_the_cell(site: Path) -> None:
     first = (site / "notebooks" / "first-kernel" / "index.html").read_text(encoding="utf-8")
     assert re.search(r"error\[T104\].*?--&gt; In\[2\]:\d+:\d+", first, re.DOTALL)
     assert '<span style="color:' in first
+    tuning = (site / "notebooks" / "tuning-attention" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"<pre>[^<]*32 x 64 [^<]*\n[^<]*128 x 256 [^<]*</pre>", tuning), "lines of one loop stand in one block"
 
 
 def test_nothing_is_asked_of_another_host(site: Path) -> None:
