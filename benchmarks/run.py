@@ -1,13 +1,14 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,linear,softmax,rms_norm,flash,scalar,sanitize,jobs,threads,import,compile,text]
+    python benchmarks/run.py [--only gemm,linear,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,compile,text]
                              [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
 since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
 interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
 without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``scalar`` is a
-convolution as loops over single elements, whose first call is told too, as it is the one that one waits for. ``jobs`` has each
+convolution as loops over single elements, whose first call is told too, as it is the one that one waits for. ``sizes`` has each
+kernel from 512 to 8192 rows, a process each: the ratio to NumPy, and the peak of the memory. ``jobs`` has each
 kernel by one thread and by two, and what the machine has room for. ``threads`` has two
 calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has
 a product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
@@ -39,9 +40,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import developer
 import kernels
 import peers
+import sizes
 
-BENCHMARKS = ("gemm", "linear", "softmax", "rms_norm", "flash", "scalar", "sanitize", "jobs", "threads", "import", "compile",
-              "text")
+BENCHMARKS = ("gemm", "linear", "softmax", "rms_norm", "flash", "scalar", "sizes", "sanitize", "jobs", "threads", "import",
+              "compile", "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
 CHANNELS = 64
@@ -113,7 +115,17 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
             else:
                 work = peer.work(*inputs)
                 theirs = median(work, max(1, repeat // 2))
-                yield Row(name, peer.name, theirs, theirs / floor)
+                yield Row(name, peer.name, theirs, theirs / floor, f"{theirs / ours:.1f} times ours with cycles and hazards")
+
+
+def growing() -> Iterator[Row]:
+    """Each kernel at all sizes, with cycles and hazards."""
+    for name in kernels.CASES:
+        for size in sizes.SIZES:
+            done = subprocess.run([sys.executable, sizes.__file__, name, str(size)], check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout)
+            yield Row("sizes", f"{name} {size}", found["ours"], found["ours"] / found["by_hand"],
+                      f"peak {found['peak']:.0f} MiB, {found['peak'] - found['inputs']:.0f} above its inputs")
 
 
 def scalar(repeat: int) -> Iterator[Row]:
@@ -350,6 +362,8 @@ def rows(chosen: list[str], repeat: int) -> Iterator[Row]:
             yield from sanitizing(repeat)
         elif name == "scalar":
             yield from scalar(repeat)
+        elif name == "sizes":
+            yield from growing()
         elif name == "jobs":
             yield from jobs(repeat)
         elif name == "threads":

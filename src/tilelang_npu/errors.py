@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -199,7 +198,7 @@ def _window(text: str, column: int) -> tuple[str, int]:
 MeantT = TypeVar("MeantT", bound=Exception)
 PublicT = TypeVar("PublicT", bound=Callable[..., Any])
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
+_PACKAGE = __file__.rpartition(os.sep)[0] + os.sep  # without pathlib, which loads half of urllib
 _BELOW = {*sys.stdlib_module_names, "ml_dtypes", "numpy", "torch", "xdsl"}
 """What this package is built on: its frames are this package's where this package has called it."""
 _PLAIN = {"__new__", "__repr__", "__str__", "__hash__", "__eq__", "__ne__", "__setattr__", "__getattribute__",

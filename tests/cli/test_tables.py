@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,13 @@ def test_a_kernel_from_the_cache_loads_no_pass(python: str, root: Path, tmp_path
     environment = {**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}
     told = [subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stderr.strip() for _ in range(2)]
     assert told == ["['tilelang_npu.transforms.pipeline']", "[]"]
+
+
+def test_importing_the_package_with_jit_and_the_language_loads_nothing_that_only_a_call_needs(python: str) -> None:
+    code = ("import sys, numpy\nbefore = set(sys.modules)\nimport tilelang_npu, tilelang_npu.language\n"
+            "from tilelang_npu import compile, jit\n"
+            "late = {'xdsl', 'ml_dtypes', 'typing_extensions', 'importlib.resources', 'tilelang_npu.ops.spec'}\n"
+            "print(sorted((set(sys.modules) - before) & late))")
+    done = subprocess.run([python, "-S", "-c", code], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.stdout.strip() == "[]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 __all__ = ["Parser", "commands_of", "parse"]
@@ -56,6 +55,8 @@ class Parser(argparse.ArgumentParser):
 
 def guess(word: str, known: Iterable[str]) -> str | None:
     """The known word that is nearest, where one is near."""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(word, [*known], n=1)), None)
 
 

@@ -13,7 +13,7 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnrankedMemRefType
@@ -24,9 +24,12 @@ from xdsl.irdl import (
     OpDef,
     RangeLengthConstraint,
     RangeOf,
-    irdl_op_definition,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.irdl.operations import get_accessors_from_op_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import (
     EffectInstance,
     IsTerminator,
@@ -247,15 +250,33 @@ def stating(*, seen: bool | None = None, **fields: Fields) -> Callable[[type[OpT
     """Class decorator: define the op that the class body declares, which does what is said here; see :func:`state_effects`."""
 
     def define(cls: type[OpT]) -> type[OpT]:
-        made = irdl_op_definition(cls)
-        definition = made.get_irdl_definition()
-        for name, field in accessors(definition).items():
-            setattr(made, name, field)
-        state_effects(made, seen, fields)
-        check_effects(made, definition)
-        return made
+        definition = OpDef.from_pyrdl(cls)
+        text, definition.assembly_format = definition.assembly_format, None
+        members = {**get_accessors_from_op_def(definition, getattr(cls, "verify_", None)), **accessors(definition)}
+        definition.assembly_format = text
+        for name, member in {**members, **({} if text is None else _written(text, definition))}.items():
+            setattr(cls, name, member)
+        state_effects(cls, seen, fields)
+        check_effects(cls, definition)
+        return cls
 
     return define
+
+
+def _written(text: str, definition: OpDef) -> dict[str, Any]:
+    """How an op is read and written by an assembly format, which is looked at when it is needed: most runs print no text."""
+
+    @cache
+    def program() -> FormatProgram:
+        return FormatProgram.from_str(text, definition)
+
+    def read(cls: type[OpT], parser: Parser) -> OpT:
+        return program().parse(parser, cls)
+
+    def write(self: EffectsOp, printer: Printer) -> None:
+        program().print(printer, self)
+
+    return {"parse": classmethod(read), "print": write}
 
 
 def state_effects(cls: type[EffectsOp], seen: bool | None, fields: Mapping[str, Fields]) -> None:

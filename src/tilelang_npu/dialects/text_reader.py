@@ -42,9 +42,9 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRTokenKind, StringLiteral
 
 from tilelang_npu.dialects.declaration import SEGMENTS, DialectOp, counted_segments
+from tilelang_npu.dialects.formats import format_of
 from tilelang_npu.dialects.text_numbers import NumberParser
 from tilelang_npu.dialects.text_refusals import no_token
-from tilelang_npu.dialects.upstream import format_of
 
 # What stands before a token must not be able to give characters back, or a comment at the end would be read as tokens.
 _TOKEN = re.compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import NoReturn
 
 from tilelang_npu.errors import Location, TileError
@@ -85,6 +84,8 @@ class UnknownName(TileError, AttributeError):
 def unknown(name: str, known: list[str]) -> UnknownName:
     """The error for ``T.<name>``, of which ``known`` are the names beside it: what does its work, or what is spelled alike."""
     last = name.rsplit(".", 1)[-1]
+    import difflib
+
     close = [each for each in known if each.lower() == last.lower()] or difflib.get_close_matches(last, known)
     prefix = "T.tile." if name.startswith("tile.") else "T."
     advice = "dir(T) lists what there is"

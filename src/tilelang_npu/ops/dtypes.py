@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 
@@ -14,24 +13,35 @@ import numpy as np
 class _Row:
     name: str
     mlir: str
-    numpy: np.dtype[Any]
+    held: Any  # what makes a NumPy dtype, or a name in ml_dtypes, which is loaded when a number of it is at hand
     bits: int
     kind: str  # "float", "int", "uint" or "bool"
     aliases: tuple[str, ...] = ()
 
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The type of one element in an array."""
+        held = self.held
+        if isinstance(held, str):
+            import ml_dtypes
+
+            held = getattr(ml_dtypes, held)
+        made: np.dtype[Any] = np.dtype(held)
+        return made
+
 
 def _row(name: str, mlir: str, numpy: Any, bits: int, kind: str, *aliases: str) -> _Row:
-    return _Row(name, mlir, np.dtype(numpy), bits, kind, aliases)
+    return _Row(name, mlir, numpy, bits, kind, aliases)
 
 
 _ROWS = (
     _row("float16", "f16", np.float16, 16, "float", "half", "fp16"),
-    _row("bfloat16", "bf16", ml_dtypes.bfloat16, 16, "float"),
+    _row("bfloat16", "bf16", "bfloat16", 16, "float"),
     _row("float32", "f32", np.float32, 32, "float", "float", "fp32"),
     _row("float64", "f64", np.float64, 64, "float", "double"),
-    _row("float8_e4m3fn", "f8E4M3FN", ml_dtypes.float8_e4m3fn, 8, "float", "e4m3_float8", "float8_e4m3"),
-    _row("float8_e5m2", "f8E5M2", ml_dtypes.float8_e5m2, 8, "float", "e5m2_float8"),
-    _row("int4", "i4", ml_dtypes.int4, 4, "int"),
+    _row("float8_e4m3fn", "f8E4M3FN", "float8_e4m3fn", 8, "float", "e4m3_float8", "float8_e4m3"),
+    _row("float8_e5m2", "f8E5M2", "float8_e5m2", 8, "float", "e5m2_float8"),
+    _row("int4", "i4", "int4", 4, "int"),
     _row("int8", "i8", np.int8, 8, "int"),
     _row("int16", "i16", np.int16, 16, "int"),
     _row("int32", "i32", np.int32, 32, "int", "int"),
@@ -43,7 +53,11 @@ _ROWS = (
     _row("bool", "i1", np.bool_, 1, "bool"),
 )
 _BY_NAME = {key: row for row in _ROWS for key in (row.name, row.mlir, *row.aliases)}
-_BY_NUMPY = {row.numpy: row for row in _ROWS}
+
+
+@cache
+def _by_numpy() -> dict[np.dtype[Any], _Row]:
+    return {row.numpy: row for row in _ROWS}
 
 
 class DType(str):
@@ -112,7 +126,7 @@ def _find(spelling: object) -> _Row | None:
     if isinstance(spelling, str):
         return _BY_NAME.get(spelling)
     try:
-        row = _BY_NUMPY.get(np.dtype(spelling))  # type: ignore[call-overload]  # raises for the rest
+        row = _by_numpy().get(np.dtype(spelling))  # type: ignore[call-overload]  # raises for the rest
     except TypeError:
         row = None
     return row or _BY_NAME.get(str(spelling).rsplit(".", 1)[-1])

@@ -6,6 +6,7 @@ Arrays are bound, not copied: a kernel reads and writes the caller's memory, and
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -326,7 +327,8 @@ def _checked(parameter: Parameter, argument: Any, written: bool, called: Locatio
     if not is_tensor(argument):
         msg = f"{name} is an array of {parameter.dtype}; got {_kind(argument)}"
         raise TileError(msg, code="T405", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
-    if isinstance(argument, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # where nobody has loaded it there are none, and it takes a while to load
+    if masked is not None and isinstance(argument, masked.MaskedArray):
         raise TileError(f"{name} is a masked array, and a kernel knows no mask", code="T405", location=where, notes=notes,
                         help=f"pass {name}.filled() with a number for what is masked, or {name}.data")
     try:

@@ -18,7 +18,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 
@@ -117,7 +117,20 @@ def _versions() -> list[str]:
     state = "".join(sorted(_states(str(package), "")))
     from tilelang_npu import __version__
 
-    return [__version__, version("xdsl"), hashlib.sha256(state.encode()).hexdigest(), str(_FORMAT)]
+    return [__version__, _version_of_xdsl(), hashlib.sha256(state.encode()).hexdigest(), str(_FORMAT)]
+
+
+def _version_of_xdsl() -> str:
+    """As the directory beside it says, or where there is none, as in a checkout, whoever reads what is in such directories."""
+    found = find_spec("xdsl")
+    assert found is not None and found.origin is not None, "a package that this one requires"
+    with os.scandir(Path(found.origin).parent.parent) as beside:
+        names = [entry.name for entry in beside if entry.name.startswith("xdsl-") and entry.name.endswith(".dist-info")]
+    if len(names) == 1:
+        return names[0].removeprefix("xdsl-").removesuffix(".dist-info")
+    from importlib.metadata import version
+
+    return version("xdsl")
 
 
 def _states(directory: str, name: str) -> Iterator[str]:

@@ -16,13 +16,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import zip_longest
-from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.functions import Macro, PrimFunc
 from tilelang_npu.runtime.tensors import as_array, is_tensor
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["arguments", "captured", "state"]
 
@@ -207,6 +209,7 @@ def _package(module: str | None) -> str:
 @functools.cache
 def _library_places() -> tuple[Path, ...]:
     import sysconfig
+    from pathlib import Path
 
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return (*(Path(sysconfig.get_paths()[name]).resolve() for name in names), Path(__file__).resolve().parent.parent)
@@ -220,6 +223,8 @@ def _is_library(package: str) -> bool:
     place = getattr(sys.modules.get(package), "__file__", None)
     if place is None:
         return package in sys.builtin_module_names or package in sys.stdlib_module_names
+    from pathlib import Path
+
     return any(Path(place).resolve().is_relative_to(parent) for parent in _library_places())
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilelang_npu import errors
 from tilelang_npu.errors import TileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "BREAK", "CACHE_DIR", "CHIP", "CLEAR_CACHE", "DISABLE_CACHE", "JOBS", "MAX_OPS", "MODE", "NUMBERS", "PLATFORM",
@@ -69,6 +71,8 @@ def check() -> None:
     known = [variable.name for variable in (*VARIABLES, SURVEY, SURVEY_ROOT)]
     for name in os.environ:
         if name.startswith(_PREFIX) and name not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, known, n=1)
             raise TileError(f"there is no variable {name}", code="T721",
                             help=f"did you mean {near[0]}?" if near else "`tilelang-npu doctor` lists them")
@@ -103,6 +107,8 @@ def _number(variable: EnvVar, what: str, example: int) -> int | None:
 
 def cache_directory() -> Path:
     """Where compiled kernels are kept: ``TILELANG_CACHE_DIR``, or the user's cache directory of this system."""
+    from pathlib import Path
+
     if named := CACHE_DIR.text():
         return Path(named).expanduser()
     if sys.platform == "win32":

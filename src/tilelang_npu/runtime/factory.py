@@ -9,12 +9,8 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
-
-from typing_extensions import ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from tilelang_npu.errors import Location, TileError, doors
 from tilelang_npu.language.functions import PrimFunc
@@ -27,6 +23,8 @@ from tilelang_npu.sharing import Kept, once
 from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tilelang_npu.frontend.eager import Eager
     from tilelang_npu.runtime.draft import Draft
     from tilelang_npu.runtime.kernel import JITKernel
@@ -366,6 +364,8 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
     fields = [name for name in Settings.__dataclass_fields__ if name != "at"]
     for name in given:
         if name not in fields and name not in _ACCEPTED:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, [*fields, *_ACCEPTED], n=1)
             msg = f"{what} has no argument {name!r}"
             raise TileError(msg, code="T707", location=find(name, at),

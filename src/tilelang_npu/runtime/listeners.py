@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilelang_npu.runtime.log import logger
-
 if TYPE_CHECKING:
     from tilelang_npu.runtime.checking import Checker
     from tilelang_npu.runtime.kernel import JITKernel
@@ -131,6 +129,8 @@ def launched(kernel: JITKernel, launch: AnyLaunch) -> None:
     listening = _heard()
     if not listening:
         for number in launch.numbers:
+            from tilelang_npu.runtime.log import logger
+
             logger.warning("%s: %s", kernel.name, number)
     for opened in listening:
         found = [] if opened.sanitizer is None else opened.sanitizer.judge_all(launch, kernel.prim_func)

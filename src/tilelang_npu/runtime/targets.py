@@ -11,8 +11,6 @@ The chip is, in this order: ``chip=`` of the decorator, ``platform=`` of the dec
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location, TileError
@@ -20,6 +18,8 @@ from tilelang_npu.runtime import environment
 from tilelang_npu.runtime.pointing import find
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tilelang_npu.target import Chip
 
 __all__ = ["determine_platform", "dialect_of", "find_chip", "select_chip"]
@@ -44,6 +44,8 @@ def dialect_of(target: object, at: Location | None) -> str:
         msg = f"target {str(target)!r} is not an Ascend NPU"
         raise TileError(msg, code="T702", location=where,
                         help="change it to target=\"npuir\"; the body of a GPU kernel can stay as it is")
+    from difflib import get_close_matches
+
     near = get_close_matches(name, [*_DIALECTS, "auto"], n=1)
     msg = f"unknown target {str(target)!r}"
     advice = f"did you mean {near[0]!r}?" if near else "the targets are 'auto', 'npuir', 'ascendc' and 'pto'"
@@ -89,6 +91,8 @@ def find_chip(name: str | Path | Chip, at: Location | None) -> Chip:
     try:
         return target.chip(name or target.DEFAULT)
     except TileError as error:
+        from difflib import get_close_matches
+
         near = get_close_matches(str(name), [chip.name for chip in target.chips()], n=1)
         if near and error.code == "T701":
             error.help = f"did you mean {near[0]}?"

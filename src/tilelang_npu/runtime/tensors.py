@@ -6,9 +6,10 @@ torch is never imported here. A tensor can only arrive when its owner has import
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from tilelang_npu.errors import TileError
@@ -17,13 +18,19 @@ __all__ = ["Array", "as_array", "is_tensor", "like_caller"]
 
 Array = np.ndarray[Any, Any]
 
-# torch types that NumPy has no name for: the torch type of the same width to reinterpret as, and the NumPy type of the bits.
-_REINTERPRETED = {
-    "bfloat16": ("int16", np.dtype(ml_dtypes.bfloat16)),
-    "float8_e4m3fn": ("uint8", np.dtype(ml_dtypes.float8_e4m3fn)),
-    "float8_e5m2": ("uint8", np.dtype(ml_dtypes.float8_e5m2)),
-    "float8_e8m0fnu": ("uint8", np.dtype(ml_dtypes.float8_e8m0fnu)),
-}
+
+@cache
+def _reinterpreted() -> Mapping[str, tuple[str, np.dtype[Any]]]:
+    """Torch types that NumPy has no name for: the torch type of the same width to reinterpret as, and the NumPy type of the
+    bits."""
+    import ml_dtypes
+
+    return {
+        "bfloat16": ("int16", np.dtype(ml_dtypes.bfloat16)),
+        "float8_e4m3fn": ("uint8", np.dtype(ml_dtypes.float8_e4m3fn)),
+        "float8_e5m2": ("uint8", np.dtype(ml_dtypes.float8_e5m2)),
+        "float8_e8m0fnu": ("uint8", np.dtype(ml_dtypes.float8_e8m0fnu)),
+    }
 
 
 def _is_torch(value: object) -> bool:
@@ -60,8 +67,8 @@ def _from_torch(tensor: Any) -> Array:
         raise TileError(msg, code="T407", help="kernels run on the CPU here: pass a dense tensor, .cpu() makes one")
     name = str(tensor.dtype).removeprefix("torch.")
     plain = tensor.detach()
-    if name in _REINTERPRETED:
-        bits, dtype = _REINTERPRETED[name]
+    if name in _reinterpreted():
+        bits, dtype = _reinterpreted()[name]
         viewed: Array = plain.view(getattr(sys.modules["torch"], bits)).numpy().view(dtype)
         return viewed
     array: Array = plain.numpy()
@@ -77,7 +84,7 @@ def like_caller(array: Array, inputs: tuple[object, ...]) -> Any:
     asked = any(_is_torch(value) for value in inputs)
     if not asked and (any(is_tensor(value) for value in inputs) or not hasattr(torch, "npu")):
         return array
-    for name, (bits, dtype) in _REINTERPRETED.items():
+    for name, (bits, dtype) in _reinterpreted().items():
         if array.dtype == dtype:
             return torch.from_numpy(array.view(np.dtype(bits))).view(getattr(torch, name))
     return torch.from_numpy(array)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +29,7 @@ def write_whole(path: str | Path, text: str) -> None:
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` once it is whole: what ends before that leaves the old one, or none."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
         with temporary.open("xb") as file:  # with the permissions of any new file, which only the system knows
             yield file

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from tilelang_npu.errors import Location, TileError
 
-_PACKAGE = str(Path(__file__).parent.parent)  # as code objects spell it
+_PACKAGE = __file__.rsplit(os.sep, 2)[0]  # as code objects spell it
 _WALKERS: set[str] = set()
 _Positions = Callable[[], Iterable[tuple["int | None", "int | None", "int | None", "int | None"]]]
 

@@ -1,0 +1,41 @@
+"""How ops of MLIR's own dialects are written that xDSL writes in generic form, or leaves a part of out."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+
+_CAST = "$source attr-dict `:` type($source) `to` type($dest)"
+FORMATS = {
+    "memref.copy": "$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
+    "memref.cast": _CAST,
+    "memref.memory_space_cast": _CAST,
+    "memref.rank": "$source attr-dict `:` type($source)",
+    "memref.extract_aligned_pointer_as_index": "$source attr-dict `:` type($source) `->` type($aligned_pointer)",
+    "vector.print": "$source attr-dict `:` type($source)",
+    "tensor.empty": "`(` $dynamic_sizes `)` attr-dict `:` type($tensor)",
+}
+"""Assembly formats of ops that xDSL writes in generic form, by op name."""
+
+GENERIC = frozenset({"llvm.func", "llvm.mlir.global"} | {f"llvm.{name}" for name in (
+    "add", "alloca", "and", "ashr", "call", "extractvalue", "fcmp", "getelementptr", "icmp", "inline_asm", "insertvalue",
+    "load", "lshr", "mlir.constant", "mul", "sdiv", "sext", "shl", "srem", "store", "sub", "trunc", "udiv", "urem", "xor")})
+"""Ops that are written in the generic form, as the text that xDSL writes by hand leaves out some of what they say."""
+
+
+@cache
+def format_of(op_type: type[Operation]) -> FormatProgram | None:
+    """The compiled format of an op class; None where xDSL has one."""
+    text = FORMATS.get(op_type.name)
+    if text is None or not issubclass(op_type, IRDLOperation):
+        return None
+    return FormatProgram.from_str(text, op_type.get_irdl_definition())
+
+
+@cache
+def has_custom_form(op_type: type[Operation]) -> bool:
+    """Whether an op is written in a form of its own."""
+    return format_of(op_type) is not None or (op_type.print is not Operation.print and op_type.name not in GENERIC)
