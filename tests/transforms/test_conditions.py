@@ -254,7 +254,7 @@ def test_rows_that_are_gathered(rows: int, columns: int, dtype: str, absent: boo
     assert cycles[0] < cycles[1]
     if columns == 64:
         assert told(tilelang.compile(main, target="npuir")) == ["16x64  vector, row by row: copies and fills"]
-        assert cycles[0] * 8 < cycles[1]
+        assert cycles[0] * 7 < cycles[1]  # whose addresses move by an addition each
 
 
 def test_rows_of_rows(tmp_path: Path) -> None:
