@@ -18,8 +18,9 @@ and few places, no two of them equal (float32 and float16); many rows for few pl
 sorted. (A row here has 4096 elements; its place is read by the scalar unit.)
 
 What adds is L2, for a store that says so. The roof below has each row of `x` read once and each row of `y` that is
-touched written once. That L2 may have to fetch a row of `y` before it adds to it is in neither the roof nor the
-modelled times: what that takes is not published."""
+touched written once. (On GPUs the collection that these ladders follow gives no figures for it, and says that care pays
+where the places are few and the tensor is large.) That L2 may have to fetch a row of `y` before it adds to it is in
+neither the roof nor the modelled times: what that takes is not published."""
 
 REST = """\
 Three cases stay below 85 %. Places as they come hit each row of the tensor sixteen times, and no core knows of the

@@ -1,0 +1,70 @@
+"""A convolution as a product of matrices."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+`y[n, h, w, :] = sum(x[n, h + i, w + j, :] @ weight[i, j] for i, j in the filter)`, three by three, in float16 summed in
+float32. An image is kept pixel by pixel, with all channels of a pixel side by side, and it has its margin of zeros with
+it, so that no tap of the filter falls outside.
+
+Written so, a convolution is nine products of matrices, pixels by channels times channels by filters, that add up in one
+tile of L0C. What a tap has for its left matrix is the image, a few pixels further on. *Im2col* makes that matrix in
+memory first; *implicit* is what says where its rows are, and never makes it."""
+
+REST = """\
+The last step is bound by L2: for each tile of 128 pixels and 256 filters MTE2 loads nine matrices of both sides, 1.8
+MB, and waits for L2 nine tenths of the time. The nine left matrices are nearly the same pixels, and one load could do
+for three of them, if M could begin in the middle of a fractal of 16 pixels; it cannot. L0C has no room for a larger
+tile."""
+
+SIZE = 3
+"""of the filter, both ways"""
+
+
+def inputs(batch: int, height: int, width: int, channels: int, filters: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((batch, height + SIZE - 1, width + SIZE - 1, channels)).astype(np.float16)
+    w = (rng.standard_normal((SIZE, SIZE, channels, filters)) / SIZE).astype(np.float16)
+    return x, w, np.zeros((batch, height, width, filters), np.float16)
+
+
+def expected(x: NDArray[Any], w: NDArray[Any], y: NDArray[Any], height: int, width: int, **_: Any) -> NDArray[Any]:
+    total = np.zeros(y.shape, np.float32)
+    for i in range(SIZE):
+        for j in range(SIZE):
+            total += x[:, i : i + height, j : j + width].astype(np.float32) @ w[i, j].astype(np.float32)
+    return total
+
+
+def work(batch: int, height: int, width: int, channels: int, filters: int) -> Work:
+    pixels, taps = batch * height * width, SIZE * SIZE * channels
+    return Work(read=2 * (batch * (height + SIZE - 1) * (width + SIZE - 1) * channels + taps * filters),
+                written=2 * pixels * filters, flops={"f16": 2 * pixels * taps * filters})
+
+
+LADDER = Ladder(
+    title="Convolution",
+    about=ABOUT,
+    cases=[
+        {"batch": 1, "height": 4, "width": 64, "channels": 64, "filters": 64},
+        {"batch": 2, "height": 3, "width": 20, "channels": 48, "filters": 40},
+    ],
+    large=[{"batch": 24, "height": 64, "width": 64, "channels": 256, "filters": 256}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float16": (4e-3, 4e-2)},
+    goal=0.8,
+    beside="cube",
+    rest=REST,
+)
+check = LADDER.check
