@@ -23,6 +23,7 @@ svg .rule { stroke: var(--dim) }
 svg .roof { stroke: var(--ink); stroke-width: 2; fill: none }
 svg .fall { stroke: var(--hot); stroke-dasharray: 4; fill: none }
 svg circle { fill: var(--hot) }
+svg circle.before { fill: var(--ink) }
 """
 """How the parts of pictures look, in the colours of a page; a picture alone has them in its own."""
 _ALONE = {"--dim": "#7d8590", "--line": "#8a8f9855", "--ink": "#8a8f98", "--hot": "#e0663a"}

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tilelang_npu.dialects.remarks import remark_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.events import Event, OpRecord, footprint, number_of
-from tilelang_npu.simulator.machine.work import Barrier
+from tilelang_npu.simulator.machine.work import Barrier, Mmad
 from tilelang_npu.simulator.result.profile.block_times import without_rows
 from tilelang_npu.simulator.result.profile.gm_bytes import argument_bytes
 from tilelang_npu.simulator.result.profile.launch_times import LaunchParts
 from tilelang_npu.simulator.result.profile.parts_of_time import line_of
-from tilelang_npu.simulator.result.profile.what_if import Working
+from tilelang_npu.simulator.result.profile.what_if import Working, begun_less_often
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.steps import CROSS_SET, CROSS_WAIT, PIPE, PIPES, RUN, Expansion, PipeStep
 
@@ -39,6 +39,8 @@ SMALL = 2048
 """Bytes of a copy below which it is mostly latency."""
 ORDERS = (2, 4, 8)
 """Widths of the bands in which blocks are tried."""
+LARGER = 2.0
+"""How much larger tiles are tried, at most."""
 LONE = 1.5
 """How much more one Vector core has to do than the other where work is not divided."""
 
@@ -82,9 +84,10 @@ class Advice:
 def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
     """What a launch of a call, which takes ``total`` microseconds, can win."""
     for rule in (_short_rows, _small_copies, _unaligned, _order, _scalar, _barriers, _one_vector_core, _hand_overs, _few_blocks,
-                 _reads_again, _no_overlap):
+                 _reads_again, _no_overlap, _small_tiles):
         for one in rule(launch, parts):
-            yield replace(one, before=total, after=total - (one.before - one.after))
+            if one.before - one.after > LEAST * total:  # a short launch of several can win little
+                yield replace(one, before=total, after=total - (one.before - one.after))
 
 
 def _told(launch: Launch, after: float, cause: str, text: str, place: Location | None = None,
@@ -188,7 +191,7 @@ def _unaligned(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
 
 def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
-    if not rows:
+    if not rows or _sums_fill_l0c(launch):
         return
     names = {row.name for row in rows}
 
@@ -212,6 +215,29 @@ def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
                      f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
                      "result that is twice as large, half as often", lines.most_common(1)[0][0] if lines else None, "at most")
+
+
+def _sums_fill_l0c(launch: Launch) -> bool:
+    """Whether a tile of products that is added to for a while takes more than half of L0C, so that none twice as large fits."""
+    room = launch.chip.memory["cc"].size
+    for index, stream, _ in _streams(launch):
+        records = launch.recorded.program.functions[index].records
+        sums = [(place, access) for place, record in enumerate(records) if isinstance(record.work, Mmad)
+                for access in record.accesses if access.memory == "cc" and access.reads]
+        if sums and any(2 * footprint(access, event).nbytes > room for event in set(stream)
+                        for place, access in sums if place == number_of(event)):
+            return True
+    return False
+
+
+def _small_tiles(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """Instructions that are short beside what each takes to begin, where the memories have room for longer ones."""
+    rooms = [launch.chip.memory[memory].size / function.extents[memory] for function in launch.recorded.program.functions
+             for memory in ("ub", "cbuf") if function.extents.get(memory)]
+    larger = min([LARGER, *rooms])
+    yield from _told(launch, launch.retimed(begun_less_often(larger, launch.chip)).time_us, "small tiles",
+                     f"there is room for tiles {larger:.1f} times as large, with which instructions, copies and waits begin as "
+                     "many times less often", _worst(parts, ("compute", "transfer", "latency")))
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------------------

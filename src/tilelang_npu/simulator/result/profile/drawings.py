@@ -34,12 +34,28 @@ COLOURS = {"S": "#8c8c8c", "V": "#3fa45b", "M": "#4e79d8", "MTE1": "#9b6fd0", "M
 """By pipe."""
 
 
-def timeline(launch: Launch, block: BlockTimes) -> str:
-    """A block: its critical path, and a row for each pipe of each core."""
+def timeline(launch: Launch, block: BlockTimes, most: int = 0) -> str:
+    """A block: its critical path, and a row for each pipe of each core.
+
+    Args:
+        launch: the launch.
+        block: its block.
+        most: slices that are shown, those in the middle of the block's; all of them where it is 0.
+    """
     per_cycle = 1e6 / launch.chip.clock
     total = max(block.group.timing.cycles, 1e-9)
     cores = block.traced.together.cores[:MOST_CORES]
     slices = [piece for piece in block.traced.slices if piece.core < len(cores)]
+    path = block.path
+    first = 0.0
+    if 0 < most < len(slices):
+        starts = sorted(piece.start for piece in slices)
+        first, last = (starts[(len(starts) + side * most) // 2] for side in (-1, 1))
+        total = max(last - first, 1e-9)
+        slices = [piece._replace(start=max(piece.start, first) - first, end=min(piece.end, last) - first)
+                  for piece in slices if piece.end > first and piece.start < last]
+        path = [stretch._replace(start=max(stretch.start, first) - first, end=min(stretch.end, last) - first)
+                for stretch in path if stretch.end > first and stretch.start < last]
     rows = sorted({(piece.core, piece.pipe) for piece in slices})
     place = {row: number + 1 for number, row in enumerate(rows)}
     shown = [_names(["critical path", *(f"{cores[core].label} {PIPES[pipe]}" for core, pipe in rows)])]
@@ -48,11 +64,11 @@ def timeline(launch: Launch, block: BlockTimes) -> str:
         x = MARGIN + (WIDTH - MARGIN) * start / total
         wide = max((WIDTH - MARGIN) * (end - start) / total, 0.4)
         about = "" if line is None else f' data-p="{line}"'
-        when = f"{start * per_cycle:.3f} to {end * per_cycle:.3f} us"
+        when = f"{(first + start) * per_cycle:.3f} to {(first + end) * per_cycle:.3f} us"
         return (f'<rect x="{x:.2f}" y="{row * ROW + 2}" width="{wide:.2f}" height="{ROW - 4}" fill="{COLOURS[pipe]}"'
                 f"{kind}{about}><title>{escape(said)}, {when}</title></rect>")
 
-    for stretch in block.path[:MOST_SLICES]:
+    for stretch in path[:MOST_SLICES]:
         reason = stretch.reason
         shown.append(bar(0, stretch.start, stretch.end, reason.pipe, reason.place.line if reason.place else None, str(reason),
                          "" if reason.kind in WORK else ' opacity="0.3"'))
@@ -153,19 +169,30 @@ def _areas(rows: Mapping[str, tuple[Sequence[tuple[float, float]], float]], us: 
     return _svg("".join(shown) + _time_axis(us, height), height + 22, "areas")
 
 
-def roof(roofline: Roofline) -> str:
-    """Operations per second against operations for a byte of HBM, both by powers of ten."""
+def roof(roofline: Roofline, before: Mapping[str, Roofline] | None = None) -> str:
+    """Operations per second against operations for a byte of HBM, both by powers of ten.
+
+    Args:
+        roofline: the launch.
+        before: others, by what they are called; those of another unit are left out.
+    """
     if not roofline.unit or not roofline.hbm_bytes:
         return "<p>Nothing is computed, or nothing comes from HBM.</p>"
+    others = {name: one for name, one in (before or {}).items() if one.unit == roofline.unit and one.hbm_bytes}
+    shown = [roofline, *others.values()]
     ridge = roofline.peak / roofline.hbm_rate
-    left, right = (log10(edge) for edge in (min(ridge, roofline.intensity) / 30, max(ridge, roofline.intensity) * 30))
+    left, right = log10(min(ridge, *(one.intensity for one in shown)) / 30), log10(
+        max(ridge, *(one.intensity for one in shown)) * 30)
     top = log10(roofline.peak) + 0.3
-    bottom = min(log10(roofline.achieved), log10(10**left * roofline.hbm_rate)) - 0.3
+    bottom = min(*(log10(one.achieved) for one in shown), log10(10**left * roofline.hbm_rate)) - 0.3
     high = 300
 
-    def at(intensity: float, rate: float) -> str:
+    def place(intensity: float, rate: float) -> tuple[float, float]:
         x = MARGIN + (WIDTH - MARGIN) * (log10(intensity) - left) / (right - left)
-        return f"{x:.1f} {high * (top - log10(rate)) / (top - bottom):.1f}"
+        return x, high * (top - log10(rate)) / (top - bottom)
+
+    def at(intensity: float, rate: float) -> str:
+        return "{:.1f} {:.1f}".format(*place(intensity, rate))
 
     point = at(roofline.intensity, roofline.achieved).split()
     ticks = []
@@ -178,14 +205,26 @@ def roof(roofline: Roofline) -> str:
         ticks.append(f'<path class="grid" d="M{MARGIN} {y}H{WIDTH}"/><text x="0" y="{float(y) + 4:.1f}">{unit:g} T/s</text>')
     under = at(roofline.intensity, roofline.attainable)
     share = f"{100 * roofline.achieved / roofline.attainable:.1f} % of the roof"
+    marks = "".join(_marks({name: place(one.intensity, one.achieved) for name, one in others.items()}))
     anchor = ' text-anchor="end"' if float(point[0]) > WIDTH * 0.7 else ""
     shift = -9 if anchor else 9
     body = (f'{"".join(ticks)}<path class="roof" d="M{at(10**left, 10**left * roofline.hbm_rate)}L{at(ridge, roofline.peak)}'
-            f'L{at(10**right, roofline.peak)}"/><path class="fall" d="M{under}L{" ".join(point)}"/>'
+            f'L{at(10**right, roofline.peak)}"/><path class="fall" d="M{under}L{" ".join(point)}"/>{marks}'
             f'<circle cx="{point[0]}" cy="{point[1]}" r="6"/>'
             f'<text x="{float(point[0]) + shift:.1f}" y="{float(point[1]) + 4:.1f}"{anchor}>{share}</text>')
     below = f"operations of the {roofline.unit} cores for a byte of HBM"
     return _svg(f'{body}<text x="{WIDTH}" y="{high + 32}" text-anchor="end">{below}</text>', high + 38, "roofline")
+
+
+def _marks(points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Small points with their names beside them; those that lie at one height are named together."""
+    rows: dict[int, list[str]] = {}
+    for name, (x, y) in points.items():
+        rows.setdefault(round(y / ROW), []).append(name)
+        yield f'<circle class="before" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+    for names in rows.values():
+        x, y = min(points[name] for name in names)
+        yield f'<text x="{x - 9:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(", ".join(names))}</text>'
 
 
 def parts_bar(parts: Sequence[tuple[Reason, float]], total: float) -> str:

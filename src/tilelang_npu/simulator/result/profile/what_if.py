@@ -61,6 +61,24 @@ def no_launch(chip: Chip) -> Chip:
     return replace(chip, launch=replace(chip.launch, kernel_us=0.0, core_us=0.0, block_us=0.0))
 
 
+def begun_less_often(times: float, chip: Chip) -> Chip:
+    """A chip on which what an instruction, a copy or a wait takes however much it does is so many times less: as many times
+    fewer of them, each of as many times more, take so long."""
+    paths = {name: replace(path, move=_begun(times, path.move), near=_begun(times, path.near))
+             for name, path in chip.paths.items()}
+    unit, sync = chip.scalar, chip.sync
+    return replace(chip, paths=paths,
+                   vector={name: replace(rate, fixed=rate.fixed / times, issue=rate.issue / times)
+                           for name, rate in chip.vector.items()},
+                   scalar=replace(unit, alu=unit.alu / times, load=unit.load / times, store=unit.store / times,
+                                  issue=unit.issue / times),
+                   sync=replace(sync, event=sync.event / times, barrier=sync.barrier / times, handoff=sync.handoff / times))
+
+
+def _begun(times: float, move: Move | None) -> Move | None:
+    return move and replace(move, fixed=move.fixed / times, issue=move.issue / times)
+
+
 def twice_as_fast(core: str, pipe: str, chip: Chip) -> Chip:
     """A chip on which a pipe of a kind of core takes half the cycles; what all cores share is as it was."""
     if pipe == "S":
