@@ -141,6 +141,24 @@ def test_the_errors_are_of_all_measurements_and_the_page_is_made_of_them() -> No
         assert found.error == pytest.approx(max(medians), abs=1e-4) and found.rows == len(rows)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("vector", 0.15), ("gemm", 0.05), ("attention", 0.25), ("fused", 0.25)])
+def test_the_model_is_as_near_as_its_pages_promise(kind: str, most: float) -> None:
+    """The larger of both medians: as fitted, and where the constants are fitted without a row's own source."""
+    assert accuracies()[kind].error <= most
+
+
+def test_the_steps_of_an_experiment_have_their_order() -> None:
+    """What is slower when measured is slower when modelled, by rank, along each experiment of three steps or more."""
+    ladders: dict[str, list[dict[str, float]]] = {}
+    for name, row in json.loads(calibrate.MEASURED.read_text(encoding="utf-8"))["rows"].items():
+        ladders.setdefault(row["ladder"], []).append(TABLE["rows"][name])
+    long = {ladder: rows for ladder, rows in ladders.items() if len(rows) >= calibrate.FEWEST}
+    assert len(long) > 5
+    for ladder, rows in long.items():
+        found = calibrate.rank_correlation([row["measured"] for row in rows], [row["modelled"] for row in rows])
+        assert found >= 0.9, ladder
+
+
 @pytest.mark.parametrize("name", ["matmul_c3", "gemm_1536", "add_2", "ub_64x64", "l1_unaligned", "grouped_2", "topk_3456"])
 def test_the_errors_are_those_of_the_model_as_it_is(name: str) -> None:
     (row,) = calibrate.rows([name])

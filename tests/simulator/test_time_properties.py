@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.simulator import Launch, simulate
+from tilelang_npu.simulator.result import multiplications
 from tilelang_npu.target import Chip, chip
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def additions(blocks: int, tile: int) -> Launch:
@@ -91,3 +99,42 @@ def test_the_chip_of_a_launch_may_be_another() -> None:
     slow = Launch(one.recorded, chip=chip("910B4"))
     assert slow.time_us > one.time_us
     assert slow.cores == one.cores
+
+
+SOME = ("gemm", "flash_attention", "causal_attention_expert", "decode_attention", "linear_relu", "softmax_expert")
+NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py")) if os.environ.get("TILELANG_WHAT_IF") == "all" else SOME
+
+
+@cache
+def traced(name: str) -> tuple[Launch, ...]:
+    """The launches of an example's kernel of its first shape, with the compiler's flags and waits, and no values."""
+    module: Any = importlib.import_module(name)
+    factory = next(value for value in vars(module).values() if isinstance(value, Factory))
+    return tuple(factory(*module.SHAPES[0]).trace(*module.inputs(*module.SHAPES[0])).parts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_example_is_slower_on_a_better_chip(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``TILELANG_WHAT_IF=all`` takes all of them."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    for before in traced(name):
+        for what, change in BETTER.items():
+            after = Launch(before.recorded, chip=change(before.chip))
+            assert after.time_us <= 1.01 * before.time_us, what
+        assert Launch(before.recorded).time_us == before.time_us
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_example_beats_the_hardware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the Cube cores' peak nor what L2 can serve; and no pipe works longer than the kernel takes."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    for one in traced(name):
+        seconds = one.cycles / one.chip.clock
+        done = multiplications.products(one)
+        assert bool(done) == ("M" in one.busy_cycles.get("AIC", {}))
+        for kind, found in done.items():
+            assert found.done <= seconds * one.chip.peak_flops(kind)
+        for kind, row in one.busy_cycles.items():
+            cores = min(one.cores, one.blocks) * (2 if kind == "AIV" and done else 1)
+            assert max(row.values()) <= one.cycles * cores * 1.0001
+        assert seconds >= sum(part.nbytes for part in one.moved.values()) / one.chip.traffic.l2
