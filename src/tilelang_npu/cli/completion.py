@@ -30,7 +30,10 @@ _tilelang_npu() {
 }
 complete -o filenames -F _tilelang_npu tilelang-npu
 """
-_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+_ZSH = """\
+(( $+functions[compdef] )) || { autoload -U compinit && compinit -u; }
+autoload -U +X bashcompinit && bashcompinit
+"""
 
 
 def add_to(commands: Any) -> None:
