@@ -54,7 +54,7 @@ def expected(x: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 if __name__ == "__main__":
     for shape in SHAPES:
-        arrays = inputs(*shape)
-        for out, right in zip(topk(*shape)(*arrays), expected(*arrays, shape[-1]), strict=True):
+        (x,) = inputs(*shape)
+        for out, right in zip(topk(*shape)(x), expected(x, shape[-1]), strict=True):
             np.testing.assert_array_equal(out, right)
     print("PASS")
