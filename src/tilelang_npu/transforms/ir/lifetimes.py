@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -25,9 +26,8 @@ from tilelang_npu.ops import dtype
 
 MULTI_BUFFER = "hivm.multi_buffer"
 COUPLED = "hivm.tightly_coupled_buffer"
-_VIEWS = frozenset({memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
-                    memref.ViewOp, hivm.BitcastOp, arith.SelectOp})
-"""By their types: isinstance asks abstract classes, one by one."""
+_VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
+          memref.ViewOp, hivm.BitcastOp, arith.SelectOp)
 _ALL_OF_IT = (memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp, hivm.BitcastOp)
 """Views that show every byte of what they are views of, in its order."""
 Loop = scf.ForOp | scf.WhileOp
@@ -111,10 +111,17 @@ def coupling_of(value: SSAValue) -> int | None:
     return None
 
 
+@cache
+def _shown(kind: type[Operation | Block]) -> int | None:
+    """Which operand an op of this class is a view of; None where it is no view. A class is asked once: MLIR's own ops have
+    classes below xDSL's for what they are written like, and isinstance asks abstract classes one by one."""
+    return (1 if issubclass(kind, arith.SelectOp) else 0) if issubclass(kind, _VIEWS) else None
+
+
 def root_of(value: SSAValue) -> SSAValue:
     """The allocation, address or argument that a chain of views starts from."""
-    while type(owner := value.owner) in _VIEWS:
-        value = cast(Operation, owner).operands[1 if type(owner) is arith.SelectOp else 0]
+    while (place := _shown(type(owner := value.owner))) is not None:
+        value = cast(Operation, owner).operands[place]
     return value
 
 
@@ -123,7 +130,7 @@ def _sources(value: SSAValue) -> tuple[Sequence[SSAValue], Loop | None]:
     owner = value.owner
     if isinstance(owner, arith.SelectOp):
         return owner.operands[1:], None
-    if type(owner) in _VIEWS:
+    if _shown(type(owner)) is not None:
         return cast(Operation, owner).operands[:1], None
     if isinstance(value, OpResult) and isinstance(owner, scf.IfOp):
         return [_end(region.block).operands[value.index] for region in owner.regions if region.blocks], None
