@@ -3,14 +3,15 @@
     python benchmarks/run.py [--only gemm,linear,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,compile,text]
                              [--json FILE] [--repeat 5]
 
-Every figure is the median of the repeats on one BLAS thread; the column that counts is the ratio to NumPy in the same run,
-since a machine's speed cancels there. NumPy does the same tiles in the same order by hand, and no more. Triton's
-interpreter and Pallas' TPU interpreter are measured where they are installed. ``sanitize`` has each kernel at two sizes
-without and with the sanitizer, and the ratio of the two; beside it what ``detect_races`` costs in Pallas. ``scalar`` is a
-convolution as loops over single elements, whose first call is told too, as it is the one that one waits for. ``sizes`` has each
-kernel from 512 to 8192 rows, a process each: the ratio to NumPy, and the peak of the memory. ``jobs`` has each
-kernel by one thread and by two, and what the machine has room for. ``threads`` has two
-calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has
+Every figure is the median of the repeats on one BLAS thread; a kernel beside NumPy runs its blocks on one thread, too, and in
+turns with it. The column that counts is the ratio to NumPy in the same run, since a machine's speed cancels there. NumPy does
+the same tiles in the same order by hand, and no more. Triton's interpreter and Pallas' TPU interpreter are measured where
+they are installed. ``sanitize`` has each kernel at two sizes without and with the sanitizer, and the ratio of the two; beside
+it what ``detect_races`` costs in Pallas. ``scalar`` is a convolution as loops over single elements, whose first call is told
+too, as it is the one that one waits for. ``sizes`` has each kernel from 512 to 8192 rows, a process each: the ratio to NumPy,
+and the peak of the memory. ``jobs`` has each kernel by one thread and by two, and what the machine has room for. ``threads``
+has two calls of one kernel, one after the other and by two threads, and the ratio of the two.
+``compile`` has
 a product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
 final module takes and its ratio to that in the smallest. ``text`` reads, verifies and writes 10 000 ops
 of HIVM, and as many of arith and memref, these beside xDSL's own parser, verifier and printer.
@@ -25,8 +26,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -84,13 +86,37 @@ def median(work: Callable[[], object], repeat: int, clock: Callable[[], float] =
     return statistics.median(times)
 
 
+def in_turns(works: Sequence[Callable[[], object]], repeat: int) -> list[float]:
+    """Milliseconds of calls in turns, of each the median after one that does not count: what else goes on hits all alike."""
+    times: list[list[float]] = [[] for _ in works]
+    for number in range(repeat + 1):
+        for work, kept in zip(works, times, strict=True):
+            start = time.perf_counter()
+            work()
+            if number:
+                kept.append((time.perf_counter() - start) * 1000)
+    return [statistics.median(kept) for kept in times]
+
+
+@contextmanager
+def threads_for_blocks(count: int) -> Iterator[None]:
+    """Blocks of a launch run by so many threads."""
+    before = os.environ.get("TILELANG_NPU_JOBS")
+    os.environ["TILELANG_NPU_JOBS"] = str(count)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TILELANG_NPU_JOBS"]
+        else:
+            os.environ["TILELANG_NPU_JOBS"] = before
+
+
 def compared(name: str, repeat: int) -> Iterator[Row]:
     """A kernel of ours, of NumPy, and of the peers that are installed."""
     case = kernels.CASES[name]
     inputs = case.inputs(np.random.default_rng(0), SIZES[0])
-    with threadpool_limits(1, "blas"):
-        floor = median(lambda: case.by_hand(*inputs), repeat)
-        yield Row(name, "NumPy by hand", floor, 1.0)
+    with threadpool_limits(1, "blas"), threads_for_blocks(1):
         kernel = case.kernel(SIZES[0])
         np.testing.assert_allclose(
             np.asarray(kernel(*inputs), np.float32), np.asarray(case.by_hand(*inputs), np.float32), rtol=2e-2, atol=2e-2
@@ -100,15 +126,17 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
             kernel(*inputs)
             return kernel.last_launch
 
-        modelled = f"modelled {launch().time_us:.1f} us on {kernel.chip.name}"
-        for subject, work in (
-            ("tilelang_npu", launch),
-            ("  and cycles", lambda: launch().time_us),
-            ("  and cycles, hazards", lambda: (last := launch()).time_us + len(last.hazards)),
-        ):
-            ours = median(work, repeat)
-            yield Row(name, subject, ours, ours / floor, modelled)
-            modelled = ""
+        subjects: dict[str, Callable[[], object]] = {
+            "NumPy by hand": lambda: case.by_hand(*inputs),
+            "tilelang_npu": launch,
+            "  and cycles": lambda: launch().time_us,
+            "  and cycles, hazards": lambda: (last := launch()).time_us + len(last.hazards),
+        }
+        took = in_turns(list(subjects.values()), repeat)
+        floor, ours = took[0], took[-1]
+        for subject, time_taken in zip(subjects, took, strict=True):
+            note = f"modelled {launch().time_us:.1f} us on {kernel.chip.name}" if subject == "tilelang_npu" else ""
+            yield Row(name, subject, time_taken, time_taken / floor, note)
         for peer in peers.of(name):
             if peer.work is None:
                 yield Row(name, peer.name, float("nan"), note=peer.missing)
@@ -156,11 +184,8 @@ def jobs(repeat: int) -> Iterator[Row]:
     """Each kernel by one thread and by two."""
 
     def by(count: int, work: Callable[[], object]) -> object:
-        os.environ["TILELANG_NPU_JOBS"] = str(count)
-        try:
+        with threads_for_blocks(count):
             return work()
-        finally:
-            del os.environ["TILELANG_NPU_JOBS"]
 
     factor = np.random.default_rng(0).standard_normal((512, 512), np.float32)
     with ThreadPoolExecutor(2) as pool, threadpool_limits(1, "blas"):
