@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
 import ladders
+from ladders.advised import Said
+from ladders.page import FOLLOWED, OTHER
 
 from tilelang_npu.dialects.text import parse_module
 
@@ -40,7 +46,7 @@ def _page(folder: Path) -> str:
 
 def _tables(folder: Path) -> list[list[tuple[float, float]]]:
     """Of each table of a page the microseconds and the share of each step."""
-    row = re.compile(r"^\| \d+\. .* \| ([\d.]+) us \|.*\| ([\d.]+)% \|", re.MULTILINE)
+    row = re.compile(r"^\| \d+\. .* \| ([\d.]+) us ± \d+% \|.*\| ([\d.]+)% \|", re.MULTILINE)
     parts = re.split(r"^### ", _page(folder), flags=re.MULTILINE)[1:]
     return [[(float(us), float(share) / 100) for us, share in row.findall(part)] for part in parts if "of the roof" in part]
 
@@ -90,6 +96,72 @@ def test_a_page_has_what_its_steps_have(folder: Path) -> None:
         assert f"\n## {number}. {step.title}\n\n{step.text}\n" in page, f"run benchmarks/gallery.py --only {folder.name}"
     assert ladders.steps(folder)[0].code in page
     assert ladders.load(folder).about in page
+
+
+def _sections(folder: Path) -> list[str]:
+    """What a page says of each step."""
+    return re.split(r"^## \d+\. ", _page(folder), flags=re.MULTILINE)[1:]
+
+
+def _advised(section: str) -> list[dict[str, float]]:
+    """What could be won, as a share, by cause: before the step where there is one, and behind it."""
+    found = re.findall(r"^advice +(.*)$", section, re.MULTILINE)
+    cause = re.compile(r"([A-Za-z0-9 -]*[a-z]) ([+-]\d+)%")
+    return [{name: -float(gain) / 100 for name, gain in cause.findall(row)} for row in found]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_step_is_the_advice_that_came_first_or_says_what_a_person_had_to_know(folder: Path) -> None:
+    for place, (step, section) in enumerate(zip(ladders.steps(folder), _sections(folder), strict=True)):
+        assert bool(step.cures or step.known) == (place > 0), f"{step.file.name}: a last paragraph is Cures: or To know:"
+        assert (FOLLOWED in section) + (OTHER in section) == (place > 0)
+        if place:
+            before, after = _advised(section)
+            assert (FOLLOWED in section) == (next(iter(before), "") == step.cures != "")
+        if FOLLOWED in section:
+            (was, *_), (now, *_) = ([float(us) for us in re.findall(r"time +([\d.]+) us", part)] for part in
+                                    (_sections(folder)[place - 1], section))
+            assert after.get(step.cures, 0.0) * now < before[step.cures] * was, "what is cured costs less"
+        elif place:
+            assert step.known in section
+
+
+def test_the_advice_that_comes_first_is_the_next_step_in_half_of_the_edits() -> None:
+    assert 2 * sum(_page(folder).count(FOLLOWED) for folder in FOLDERS) >= len(STEPS) - len(FOLDERS)
+
+
+def test_an_advice_is_followed_only_by_its_own_cure() -> None:
+    """Another cause is not, nor no advice; of a number, one that moves the other way is not."""
+    first, second = ladders.steps(FOLDERS[0])[:2]
+
+    def said(cause: str, text: str = "") -> Said:
+        return Said(SimpleNamespace(advice=[SimpleNamespace(cause=cause, text=text)] if cause else []))
+
+    curing = replace(second, cures="no overlap")
+    assert said("no overlap").leads_to(first, curing)
+    assert not said("few blocks").leads_to(first, curing)
+    assert not said("").leads_to(first, replace(second, cures=""))
+    numbered = replace(curing, cures="other numbers")
+    cores = inspect.signature(second.factory()).parameters["cores"].default
+    assert said("other numbers", f"cores={cores} in place of {cores // 2}").leads_to(first, numbered)
+    assert not said("other numbers", f"cores={cores // 2} in place of {cores}").leads_to(first, numbered)
+    assert not said("other numbers", "nothing=2 in place of 1").leads_to(first, numbered)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_pictures_of_a_page_are_there(folder: Path) -> None:
+    shown = re.findall(r"!\[.*?\]\((.*?)\)", _page(folder))
+    assert {f"{folder.name}.svg", f"{folder.name}-timeline.svg"} <= set(shown)
+    for name in shown:
+        picture = ElementTree.parse(ROOT / "docs" / "gallery" / name).getroot()
+        assert picture.tag.endswith("svg")
+        assert len(list(picture)) > 3
+
+
+def test_the_index_counts_what_the_pages_say() -> None:
+    index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
+    followed = sum(_page(folder).count(FOLLOWED) for folder in FOLDERS)
+    assert f"In {followed} of {len(STEPS) - len(FOLDERS)} edits" in index, "run benchmarks/gallery.py"
 
 
 def test_a_case_that_takes_less_is_a_larger_share_of_the_roof() -> None:

@@ -1,6 +1,8 @@
 """Whole tiles, two of them under way
 
 As in the other ladders: tiles that are whole on every core overlap, the rest is divided behind them.
+
+Cures: no overlap
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 `T.Pipelined`: while the Vector cores are at the scores of one tile of keys, the Cube core multiplies for the next. What
 passes between them gets several places in GM, in turn.
+
+Cures: hand-overs
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 A tile of four times as many scores takes twice the loads, and a quarter of the iterations; each begins and ends, and is
 waited for, a quarter as often.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -4,6 +4,8 @@ The part of a channel that one image has gets a mean and a sum of squares around
 of the channel so far is put together with it: from `b` parts to `b + 1` the mean moves by a share of the difference,
 and the squares grow by those of the part and by what the two means are apart. These are a few operations on one number
 each.
+
+To know: how the means and the squares of two parts are put together, so that the second pass is not needed.
 """
 
 from ladder import check

@@ -5,6 +5,8 @@ by element; and with sums over all images there is no mean to subtract yet. A gu
 - s`, the mean is `s + mean(d)` and the variance `mean(d * d) - mean(d) ** 2`, and nothing is lost as long as `s` is
 near. The mean of the first image is. Both sums are folded once, for all images. (They take room: a tile has two
 channels.)
+
+To know: that sums around any near guess give the variance as well, so that nothing has to be folded before the end.
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 In float16 six rows have two slots for all three tensors. With more of them V would get no new tile while it works on
 one.
+
+Cures: small tiles
 """
 
 from ladder import EPS, KEEP, check

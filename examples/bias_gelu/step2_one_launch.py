@@ -3,6 +3,8 @@
 The same lines in one kernel. The sum stays where it was made, in UB, and what is between the two takes no memory at
 all: each element is read once and written once. All that follows is about keeping V busy. (What becomes of a tile is
 said in a macro, `T.macro`, which is written out where it is called.)
+
+To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
 """
 
 from ladder import check

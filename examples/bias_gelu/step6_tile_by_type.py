@@ -1,6 +1,8 @@
 """As many rows as have room
 
 In float16 a tile has room for fourteen rows, with two slots still; in float32 eight are what has.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -3,6 +3,8 @@
 The left matrix of a tap is a line of the image, from the tap's column on: `X[image, row + i, j : j + width, :]` is
 loaded to L1 as it is, and the layout that M wants is made on the way. The first launch is gone, and most of what is
 loaded comes from L2.
+
+To know: that the left matrix need not exist: its rows lie in the image already, one behind the other.
 """
 
 from ladder import SIZE, check

@@ -3,6 +3,8 @@
 Two lines of the image, 128 pixels, by all 256 filters are 128 KB in float32, the whole of L0C: each weight that is
 loaded is used twice as often, and so is each pixel. In L1 a line begins at a multiple of 16 pixels, a fractal, and
 where lines are not as long as that, what is beyond their end is multiplied for nothing and not stored.
+
+Cures: narrow tile
 """
 
 from ladder import SIZE, check

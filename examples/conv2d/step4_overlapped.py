@@ -1,6 +1,8 @@
 """Two taps under way
 
 `num_stages=2`: the image and the weights of the next tap are loaded while this one is multiplied.
+
+Cures: no overlap
 """
 
 from ladder import SIZE, check

@@ -2,6 +2,9 @@
 
 A block that takes every 24th tile goes on loading while the tile before is multiplied and stored; new blocks would
 begin with empty pipes.
+
+To know: that waves begin with empty pipes: between two blocks nothing overlaps, but between two iterations of a loop it
+does.
 """
 
 from ladder import SIZE, check

@@ -2,6 +2,8 @@
 
 A running maximum, and a sum that is scaled down where it grows: a few operations on one element more for each tile, and
 nothing is loaded again.
+
+To know: the online softmax: that a sum for one largest element can be turned into that for another.
 """
 
 from ladder import check

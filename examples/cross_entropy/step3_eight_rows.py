@@ -2,6 +2,8 @@
 
 Seven operations of a tile are on one number for each row. With eight rows of 1024 in the place of one of 8192 they come
 for eight rows at once, and so do the ends of the loop.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 While V is at a tile the next one is loaded (`num_stages=2`), and with room left in float16, tiles may be twice as long
 there.
+
+Cures: no overlap
 """
 
 from ladder import check

@@ -5,6 +5,8 @@ each takes as long to begin as one on a whole tile. They need not be done for ea
 of its own, in a row of small buffers, without a look at those of other tiles; all places of labels in tiles are
 computed when the row begins; and when it ends, everything is put together, for all tiles at once. And the largest of a
 tile is the same in float16, at half the vectors.
+
+To know: that what is known of tiles may be put together when a row ends, for all of them at once.
 """
 
 from ladder import check

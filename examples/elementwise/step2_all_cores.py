@@ -2,6 +2,8 @@
 
 Every core takes every 48th tile. Nothing is shared, nothing has to be joined: 48 times the requests under way, and HBM is
 what they wait for.
+
+Cures: few blocks
 """
 
 from ladder import check

@@ -3,6 +3,9 @@
 Four places are loaded to UB at once, and the scalar unit reads them there, in a few cycles each. The four rows are loaded
 one by one, as `T.Parallel` says, and stored together. Places beyond the last arrive as 0, which is a row like any other,
 and what lies beyond the result is not written.
+
+To know: that the scalar unit reads a number from UB in a few cycles and one from GM in hundreds, and that four stores can
+be one.
 """
 
 from ladder import check

@@ -3,6 +3,9 @@
 A store of four rows waits for the last of them, and the loads of the next places wait for the tile before. With one row in
 each iteration again, and a slot for each of four (`num_stages=4`), rows are loaded while the one before them is stored, and
 the scalar unit reads the numbers ahead.
+
+To know: that a load that waits for a number has nothing to do with the load before it, and that slots for each let both be
+under way.
 """
 
 from ladder import check

@@ -3,6 +3,8 @@
 V makes `n` and what else has decays in it from the products of keys and queries, the Cube core does the rest. `xs`, the
 right side, stays in L0C, and each round adds `n xs` to it; then `n` is squared. `eye` is there to bring `b v` to L0C.
 The state is V's, since it decays in float32. No line says which core does what.
+
+To know: the algorithm by chunks, which makes products of matrices of what goes token by token.
 """
 
 from ladder import check

@@ -1,6 +1,8 @@
 """Chunks of 64 tokens
 
 One round more for twice as many tokens, and half as often the way of the state between the cores.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -3,6 +3,8 @@
 A round waited for its right side to come to L1, and its square was multiplied behind that. Nothing forces it to: the
 square is asked for first, and goes to a matrix of its own (`n` and `m` take turns), while the right side is on its way.
 The Cube core finds something to do in every gap.
+
+To know: which of two products the other does not wait for.
 """
 
 from ladder import check

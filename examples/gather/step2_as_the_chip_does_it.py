@@ -1,6 +1,8 @@
 """As V does it
 
 `T.gather` takes elements along the last axis of a tile, which is what is wanted: three of four instructions are gone.
+
+To know: that the chip has an instruction for it.
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 `T.atomic_add` is a store that adds where the row lies: no row of `y` is brought to UB, and whichever core comes first,
 nothing is lost. Each core takes every 48th row of `x`.
+
+Cures: few blocks
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 With four slots (`num_stages=4`) rows are loaded while those before them are stored, and the scalar unit reads the
 places ahead.
+
+Cures: no overlap
 """
 
 from ladder import check

@@ -4,6 +4,8 @@ Where places are sorted, equal ones lie side by side. So a core takes rows that 
 48th, and adds to a row in UB for as long as the place remains the same (`T.alloc_var` is a number of the scalar unit):
 sixteen rows of `x` become one addition in memory. A run that goes on in the next core's share is added by both.
 Unsorted places have no runs, and stay with the step before.
+
+To know: that places come sorted, which no launch shows, and that sums of one place may be made before they are stored.
 """
 
 from ladder import check

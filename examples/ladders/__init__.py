@@ -8,6 +8,7 @@ from these and know no ladder by name.
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -139,17 +140,28 @@ class Ladder:
         if launch is None:
             kernel(*self.inputs(**case))
             launch = kernel.last_launch
-        return Timed(launch, self.work(**case), kernel.chip, self.beside)
+        return Timed(kernel, launch, self.work(**case), self.beside)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A launch beside what its problem takes at least."""
+    """A launch of a kernel beside what its problem takes at least."""
 
+    kernel: Any
     launch: Any
     work: Work
-    chip: Chip
     beside: str
+
+    @property
+    def chip(self) -> Chip:
+        """The modelled one."""
+        chip: Chip = self.kernel.chip
+        return chip
+
+    @property
+    def error(self) -> float:
+        """How far modelled times of such launches are from measured ones, at the median, as a share."""
+        return float(self.launch.error)
 
     @property
     def us(self) -> float:
@@ -174,7 +186,8 @@ class Timed:
         return str(max(getattr(self.launch, "parts", (self.launch,)), key=lambda part: part.time_us).bound_by)
 
     def __str__(self) -> str:
-        return f"{self.us:10.1f} us  {self.rate:>14}  {self.share:6.1%} of the roof, bound by {self.bound}"
+        return (f"{self.us:10.1f} us +- {self.error:.0%}  {self.rate:>14}  {self.share:6.1%} of the roof, "
+                f"bound by {self.bound}")
 
 
 @dataclass(frozen=True)
@@ -184,13 +197,19 @@ class Step:
     Attributes:
         file: it.
         title: the first line of its docstring.
-        text: the rest of it.
+        text: the rest of it, but for what follows.
+        cures: the cause that this step removes, in the word of the profile's advice: a last paragraph of the docstring is
+            ``Cures: no overlap``, say.
+        known: where that is nothing that the profile advises, or not first, what a person had to know: a last paragraph is
+            ``To know: ...``.
         code: what stands behind the docstring.
     """
 
     file: Path
     title: str
     text: str
+    cures: str
+    known: str
     code: str
 
     def factory(self) -> Callable[..., Any]:
@@ -236,8 +255,10 @@ def _step(file: Path) -> Step:
     source = file.read_text(encoding="utf-8")
     first = ast.parse(source).body[0]
     title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n")
+    text, *said = re.split(r"(?:\A|\n\n)(?=Cures: |To know: )", text.strip())
+    about = dict(one.split(": ", 1) for one in said)
     code = "\n".join(source.splitlines()[first.end_lineno:]).strip("\n")
-    return Step(file, title, text.strip(), code)
+    return Step(file, title, text, about.get("Cures", ""), about.get("To know", ""), code)
 
 
 def _several(value: Any) -> Sequence[NDArray[Any]]:

@@ -3,6 +3,8 @@
 The sums over rows do not have to be as large as a tile. A tile folded along its rows takes as many additions as one
 added to another, and leaves a row: that is room for larger tiles, and the end of the kernel has nothing to fold. Seven
 rows of float16 have two slots, and five of float32.
+
+To know: that a fold along the rows takes as many additions as one tile added to another, and leaves room.
 """
 
 from ladder import EPS, check

@@ -3,6 +3,8 @@
 Four products for each chunk: the chunk's queries with the state, their scores with the chunk's keys, masked, with the
 chunk's values, and what the chunk adds to the state. The Cube core multiplies; V masks, and keeps the state, in
 float32. None of these lines says which core does what, or when one waits for the other.
+
+To know: the algorithm by chunks: that tokens one by one are products of matrices for a chunk of them.
 """
 
 from ladder import check

@@ -3,6 +3,10 @@
 The state went from the Cube core to V, which added to it, and back, for each chunk. But adding is what a product does
 anyhow: with `initC` for the first chunk alone, the state stays in L0C, and what the queries want of it goes to L1 in
 float16, without a Vector core.
+
+Cures: hand-overs
+
+To know: that a product can add to what L0C holds, so that the state need not leave it.
 """
 
 from ladder import check

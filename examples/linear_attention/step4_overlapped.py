@@ -1,6 +1,8 @@
 """Two chunks under way
 
 `num_stages=2`: the next queries, keys and values are loaded while these are multiplied.
+
+Cures: hand-overs
 """
 
 from ladder import check

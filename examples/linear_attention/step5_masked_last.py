@@ -2,6 +2,8 @@
 
 The scores have to go to V and come back. In the meantime the Cube core can do the two products that have nothing to do
 with them: the queries with the state, and what the chunk adds to it.
+
+To know: which of the products do not wait for the Vector cores.
 """
 
 from ladder import check

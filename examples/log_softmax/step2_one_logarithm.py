@@ -2,6 +2,8 @@
 
 `ln(exp(x - m) / s)` is `x - (m + ln(s))`. The second exponential, the division and all logarithms but one for each row
 are gone, and no share is too small.
+
+To know: that the logarithm of a quotient is a difference.
 """
 
 from ladder import check

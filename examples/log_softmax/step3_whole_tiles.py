@@ -2,6 +2,8 @@
 
 A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left behind
 it, as many on every core.
+
+Cures: no overlap
 """
 
 from ladder import check

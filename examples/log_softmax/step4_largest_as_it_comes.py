@@ -1,6 +1,8 @@
 """The largest in the type it comes in
 
 The largest of a row is the same in float16 as in float32, at half the vectors.
+
+To know: that a maximum is the same in float16, at half the vectors.
 """
 
 from ladder import check

@@ -1,4 +1,6 @@
 """As many rows as have room
+
+Cures: small tiles
 """
 
 from ladder import check

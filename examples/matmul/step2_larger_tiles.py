@@ -2,6 +2,8 @@
 
 A tile of 128 x 128 uses each element twice as often as one of 64 x 64: half of the bytes are loaded for the same product.
 L0C has 128 KB, of which a tile takes half.
+
+Cures: narrow tile
 """
 
 from ladder import check

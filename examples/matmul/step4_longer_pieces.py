@@ -3,6 +3,8 @@
 Rows of A come in runs of 64 elements, 128 bytes; GM and L2 move lines of 512, and each request has a beginning. Pieces of
 128 elements take half as many requests. `T.Pipelined` gives each tile in L1 two slots, which the loop could do without as
 long as M had to wait for MTE2 anyway.
+
+Cures: small bursts
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 512 bytes along K: 256 elements, or 512 of int8. Two slots of both tiles take 384 of the 512 KB of L1. Now M is nearly as
 busy as MTE2.
+
+Cures: small bursts
 """
 
 from ladder import check

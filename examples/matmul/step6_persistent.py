@@ -2,6 +2,9 @@
 
 512 tiles on 24 cores are 22 waves, and each wave begins with empty pipes: the first loads of a tile wait until the last
 store of the tile before has ended. A block that takes every 24th tile goes on loading while it still multiplies and stores.
+
+To know: that waves begin with empty pipes: between two blocks nothing overlaps, but between two iterations of a loop it
+does.
 """
 
 from ladder import check

@@ -4,6 +4,8 @@ Core `c` of 48 takes every 48th tile from the `c`-th on, and leaves one number i
 launches (`T.alloc_global`). The second `with T.Kernel` begins when all blocks of the first have ended: one core reduces the
 48 numbers. 48 cores have 48 times as many requests under way, and HBM begins to be what they wait for; V and MTE2 still
 take turns.
+
+Cures: few blocks
 """
 
 from ladder import check

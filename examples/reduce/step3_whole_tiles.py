@@ -5,6 +5,8 @@ nothing here. A tile that may end beyond the vector is filled with `pad_value` f
 for V, which is still at the tile before, and so the two take turns again. The loop therefore runs over tiles that are whole
 on every core, which the compiler proves from the constants, and what is left is divided among the cores behind it, in one
 short tile each.
+
+Cures: no overlap
 """
 
 from ladder import check

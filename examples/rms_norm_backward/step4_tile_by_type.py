@@ -1,6 +1,8 @@
 """As many rows as have room
 
 A float16 tile takes half the room in UB, and so there may be more rows in it than in float32, with two slots still.
+
+Cures: small tiles
 """
 
 from ladder import EPS, check

@@ -1,6 +1,8 @@
 """Four times as many positions
 
 Fewer requests, and fewer beginnings of V. What is loaded is the same.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -3,6 +3,8 @@
 A position has its heads side by side: a tile of two positions with all their heads is one run of memory, and it takes
 two rows of the tables, whatever the number of heads. In UB all heads are multiplied by the same row, which V takes
 again and again without a copy of it.
+
+Cures: small bursts
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 The sum is kept for the largest element seen so far: where a piece has a larger one, what was summed shrinks by `exp(before
 - largest)`. That is one product for each piece, in place of a pass.
+
+To know: the online softmax: that a sum for one largest element can be turned into that for another.
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 Both loops over the pieces of a row load the next one while V computes. The pieces are whole, and what is left of a row that
 they do not divide has a length that is known, so that nothing has to be filled.
+
+Cures: no overlap
 """
 
 from ladder import check

@@ -2,6 +2,8 @@
 
 `exp(x - largest) / total` is `exp(x - (largest + ln(total)))`: a logarithm for each row, and no division for any element. V
 has a third less to do in the second pass.
+
+To know: that a division by a sum is a subtraction of its logarithm inside of the exponential.
 """
 
 from ladder import check

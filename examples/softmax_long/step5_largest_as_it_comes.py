@@ -2,6 +2,8 @@
 
 In float16 V is what the kernel waits for. The largest of float16 numbers is the same before and after they are made wider,
 at half the vectors.
+
+To know: that a maximum is the same in float16, at half the vectors.
 """
 
 from ladder import check

@@ -1,6 +1,8 @@
 """One launch
 
 The masked scores stay in UB, where the softmax wants them.
+
+To know: that what one launch writes and the next one reads need not leave UB; the profile sees each launch alone.
 """
 
 from ladder import SCALE, check

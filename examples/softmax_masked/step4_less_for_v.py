@@ -1,6 +1,8 @@
 """One division for each row
 
 A division takes four times as long as a product. Each row is divided once, 1 by its sum, and multiplied by that.
+
+To know: that a division costs four products, and that one for each row is enough.
 """
 
 from ladder import SCALE, check

@@ -2,6 +2,8 @@
 
 Thirty-two in float16, in which half the bytes wait in the slots; in float32 sixteen already keep MTE2 at work all the
 time.
+
+Cures: small tiles
 """
 
 from ladder import SCALE, check

@@ -2,6 +2,8 @@
 
 Nine rows of float16 have room twice, which float32 has not beyond four: instructions and requests are longer, and
 fewer.
+
+Cures: small tiles
 """
 
 from ladder import check

@@ -2,6 +2,9 @@
 
 The rows of a group are equal, so one is made and stored `scale` times. A quarter, or a ninth, of the elements is loaded of
 those that are stored.
+
+To know: that the rows of a group are equal. The profile sees tiles loaded one behind the other, but not that they are the
+same tile.
 """
 
 from ladder import check

@@ -1,0 +1,52 @@
+"""Whole tiles, two of them under way
+
+A loop over tiles that are whole on every core, in which loads, V and stores overlap, and the rows that are left behind
+it, as many on every core.
+
+Cures: no overlap
+"""
+
+from ladder import check
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+
+@T.macro
+def taken(n, count, x, at, y):
+    T.gather(x, y, at)
+
+
+@tilelang.jit(target="npuir")
+def gather(rows, columns, count, dtype, cores=48):
+    tile = 1
+    turns = rows // (tile * cores)
+    rest = rows - turns * tile * cores
+    piece = T.ceildiv(rest, cores)
+
+    @T.prim_func
+    def gather(
+        X: T.Tensor((rows, columns), dtype), I: T.Tensor((rows, count), "int32"), Y: T.Tensor((rows, count), dtype)
+    ):
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile, columns), dtype)
+            at = T.alloc_shared((tile, count), "int32")
+            y = T.alloc_shared((tile, count), dtype)
+            for i in T.Pipelined(turns, num_stages=2):
+                row = (i * cores + core) * tile
+                T.copy(X[row, 0], x)
+                T.copy(I[row, 0], at)
+                taken(tile, count, x, at, y)
+                T.copy(y, Y[row, 0])
+            if rest:
+                row = turns * tile * cores + core * piece
+                T.copy(X[row, 0], x[:piece, :])
+                T.copy(I[row, 0], at[:piece, :])
+                taken(piece, count, x[:piece, :], at[:piece, :], y[:piece, :])
+                T.copy(y[:piece, :], Y[row, 0])
+
+    return gather
+
+
+if __name__ == "__main__":
+    check(gather)

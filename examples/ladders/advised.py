@@ -1,0 +1,73 @@
+"""What the profile says of a step, and whether the next step is what it advises first."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ladders import Step, Timed
+
+NUMBERS = "other numbers"
+"""The cause of advice that was compiled with another number among the factory's arguments."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The profile of a step in a few words.
+
+    Attributes:
+        profile: all of it.
+    """
+
+    profile: Any
+
+    @property
+    def busiest(self) -> str:
+        """The pipe with most work, how much of the time, and what the rest of it is for."""
+        row = max(self.profile.pipes, key=lambda row: row.busy_us)
+        busy = f"{row.core} {row.pipe} busy {row.busy_us / self.profile.time_us:.0%}"
+        if not row.stalls:
+            return busy
+        stall = row.stalls[0]
+        return f"{busy}; {_in_words(stall.reason)} {stall.us / self.profile.time_us:.0%}"
+
+    @property
+    def causes(self) -> str:
+        """What is advised, what wins most first: causes, and what the call would take without each."""
+        return "; ".join(f"{one.cause} {-one.gain:+.0%}" for one in self.profile.advice) or "none"
+
+    @property
+    def first(self) -> str:
+        """The first advice; empty where there is none."""
+        if not self.profile.advice:
+            return ""
+        one = self.profile.advice[0]
+        where = f" (`{one.place.source().strip()}`)" if one.place is not None else ""
+        return f"{one.cause}{where}: {one.text}; {one.before:.1f} us would become {one.after:.1f} ({one.how})"
+
+    def leads_to(self, before: Step, after: Step) -> bool:
+        """Whether the step behind this one is the first advice: it removes that cause; where another number was advised, that
+        number has moved there."""
+        if not self.profile.advice or self.profile.advice[0].cause != after.cures:
+            return False
+        if after.cures != NUMBERS:
+            return True
+        found = re.match(r"(\w+)=(\d+) in place of (\d+)", self.profile.advice[0].text)
+        assert found is not None, self.profile.advice[0].text
+        number, new, old = found[1], int(found[2]), int(found[3])
+        has = inspect.signature(after.factory()).parameters
+        return number in has and (has[number].default > old if new > old else has[number].default < old)
+
+
+def _in_words(reason: Any) -> str:
+    """A reason, with the statement in place of its line."""
+    where = f"line {reason.place.line}" if reason.place is not None else ""
+    said = str(reason)
+    return said.replace(where, f"(`{reason.place.source().strip()}`)") if where else said
+
+
+def said(timed: Timed) -> Said:
+    """The profile of what was timed: what ``print(kernel.profile())`` shows."""
+    return Said(timed.kernel.profile())

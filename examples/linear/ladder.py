@@ -1,0 +1,54 @@
+"""A product of matrices with a bias and an activation."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+`C = relu(A @ B + bias)` in float16, summed in float32: a layer of a network. What follows a product, its *epilogue*, is
+work for the Vector cores, which have no way to L0C: FIX stores a tile in a workspace in GM, where it stays in L2, MTE2 of a
+Vector core loads it, and what it becomes is stored again.
+
+The question of this ladder is whether the product notices."""
+
+REST = """\
+The last step is a hundredth short of 80 % of the peak: what MTE2 of the Cube core loads is what the product without an
+epilogue loads, and beside it the tiles for the Vector cores pass through L2 twice."""
+
+
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((M, K), (K, N)))
+    return a, b, rng.standard_normal((1, N)).astype(np.float32), np.zeros((M, N), np.float16)
+
+
+def expected(a: NDArray[Any], b: NDArray[Any], bias: NDArray[Any], _c: NDArray[Any], **_: Any) -> NDArray[Any]:
+    result: NDArray[Any] = np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0)
+    return result
+
+
+def work(M: int, N: int, K: int) -> Work:
+    return Work(read=2 * K * (M + N) + 4 * N, written=2 * M * N, flops={"f16": 2 * M * N * K})
+
+
+LADDER = Ladder(
+    title="Matrix product with bias and activation",
+    about=ABOUT,
+    cases=[{"M": 256, "N": 512, "K": 512}, {"M": 250, "N": 300, "K": 200}],
+    large=[{"M": 4096, "N": 4096, "K": 4096}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float16": (2e-3, 4e-2)},
+    goal=0.8,
+    beside="cube",
+    rest=REST,
+)
+check = LADDER.check

@@ -1,0 +1,55 @@
+"""Products of matrices with a long K and a small result."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+`C += A @ B` where C is small and K is long, as for the gradient of a weight: 256 x 256 numbers of which each is a sum of 65536
+products. All of A and B is loaded for little to multiply, and so HBM is the roof. But a kernel that gives each tile of C to a
+core, as that for square matrices does, has four tiles for 24 cores."""
+
+
+REST = """\
+HBM is what the last step waits for, and the launch of 24 blocks takes 10 us. The rest of the way to the roof is B, which
+both tiles of C want: it comes from HBM once, but to the cores twice. C in one tile would have no room in L0C, which has 128
+KB for the 256 KB of its sums."""
+
+
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((M, K), (K, N)))
+    return a, b, np.ones((M, N), np.float32)
+
+
+def expected(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], **_: Any) -> NDArray[Any]:
+    return c + a.astype(np.float32) @ b.astype(np.float32)
+
+
+def work(M: int, N: int, K: int) -> Work:
+    return Work(read=2 * K * (M + N), written=4 * M * N, flops={"f16": 2 * M * N * K})
+
+
+LADDER = Ladder(
+    title="Matrix product with a long K",
+    about=ABOUT,
+    cases=[
+        {"M": 256, "N": 256, "K": 4096},
+        {"M": 100, "N": 130, "K": 1000},
+        {"M": 33, "N": 65, "K": 129},
+    ],
+    large=[{"M": 256, "N": 256, "K": 2**18}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    rest=REST,
+    tolerance={"float32": (0.0, 0.0)},
+)
+check = LADDER.check

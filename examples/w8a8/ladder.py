@@ -1,0 +1,55 @@
+"""A product of matrices of int8 that are quantised by rows and columns."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+`C = (A @ B.T) * scale_a * scale_b`: activations and weights in int8, each row of either with a scale of its own, summed in
+int32, and float16 again. The Cube cores multiply int8 twice as fast as float16; nothing else gets faster but by what the
+bytes are fewer."""
+
+REST = """\
+The last step stays below 80 %: M is at work for less than three quarters of the time, and MTE2 of the Cube core for all of
+it. L0C holds int32, so that a tile of the result is no larger than in float16, and each element that is loaded takes part
+in as many products; M does these in half the time, MTE2 brings half the bytes, but what both cores load meets in L2, and
+rows still take their beginnings."""
+
+
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((M, K), (N, K)))
+    scale_a, scale_b = (rng.uniform(0.5e-3, 2e-3, shape).astype(np.float32) for shape in ((M, 1), (1, N)))
+    return a, b, scale_a, scale_b, np.zeros((M, N), np.float16)
+
+
+def expected(a: NDArray[Any], b: NDArray[Any], scale_a: NDArray[Any], scale_b: NDArray[Any], _c: NDArray[Any],
+             **_: Any) -> NDArray[Any]:
+    return a.astype(np.int32) @ b.astype(np.int32).T * scale_a * scale_b
+
+
+def work(M: int, N: int, K: int) -> Work:
+    return Work(read=K * (M + N) + 4 * (M + N), written=2 * M * N, flops={"i8": 2 * M * N * K})
+
+
+LADDER = Ladder(
+    title="Matrix product of int8 with scales",
+    about=ABOUT,
+    cases=[{"M": 256, "N": 512, "K": 512}, {"M": 130, "N": 300, "K": 544}],
+    large=[{"M": 4096, "N": 4096, "K": 4096}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float16": (2e-3, 1e-3)},
+    goal=0.8,
+    beside="cube",
+    rest=REST,
+)
+check = LADDER.check
