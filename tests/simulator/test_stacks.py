@@ -307,6 +307,30 @@ def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) 
     np.testing.assert_array_equal(args[1], 0)
 
 
+@pytest.mark.parametrize("loaded", [32, 64])
+def test_bytes_that_nothing_wrote_are_those_of_a_block_by_itself(loaded: int, rng: np.random.Generator,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piles have their memories one behind the other: none sees what the last one left there."""
+    @T.prim_func
+    def part(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
+        with T.Kernel(8, is_npu=True) as (block, _):
+            x = T.alloc_ub((8, 64), "float32")
+            T.copy(X[block * 8:block * 8 + 8, 0:loaded], x[0:8, 0:loaded])
+            T.copy(x, Y[block * 8:block * 8 + 8, 0:64])
+
+    monkeypatch.setattr(stacks, "ROOM", 1 << 13)
+    args = [numbers(rng, (64, 64), "float32"), np.zeros((64, 64), np.float32)]
+    kernel = compiled(part)
+    found = piles(kernel, args, 8)
+    assert found is not None
+    assert len(found) > 2
+    poisons = kernel.program._planned[1].poisons
+    assert poisons == (loaded < 64)
+    kernel.program.run(args, blocks=8)
+    np.testing.assert_array_equal(args[1][:, :loaded], args[0][:, :loaded])
+    assert np.isnan(args[1][:, loaded:]).all()
+
+
 def test_small_launches_are_not_looked_at(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "LEAST_BYTES", 1 << 20)
     program = normed(64, 64, "norm").program

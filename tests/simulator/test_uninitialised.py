@@ -9,6 +9,8 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.simulator.run.replay import Replay
+from tilelang_npu.simulator.run.unwritten import unwritten_reads
 
 pytestmark = pytest.mark.filterwarnings("ignore:stale")
 
@@ -99,6 +101,29 @@ def test_an_accumulator_that_is_never_cleared() -> None:
 
     (hazard,) = _launch(main, np.ones((32, 32), np.float16), np.zeros((32, 32), np.float32)).hazards
     assert (hazard.code, hazard.memory, hazard.buffer) == ("S221", "L0C", "c")
+
+
+@pytest.mark.parametrize("cleared", [0, 1])
+def test_an_accumulator_that_a_turn_of_its_loop_clears(cleared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cleared by the first turn, nothing of it is read that nothing wrote, and no block has to run again to tell."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 96), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _v):
+            a = T.alloc_L1((32, 32), "float16")
+            c = T.alloc_L0C((32, 32), "float32")
+            for k in T.serial(3):
+                T.copy(A[0:32, k * 32:k * 32 + 32], a)
+                T.gemm_v0(a, a, c, init=(k == cleared))
+            T.copy(c, C)
+
+    again = []
+    monkeypatch.setattr(Replay, "_run", lambda self, *args, run=Replay._run: again.append(1) or run(self, *args))
+    launch = _launch(main, np.ones((32, 96), np.float16), np.zeros((32, 32), np.float32))
+    assert [read.access.name for read in unwritten_reads(launch.recorded.program, launch.recorded.blocks[0].streams, 0)] == (
+        ["c"] if cleared else [])
+    assert launch.hazards == []  # the second turn forgets what the first has read
+    assert len(again) == 2 * cleared
 
 
 def test_a_branch_that_depends_on_them(rng: np.random.Generator) -> None:

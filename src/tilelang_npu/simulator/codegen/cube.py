@@ -14,7 +14,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
 from tilelang_npu.ops.products import terms
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
-from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
+from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import panels, transfer
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reachable import path_of
@@ -123,18 +123,13 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
                     (sync[5], sync[6]), unit_flag, bias is not None, (a_turned, b_turned))
 
     # of a batch it is one matrix of each operand; on their way to M they pass through L0, of which the op says nothing
-    em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=_cleared(init))
+    em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
                                terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
     em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
-
-
-def _cleared(init: ScalarExpr) -> str:
-    """The accumulator, where it is surely cleared: as where a loop runs once, and the op asks whether it is the first time."""
-    return "c" if init.value else ""
 
 
 def _multiplier(em: PythonEmitter, product: datapath.Product) -> str:
@@ -163,7 +158,7 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     m, k, n = (em.integer(value) for value in size_values)
     a_shape, b_shape, c_shape = _shape(op, a, "a"), _shape(op, b, "b"), _shape(op, c, "c")
     init = em.expression(init_value)
-    em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=_cleared(init))
+    em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
     texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]

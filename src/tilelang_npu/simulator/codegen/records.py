@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tilelang_npu.dialects.effects import EffectsOp, effects_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.simulator.codegen.handlers import op_name, unsupported
-from tilelang_npu.simulator.codegen.lines import Int
+from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.reachable import check_operand, check_pipe
 from tilelang_npu.simulator.codegen.scalar_work import ScalarWork
 from tilelang_npu.simulator.codegen.strided import Buffer, Choice, alternatives
@@ -38,6 +38,7 @@ class Operand(NamedTuple):
         scratch: whether the op only computes in it.
         into: the memory that the pipe takes it to before it is computed with; empty where it stays.
         path: the way of the chip that it is an end of, for ops that only move.
+        unless: a condition on which it is not read.
     """
 
     buffer: Buffer
@@ -48,6 +49,7 @@ class Operand(NamedTuple):
     scratch: bool = False
     into: str = ""
     path: Path | None = None
+    unless: str = ""
 
 
 class Records(Values):
@@ -94,7 +96,7 @@ class Records(Values):
 
     def step(self, op: Operation, work: Costing, *, pipe: str = "", path: Path | None = None,
              held: Mapping[str, Sequence[Buffer]] = MappingProxyType({}), into: Mapping[str, str] = MappingProxyType({}),
-             called: Mapping[str, str] = MappingProxyType({}), anew: str = "") -> OpRecord:
+             called: Mapping[str, str] = MappingProxyType({}), anew: tuple[str, ScalarExpr] | None = None) -> OpRecord:
         """Record that an op runs here, which does to its operands what it says (``dialects/effects.py``), in their order.
 
         Args:
@@ -105,13 +107,17 @@ class Records(Values):
             held: by role the memrefs that an operand is, where it is not just the one that its value is.
             into: by role the memory that an operand passes through.
             called: what roles are called in messages that are called something else.
-            anew: the role of what is not read after all, by numbers that are known here and that the op's text does not show.
+            anew: the role of what is not read after all on a condition, and that: the op's text does not show its value.
         """
         pipes = op.pipes() if isinstance(op, EffectsOp) else ()
         pipe = pipes[0] if pipes else pipe
+        role, condition = anew or ("", None)
+        surely = condition is not None and bool(condition.value)
+        unless = condition.text if condition is not None and condition.value is None else ""
         operands = [
-            Operand(buffer, effect.reads and not effect.keeps and effect.role != anew, effect.writes, effect.pipe or pipe,
-                    called.get(effect.role, effect.role), effect.scratch, into.get(effect.role, ""), path)
+            Operand(buffer, effect.reads and not effect.keeps and not (surely and effect.role == role), effect.writes,
+                    effect.pipe or pipe, called.get(effect.role, effect.role), effect.scratch, into.get(effect.role, ""), path,
+                    unless if effect.role == role else "")
             for effect in sorted(effects_of(op), key=_BY_POSITION)
             for buffer in held.get(effect.role) or (self.buffer(effect.value),)]
         return self.record(op, pipe, operands, work)
@@ -167,7 +173,7 @@ class Records(Values):
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
             label=first.base.label, holder=first.base.holder,
-            scratch=operand.scratch)
+            scratch=operand.scratch, unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
 
     def _place_of(self, buffer: Buffer) -> str:
         """As ``offset_of``, and 0 of what has no elements, which may be anywhere."""

@@ -47,6 +47,7 @@ class Access:
         label: what the user calls the buffer or tensor; empty where the text has no name.
         holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
         scratch: whether it is memory that the op only computes in.
+        unless: what is true in an event where nothing of it is read after all; None where that is never known.
     """
 
     memory: str
@@ -62,6 +63,11 @@ class Access:
     label: str = ""
     holder: str = ""
     scratch: bool = False
+    unless: Slot | None = None
+
+    def is_read(self, event: Event) -> bool:
+        """Whether an event reads it."""
+        return self.reads and (self.unless is None or not value(self.unless, event))
 
 
 class Footprint(NamedTuple):

@@ -56,7 +56,7 @@ class Stack:
         blocks: numbers of the blocks, row by row.
     """
 
-    def __init__(self, sizes: tuple[int, int], places: Sequence[tuple[int, int]], gaps: Mapping[str, int],
+    def __init__(self, sizes: tuple[int, int], places: tuple[tuple[int, int], ...], gaps: Mapping[str, int],
                  foreign: frozenset[str], blocks: Sequence[int]) -> None:
         self.sizes, self.places, self.gaps, self.blocks = sizes, places, gaps, blocks
         self._foreign = foreign

@@ -38,7 +38,7 @@ class Means:
         functions: their code.
         most_ops: ops that a core may issue in a block; ``endless.MOST_OPS`` where None.
         scratch: what products are computed in.
-        poison: the byte that fills on-chip memory at first.
+        poison: the byte that fills on-chip memory at first; None where it makes no difference.
         witnesses: of each function, where nothing is computed.
         view: what makes arrays.
     """
@@ -46,7 +46,7 @@ class Means:
     functions: Sequence[CompiledFunction]
     most_ops: int | None = None
     scratch: Callable[[Product], object] = field(default_factory=Scratch)
-    poison: int = POISON
+    poison: int | None = POISON
     witnesses: Sequence[Witness] = ()
     view: Callable[..., object] = np.ndarray
 
@@ -90,7 +90,8 @@ class BoundCore:
 
     def start(self) -> None:
         """Make ready for a block."""
-        self.memory.poison(self._poison)
+        if self._poison is not None:
+            self.memory.poison(self._poison)
         self.events, self.gm = [], []
 
     def call(self, block: int) -> None:

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -28,13 +29,14 @@ from xdsl.ir import Block, SSAValue
 from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
-from tilelang_npu.simulator.machine.memory import Array, CoreMemory, block_memories, shared_arrays
+from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stack import Stack
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.block_uses import BlockUses
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, run_beside
 from tilelang_npu.simulator.run.recorded import Alike, BlockRun, PlacesOfBlock, columns, places_in_common
+from tilelang_npu.simulator.run.unwritten import unwritten_reads
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.compiled import StackedFunction
@@ -98,6 +100,7 @@ class Plan:
         runs: what the blocks record.
         piles: which run as one.
         written, calls: bytes that all blocks write, on chip and in GM, and ops of all piles.
+        poisons: whether an op may read bytes on chip that nothing in its block wrote, so that it shows what they are.
         alike: what follows from it for all launches that run so.
     """
 
@@ -105,6 +108,7 @@ class Plan:
     piles: tuple[Pile, ...]
     written: int
     calls: int
+    poisons: bool = True
     alike: Alike = field(default_factory=partial(Alike, apart=True))
 
 
@@ -140,7 +144,10 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
         calls += len(made) * sum(map(len, some[0].streams))
     if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
         return None
-    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls)
+    kinds = {tuple(map(id, run.streams)): run for run in runs}.values()
+    poisons = bool(foreign) or any(any(unwritten_reads(program, run.streams, lane)) for run in kinds
+                                   for lane in range(len(program.lanes)))
+    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls, poisons)
 
 
 def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
@@ -230,7 +237,7 @@ class _Grouping:
                      for step in steps)
         both = list(zip(*places, strict=True))
         blocks = [self.runs[start + far * row + near].block for far, near in np.ndindex(*sizes)]
-        stacks = tuple(Stack(sizes, both[first:first + count], self.gaps, self.foreign, blocks)
+        stacks = tuple(Stack(sizes, tuple(both[first:first + count]), self.gaps, self.foreign, blocks)
                        for first, count in zip(self.starts, self.counts, strict=False))
         return Pile(blocks[0], stacks)
 
@@ -325,6 +332,13 @@ class _PileMemories(NamedTuple):
     shared: list[list[Array | None]]
 
 
+class _Bound(NamedTuple):
+    """Cores bound to a way in which arrays lie, as do those of all piles that differ but in their first block; and that way."""
+
+    lanes: list[BoundCore]
+    stacks: list[Stack]
+
+
 class _Work:
     """What one thread computes piles with, for itself.
 
@@ -336,21 +350,35 @@ class _Work:
                  most_ops: int | None) -> None:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
         self._blocks = len(plan.runs)
+        self._poison = POISON if plan.poisons else None
         self._gaps = _gaps(program, functions)
         self._made: dict[tuple[int, int], _PileMemories] = {}
+        self._bound_to: dict[tuple[object, ...], _Bound] = {}
         self._used = [function.extents for function in functions]
 
     def compute(self, pile: Pile) -> None:
         """Compute what the blocks of a pile compute."""
-        program, stack = self._program, pile.stacks[0]
-        if stack.sizes not in self._made:
-            held = block_memories(program.chip, program.core_ids(0), self._used, stack.count, self._gaps)
-            self._made[stack.sizes] = _PileMemories(Means(self._functions, self._most_ops, Scratch(StackMultiplier)), held,
-                                            [shared_arrays(program.chip, core, held) for core in program.core_ids(0)])
-        means, held, shared = self._made[stack.sizes]
-        lanes = [BoundCore(program, index, sub, self._bound, self._blocks, means, held, lane, arrays)
-                 for (index, sub), lane, arrays in zip(program.lanes, pile.stacks, shared, strict=True)]
+        key = tuple((stack.sizes, stack.places) for stack in pile.stacks)
+        found = self._bound_to.get(key)
+        if found is None:
+            found = self._bound_to[key] = self._bind(pile)
+        lanes = found.lanes
+        for stack, given in zip(found.stacks, pile.stacks, strict=True):
+            stack.blocks = given.blocks
         if len(lanes) == 1 and not lanes[0].function.switches:
             lanes[0].call(pile.first)
         else:
-            run_beside(lanes, [pile.first], program)
+            run_beside(lanes, [pile.first], self._program)
+
+    def _bind(self, pile: Pile) -> _Bound:
+        """Cores for a pile, and for those like it."""
+        program, sizes, count = self._program, pile.stacks[0].sizes, pile.stacks[0].count
+        if sizes not in self._made:
+            held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps)
+            means = Means(self._functions, self._most_ops, Scratch(StackMultiplier), self._poison)
+            self._made[sizes] = _PileMemories(means, held, [shared_arrays(program.chip, core, held)
+                                                            for core in program.core_ids(0)])
+        means, held, shared = self._made[sizes]
+        stacks = [copy(stack) for stack in pile.stacks]  # the plan's are also in the hands of other threads
+        return _Bound([BoundCore(program, index, sub, self._bound, self._blocks, means, held, stack, arrays)
+                       for (index, sub), stack, arrays in zip(program.lanes, stacks, shared, strict=True)], stacks)

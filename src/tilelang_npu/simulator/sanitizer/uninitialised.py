@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilelang_npu.simulator.machine.events import Event, Footprint, OpRecord, footprint, number_of
+from tilelang_npu.simulator.machine.events import OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
+from tilelang_npu.simulator.run.unwritten import unwritten_reads
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 from tilelang_npu.target import name_of
 
@@ -32,7 +33,7 @@ def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterat
     for run in blocks:
         suspects: list[Hazard | None] = [
             recorded.alike.made.get(("uninitialised", recorded.program.lanes[lane][0], id(stream)),
-                                    lambda run=run, lane=lane: next(_reads(recorded, run, lane), None))  # type: ignore[misc]
+                                    lambda run=run, lane=lane: _suspect(recorded, run, lane))  # type: ignore[misc]
             for lane, stream in enumerate(run.streams)]
         suspect = next((one for one in suspects if one is not None), None)
         if suspect is not None:
@@ -43,57 +44,14 @@ def find_uninitialised(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterat
                 return  # all blocks were in it
 
 
-def _reads(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[Hazard]:
-    """Reads of bytes that nothing wrote before, as reports without the store that makes them matter."""
-    index, _ = recorded.program.lanes[lane]
-    records, chip = recorded.program.functions[index].records, recorded.program.chip
-    written: dict[str, NDArray[np.bool_]] = {}
-    for memory, where in _from_other_cores(recorded, run, lane):
-        _view(written.setdefault(memory, np.zeros(chip.memory[memory].size, np.bool_)), where)[...] = True
-    done: set[Event] = set()
-    for place, event in enumerate(run.streams[lane]):
-        if event in done:  # what it reads was looked at, and what it writes is written
-            continue
-        done.add(event)
-        record = records[number_of(event)]
-        for writes in (False, True):
-            for access in record.accesses:
-                if access.memory == "gm" or access.holder or not (access.writes if writes else access.reads):
-                    continue
-                where = footprint(access, event).simplified()
-                if where.empty:
-                    continue
-                cover = written.setdefault(access.memory, np.zeros(chip.memory[access.memory].size, np.bool_))
-                view = _view(cover, where)
-                if writes:
-                    view[...] = True
-                elif not view.all():
-                    at = np.unravel_index(int((~view).argmax()), view.shape)
-                    start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
-                    end = start + int((~view).sum())
-                    site = site_of(recorded, run, lane, place, record, access.pipe, access.name)
-                    yield Hazard("S221", "unwritten", site, None,
-                                 name_of(access.memory), start, end, "", run.block, access.label)
-                    view[...] = True
-
-
-def _from_other_cores(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[tuple[str, Footprint]]:
-    """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
-    program = recorded.program
-    label = program.core_ids(run.block)[lane].label
-    for other, (index, _) in enumerate(program.lanes):
-        records = program.functions[index].records
-        into = {record.number: [access for access in record.accesses if access.writes and access.holder == label]
-                for record in records}
-        for event in set(run.streams[other]) if any(into.values()) else ():
-            for access in into[number_of(event)]:
-                where = footprint(access, event).simplified()
-                if not where.empty:
-                    yield access.memory, where
-
-
-def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
-    return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))
+def _suspect(recorded: Recorded, run: BlockRun, lane: int) -> Hazard | None:
+    """The first read of bytes that nothing wrote before, as a report without the store that makes it matter."""
+    read = next(unwritten_reads(recorded.program, run.streams, lane), None)
+    if read is None:
+        return None
+    access = read.access
+    site = site_of(recorded, run, lane, read.place, read.record, access.pipe, access.name)
+    return Hazard("S221", "unwritten", site, None, name_of(access.memory), read.start, read.end, "", run.block, access.label)
 
 
 def site_of(recorded: Recorded, run: BlockRun, lane: int, place: int, record: OpRecord, pipe: str, operand: str) -> Site:

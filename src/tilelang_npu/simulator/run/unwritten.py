@@ -1,0 +1,85 @@
+"""Bytes on chip that ops read though nothing in their block wrote them: whatever the core's last block has left there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, Stream, footprint, number_of
+
+if TYPE_CHECKING:
+    from tilelang_npu.simulator.run.program import Program
+
+
+class UnwrittenRead(NamedTuple):
+    """An op that reads such bytes.
+
+    Attributes:
+        place: of its event in the core's stream.
+        record, access: what is known of the op, and what it reads with.
+        start, end: the first byte, and as many behind it as there are.
+    """
+
+    place: int
+    record: OpRecord
+    access: Access
+    start: int
+    end: int
+
+
+def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[UnwrittenRead]:
+    """What one core of a block reads that nothing wrote; of the same bytes the first read.
+
+    Args:
+        program: the kernel.
+        streams: what the cores of the block did.
+        lane: the core.
+    """
+    index, _ = program.lanes[lane]
+    records, chip = program.functions[index].records, program.chip
+    written: dict[str, NDArray[np.bool_]] = {}
+    for memory, where in _from_other_cores(program, streams, lane):
+        _view(written.setdefault(memory, np.zeros(chip.memory[memory].size, np.bool_)), where)[...] = True
+    done: set[Event] = set()
+    for place, event in enumerate(streams[lane]):
+        if event in done:  # what it reads was looked at, and what it writes is written
+            continue
+        done.add(event)
+        record = records[number_of(event)]
+        for writes in (False, True):
+            for access in record.accesses:
+                if access.memory == "gm" or access.holder or not (access.writes if writes else access.is_read(event)):
+                    continue
+                where = footprint(access, event).simplified()
+                if where.empty:
+                    continue
+                cover = written.setdefault(access.memory, np.zeros(chip.memory[access.memory].size, np.bool_))
+                view = _view(cover, where)
+                if writes:
+                    view[...] = True
+                elif not view.all():
+                    at = np.unravel_index(int((~view).argmax()), view.shape)
+                    start = where.offset + sum(int(i) * s for i, s in zip(at, (*where.strides, 1), strict=True))
+                    yield UnwrittenRead(place, record, access, start, start + int((~view).sum()))
+                    view[...] = True
+
+
+def _from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
+    """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
+    label = program.core_ids(0)[lane].label
+    for other, (index, _) in enumerate(program.lanes):
+        records = program.functions[index].records
+        into = {record.number: [access for access in record.accesses if access.writes and access.holder == label]
+                for record in records}
+        for event in set(streams[other]) if any(into.values()) else ():
+            for access in into[number_of(event)]:
+                where = footprint(access, event).simplified()
+                if not where.empty:
+                    yield access.memory, where
+
+
+def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
+    return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))
