@@ -109,9 +109,9 @@ def test_operands_that_blocks_share_are_converted_once(rng: np.random.Generator,
 
 
 def _noting(init: Any, made: list[Any]) -> Any:
-    def noted(self: Any, product: Any, stacks: Any = ((), (), ())) -> None:
+    def noted(self: Any, product: Any, stacks: Any = ((), (), ()), **named: Any) -> None:
         made.append(stacks)
-        init(self, product, stacks)
+        init(self, product, stacks, **named)
 
     return noted
 

@@ -12,7 +12,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import TRUTH
-from tilelang_npu.ops.products import terms
+from tilelang_npu.ops.products import STEP, terms
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
 from tilelang_npu.simulator.codegen.moves import panels, transfer
@@ -126,7 +126,9 @@ def _product(em: PythonEmitter, op: hivm.MmadL1Op | hivm.BatchMmadL1Op, buffers:
     em.step(op, work, held={"a": (a,), "b": (b,), "c": (c,)}, into={"a": "ca", "b": "cb", "bias": "bt"}, anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=a_turned, b_transposed=b_turned, wide=wide, exact=exact,
                                terms=terms(a.element))
-    texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
+    matrices = [panels(buffer) or buffer for buffer in (a, b, c)]
+    em.multiplied_by_rows(*matrices, rows=product.terms == STEP)
+    texts = [em.array(matrix) for matrix in matrices]
     sizes = [em.spelled(size) for size in (m, k, n)]
     extra = f", {em.array(bias)}" if bias is not None else ""
     em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)}{extra})")
@@ -161,6 +163,8 @@ def _mma(em: PythonEmitter, op: hivm.CustomOp) -> None:
     em.step(op, lambda slot: Multiply(a.element.mlir, slot(m), slot(k), slot(n)), pipe="M", anew=("c", init))
     product = datapath.Product(a_shape, b_shape, c_shape, a_transposed=False, b_transposed=False, wide=False,
                                exact=c.element == "int32", terms=terms(a.element))
-    texts = [em.array(panels(buffer) or buffer) for buffer in (a, b, c)]
+    matrices = [panels(buffer) or buffer for buffer in (a, b, c)]
+    em.multiplied_by_rows(*matrices, rows=product.terms == STEP)
+    texts = [em.array(matrix) for matrix in matrices]
     sizes = [em.spelled(size) for size in (m, k, n)]
     em.over(f"{_multiplier(em, product)}({', '.join(texts)}, {init.text}, {', '.join(sizes)})")

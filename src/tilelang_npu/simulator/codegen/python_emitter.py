@@ -82,6 +82,9 @@ class PythonEmitter(Records):
         where these buffers have as many axes as each other."""
         self.line(text)
 
+    def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
+        """The matrices that an op multiplies, and whether it may have their rows whole in place of fractals."""
+
     def shown(self, text: str) -> None:
         """A statement that prints for the kernel's author."""
         self.line(text)

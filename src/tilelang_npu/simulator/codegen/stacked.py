@@ -27,9 +27,12 @@ from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternatives
 from tilelang_npu.simulator.machine.events import OpRecord
+from tilelang_npu.simulator.machine.layout import ArrayPlace, panels_of
 from tilelang_npu.simulator.machine.stack import Flow
 from tilelang_npu.target import Chip
 
+_CUBE = frozenset(("cbuf", "ca", "cb", "cc"))
+"""Memories that hold matrices of fractals."""
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -57,6 +60,7 @@ class StackedEmitter(PythonEmitter):
         self._operands = 0
         self._here: dict[tuple[str, str], tuple[int, bool]] = {}
         self._arrays: set[str] = set()
+        self._places: dict[tuple[int, ArrayPlace], int] = {}
         self._body: list[str] | None = None
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand], work: Costing) -> OpRecord:
@@ -105,9 +109,10 @@ class StackedEmitter(PythonEmitter):
             self._flow.foreign.add(view.base.memory)
         return self._flow.part(view.base.memory, *_stretch(view))
 
-    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
+    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
         """The axes along which the blocks lie."""
-        if view.base.memory == "gm":
+        on_chip = view.base.memory != "gm"
+        if not on_chip:
             here = self._here.get((view.base.name, self.name_of(view.offset)))
             if here is None:
                 raise ApartError
@@ -118,7 +123,36 @@ class StackedEmitter(PythonEmitter):
             front = f"{fronts}[{self._part(view)}]"
         name = self.define(front, self.launch)
         parts = [Sum(0, {self.define(f"{name}[{place}]", self.launch): 1}) for place in range(4)]
-        return tuple(parts[:2]), tuple(parts[2:])
+        shift = self.define(f"{name}[4]", self.launch) if on_chip else ""
+        return tuple(parts[:2]), tuple(parts[2:]), shift
+
+    def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
+        """Where the array over a memref begins, and its strides: over a matrix the rows may lie whole."""
+        if view.base.memory not in _CUBE:
+            return super().laid(view, element)
+        part = self._part(view)
+        if not view.offset.known or not all(stride.known for stride in view.strides):
+            self._flow.places.append((part, None))
+            return super().laid(view, element)
+        place = ArrayPlace(view.offset.constant, tuple(size.interval.high for size in view.sizes),
+                      tuple(stride.constant for stride in view.strides),
+                      view.element.nbytes if element is None else element.itemsize)
+        number = self._places.setdefault((part, place), len(self._flow.places))
+        if number == len(self._flow.places):
+            self._flow.places.append((part, place))
+        name = self.define(f"stack.place({self.constant(self._flow, 'flow')}, {number})", self.launch)
+        offset, *strides = (self.define(f"{name}[{at}]", self.launch) for at in range(len(place.strides) + 1))
+        return offset, tuple(Sum(0, {stride: 1}) for stride in strides)
+
+    def multiplied_by_rows(self, *buffers: Buffer, rows: bool) -> None:
+        """Tell the flow of the matrices of a product."""
+        for view in (view for buffer in buffers for view in alternatives(buffer)):
+            part, panels = self._part(view), None
+            if rows and view.static and view.shape is not None:
+                _, low, high = list(self._flow.parts)[part]
+                strides = tuple(stride.constant for stride in view.strides)
+                panels = panels_of(ArrayPlace(view.offset.constant, view.shape, strides, view.element.nbytes), low, high)
+            self._flow.matrices.append((part, panels))
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """The name of the array over a memref of all blocks."""

@@ -164,12 +164,14 @@ class Values(Definitions, ABC):
             kind = f"t_{element.str.strip('|<>')}"
             self.globals[kind] = element
         sizes = tuple(self.summed(size) for size in buffer.sizes)
-        strides = tuple(self.summed(stride) for stride in buffer.strides)
-        offset = place = self.name_of(buffer.offset)
+        place, strides = self.laid(buffer, element)
+        offset = place
         memory, begin = buffer.base.name, 0
         if not inside and buffer.base.memory != "gm":
             self.open_ended.add(buffer.base.memory)
-        outer, gaps = self.in_front(buffer)
+        outer, gaps, shift = self.in_front(buffer)
+        if shift:
+            offset = f"{place} + {shift}"
         if not inside and buffer.limit is not None and not outer:
             memory, begin = part(self, buffer.base, buffer.limit), buffer.limit[0]
             offset = f"{place} - {begin}"
@@ -184,9 +186,14 @@ class Values(Definitions, ABC):
         scope = self.scope_of(buffer)
         return self.define(text, scope if inside else self.surely_run(scope), "v", made)
 
-    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...]]:
-        """Sizes and strides of the axes that the array over a memref has in front of its."""
-        return (), ()
+    def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
+        """Where the array over a memref begins, and its strides."""
+        return self.name_of(view.offset), tuple(self.summed(stride) for stride in view.strides)
+
+    def in_front(self, view: StridedView) -> tuple[tuple[Sum, ...], tuple[Sum, ...], str]:
+        """Sizes and strides of the axes that the array over a memref has in front of its, and the name of what is added to the
+        place where it begins."""
+        return (), (), ""
 
     def owner_now(self) -> Operation:
         """The op that code is made for."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.ops.products import add_product
+from tilelang_npu.ops.products import STEP, add_product
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.widening import widen
 
 FRACTAL = 16
 """Rows of a fractal, and columns of one in L0C."""
@@ -143,6 +144,14 @@ def _whole(size: int) -> int:
     return -(-size // FRACTAL) * FRACTAL
 
 
+def rows_of(panels: Array) -> Array | None:
+    """Panels whose rows lie whole in memory as a matrix, a view; None where they do not."""
+    *stack, blocks, rows, width = panels.shape
+    if panels.strides[-3] != width * panels.strides[-1]:
+        return None
+    return panels.swapaxes(-2, -3).reshape(*stack, rows, blocks * width)
+
+
 class _Operand:
     """An operand of a product as an f32 matrix.
 
@@ -157,24 +166,37 @@ class _Operand:
         self.matrix: Array = np.zeros((*stack, _whole(rows), _whole(columns)), np.float32)
         self._wide = wide
         self._target = self.matrix[..., :rows, :columns]
-        self._from: Array | None = None
-        if len(shape) == 4:
-            # Casting first and moving whole rows of fractals then is faster than both at once.
-            blocks, width = shape[0], shape[3]
-            run = np.dtype((np.void, 4 * width))
-            self._target = np.empty((*stack, blocks, rows, width), np.float32)
-            self._from = np.ndarray((*stack, blocks, rows), run, self._target, 0, self._target.strides[:-1])
-            self._to = np.ndarray((*stack, blocks, rows), run, self.matrix, 0,
-                                  (*self.matrix.strides[:-2], 4 * width, self.matrix.strides[-2]))
+        self._blocks = (*stack, shape[0], rows, shape[3]) if len(shape) == 4 else None
+        self._moved: tuple[Array, Array, Array] | None = None
 
     def fill(self, values: Array) -> None:
         """Take the values of a buffer (rows, or panels of fractals)."""
+        whole = values if self._blocks is None else rows_of(values)
+        if whole is not None:
+            self._take(whole, self._target)
+            return
+        if self._moved is None:
+            self._moved = self._panels()
+        wide, source, target = self._moved
+        self._take(values, wide)
+        target[...] = source
+
+    def _take(self, values: Array, target: Array) -> None:
         if self._wide:
-            self._target[...] = hf32(values)
+            target[...] = hf32(values)
         else:
-            widen(values, self._target)
-        if self._from is not None:
-            self._to[...] = self._from
+            widen(values, target)
+
+    def _panels(self) -> tuple[Array, Array, Array]:
+        """Room for wide panels, their rows, and where these are in the matrix: casting first and moving whole rows then is
+        faster than both at once."""
+        assert self._blocks is not None
+        *outer, width = self._blocks
+        wide = np.empty(self._blocks, np.float32)
+        run = np.dtype((np.void, 4 * width))
+        gaps = self.matrix.strides
+        return (wide, np.ndarray(outer, run, wide, 0, wide.strides[:-1]),
+                np.ndarray(outer, run, self.matrix, 0, (*gaps[:-2], 4 * width, gaps[-2])))
 
 
 @dataclass(frozen=True)
@@ -208,32 +230,36 @@ class Multiplier:
     Args:
         product: what it multiplies.
         stacks: sizes of the axes that the left operand, the right one and the accumulator have in front.
+        rows: whether the rows of the accumulator lie whole.
     """
 
-    def __init__(self, product: Product, stacks: Stacks = ((), (), ())) -> None:
+    def __init__(self, product: Product, stacks: Stacks = ((), (), ()), *, rows: bool = False) -> None:
         self._front = len(stacks[0])
         left = _Operand(product.a, wide=product.wide, stack=stacks[0])
         stack = stacks[1]
         self._fill_left = left.fill
-        self._left = (left.matrix.swapaxes(-1, -2) if product.a_transposed else left.matrix)[..., None, :, :]
+        self._rows = rows and product.terms == STEP
+        self._left: Array = left.matrix.swapaxes(-1, -2) if product.a_transposed else left.matrix
         # The right operand as [blocks of 16 columns, K, 16]: its products are L0C's panels, with nothing to rearrange.
         self._right: Array
         b, c = product.b, product.c
-        if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide:
+        if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide and not self._rows:
             self._right = np.empty((*stack, b[0], b[1] * b[2], FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
             right = _Operand(b, wide=product.wide, stack=stack)
             self._fill_right = right.fill
             matrix = right.matrix
+            self._matrix: Array = matrix.swapaxes(-1, -2) if product.b_transposed else matrix
             if product.b_transposed:
                 self._right = matrix.reshape(*stack, -1, FRACTAL, matrix.shape[-1]).swapaxes(-1, -2)
             else:
                 self._right = matrix.reshape(*stack, matrix.shape[-2], -1, FRACTAL).swapaxes(-2, -3)
         self._flat = len(c) == 2
-        blocks, rows = (-(-c[1] // FRACTAL), c[0]) if self._flat else (c[0], c[1] * c[2])
-        self._out = np.empty((*stacks[2], blocks, rows, FRACTAL), np.float32)
+        self._panels = np.empty((*stacks[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
+        self._beside: dict[tuple[int, ...], Array] = {}
         self._exact, self._terms = product.exact, product.terms
+        self._turned = product.b_transposed
 
     def _fill_panels(self, values: Array) -> None:
         widen(values, self._right)
@@ -243,28 +269,49 @@ class Multiplier:
         self._fill_left(panels(a, self._front) if a.ndim == self._front + 4 else a)
         self._fill_right(panels(b, self._front) if b.ndim == self._front + 4 else b)
         blocks = -(-n // FRACTAL)
-        left, right, out = self._left[..., :m, :k], self._right[..., :blocks, :k, :], self._out[..., :blocks, :m, :]
-        if self._flat:
+        if self._rows and not (m == 1 and self._turned):  # BLAS adds up a single row by columns in another order
+            self._add_rows(panels(c, self._front), init, m, k, blocks)
+        else:
+            self._multiply(c, init, m, k, n)
+        if bias is not None and init:
+            self._add_bias(c[..., :m, :n] if self._flat else panels(c, self._front)[..., :blocks, :m, :], bias, n)
+
+    def _add_rows(self, c: Array, init: bool, m: int, k: int, blocks: int) -> None:
+        """The product on accumulators whose rows lie whole."""
+        total, columns = rows_of(c), blocks * FRACTAL
+        assert total is not None
+        total = total[..., :m, :columns]
+        add_product(total, self._left[..., :m, :k], self._matrix[..., :k, :columns], self._scratch(total), fresh=init)
+
+    def _multiply(self, c: Array, init: bool, m: int, k: int, n: int) -> None:
+        """The product on accumulators that are panels."""
+        blocks = -(-n // FRACTAL)
+        left, right = self._left[..., None, :m, :k], self._right[..., :blocks, :k, :]
+        if self._panels is not None:
+            out = self._panels[..., :blocks, :m, :]
             product = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
             rows = product.swapaxes(-2, -3).reshape(*product.shape[:-3], m, -1)[..., :n]
             target = c[..., :m, :n]
         else:
             target = panels(c, self._front)[..., :blocks, :m, :]
             if self._terms is not None:
-                add_product(target, left, right, out, fresh=init, step=self._terms)
-                rows = target
-            elif init and not self._exact:
+                add_product(target, left, right, self._scratch(target), fresh=init, step=self._terms)
+                return
+            if init and not self._exact:
                 np.matmul(left, right, out=target)
-                rows = target
-            else:
-                rows = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=out)
-        if rows is not target:
-            if init:
-                target[...] = rows
-            else:
-                np.add(target, rows, out=target)
-        if bias is not None and init:
-            self._add_bias(target, bias, n)
+                return
+            rows = _exact(left, right, c.dtype) if self._exact else np.matmul(left, right, out=self._scratch(target))
+        if init:
+            target[...] = rows
+        else:
+            np.add(target, rows, out=target)
+
+    def _scratch(self, target: Array) -> Array:
+        """Room for a product beside the sum of products."""
+        found = self._beside.get(target.shape)
+        if found is None:
+            found = self._beside[target.shape] = np.empty(target.shape, np.float32)
+        return found
 
     def _add_bias(self, target: Array, bias: Array, n: int) -> None:
         stack = bias.shape[:self._front]
@@ -282,14 +329,15 @@ class StackMultiplier:
 
     def __init__(self, product: Product) -> None:
         self._product = product
-        self._made: dict[Stacks, Multiplier] = {}
+        self._made: dict[tuple[Stacks, bool], Multiplier] = {}
 
     def __call__(self, a: Array, b: Array, c: Array, *rest: Any) -> None:
         """As ``Multiplier``, of arrays with two axes in front."""
         stacks = a.shape[:2], b.shape[:2], c.shape[:2]
-        found = self._made.get(stacks)
+        rows = c.ndim > 4 and c.strides[2] < c.strides[-2]
+        found = self._made.get((stacks, rows))
         if found is None:
-            found = self._made[stacks] = Multiplier(self._product, stacks)
+            found = self._made[stacks, rows] = Multiplier(self._product, stacks, rows=rows)
         found(a, b, c, *rest)
 
 
@@ -314,20 +362,6 @@ class Scratch:
 
 def no_scratch(product: Product) -> None:
     """In place of ``Scratch`` where nothing is computed."""
-
-
-_HALF = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""Every f16 number as f32: a lookup is faster than NumPy's conversion."""
-_LARGE = 1024
-"""Elements from which on the lookup pays."""
-
-
-def widen(values: Array, target: Array) -> None:
-    """Copy into an f32 array."""
-    if values.dtype == np.float16 and values.size >= _LARGE and values.flags.c_contiguous and target.flags.c_contiguous:
-        np.take(_HALF, values.view(np.uint16), out=target, mode="clip")
-    else:
-        target[...] = values
 
 
 def _exact(left: Array, right: Array, element: np.dtype[np.generic]) -> Array:

@@ -40,7 +40,7 @@ class CoreMemory:
             array = np.empty(gap * count if used else 0, np.uint8)
             self.arrays[name] = array
             if used:
-                self._used.append(array.reshape(count, gap)[:, :used])
+                self._used.append(array[:used] if count == 1 else array)
 
     def poison(self, byte: int = POISON) -> None:
         """Forget what the last block left."""
