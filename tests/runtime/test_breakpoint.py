@@ -137,6 +137,30 @@ def test_each_vector_core_shows_its_own_tiles_where_its_author_numbers_them(stop
     np.testing.assert_array_equal(stop["parts"][1], a[32:] * 2)
 
 
+def test_the_cube_core_shows_all_matrices_of_a_buffer_in_l1(stops: Seen) -> None:
+    @tilelang.jit(target="ascendc", pass_configs={tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True})
+    def factory() -> Any:
+        @T.prim_func
+        def product(A: T.Tensor((2, 32, 48), "float16"), C: T.Tensor((32, 32), "float32")):  # type: ignore[no-untyped-def]
+            with T.Kernel(1, is_npu=True) as (cid, vid):
+                a = T.alloc_L1((2, 32, 48), "float16")
+                c = T.alloc_L0C((32, 32), "float32")
+                with T.Scope("C"):
+                    T.copy(A[0, 0, 0], a[0, :, :])
+                    T.copy(A[1, 0, 0], a[1, :, :])
+                    T.gemm_v0(a[0, :, :], a[1, :, :], c, transpose_B=True, init=True)
+                    breakpoint()
+                    T.copy(c, C[0, 0])
+
+        return product
+
+    a = np.random.default_rng(0).standard_normal((2, 32, 48)).astype(np.float16)
+    factory()(a, np.zeros((32, 32), np.float32))
+    (stop,) = stops
+    np.testing.assert_array_equal(stop["a"], a)
+    np.testing.assert_allclose(stop["c"], a[0].astype(np.float32) @ a[1].astype(np.float32).T, rtol=1e-4, atol=1e-4)
+
+
 def test_a_macro_stops_in_its_own_lines_with_its_own_names(stops: Seen) -> None:
     @T.macro
     def doubled(x: Any) -> None:

@@ -97,10 +97,10 @@ def _numbers(lowering: KernelLowering, values: Sequence[SSAValue]) -> Values:
 
 
 def lower_look(lowering: KernelLowering, op: tile.LookOp) -> None:
-    """A custom op of the core that has the memory."""
+    """A custom op of the core that has the memory; of a buffer of several matrices it takes them all."""
     view = lowering.view(op.value)
     held = DenseArrayBase.from_list(i64, [size if isinstance(size, int) else -1 for size in view.shape])
-    source = materialise(lowering.emit, view, op)
+    source = view.buffer.value if view.whole else materialise(lowering.emit, view, op)
     lowering.emit.insert(hivm.CustomOp("look", [source], [], core=core_type(core_of(op)), pipe="S", symbol="look",
                                        attributes={"called": op.called, "held": held}))
 
