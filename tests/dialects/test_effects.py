@@ -18,9 +18,10 @@ import tilelang_npu as tilelang
 from samples import product
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.declaration import DialectOp, operation
-from tilelang_npu.dialects.effects import Effect, EffectsOp, accesses, check_effects, effects_of, stating
+from tilelang_npu.dialects.effects import Effect, EffectsOp, accesses, check_effects, effects_of, stating, surely_true
 from tilelang_npu.dialects.hfusion import HFusion
 from tilelang_npu.dialects.hivm.structured import MEMREF
+from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.dialects.tile import Tile
 from tilelang_npu.transforms.hivm.sync.items import build
 
@@ -158,3 +159,20 @@ def test_xdsls_passes_leave_what_ops_do() -> None:
     cse(left)
     assert _effective(left) == _effective(module)
     assert {"hivm.hir.set_flag", "hivm.hir.wait_flag", "hivm.hir.mmadL1", "hivm.hir.fixpipe"} <= set(_effective(left))
+
+
+@pytest.mark.parametrize(("end", "asks", "first"), [(1, "eq, %k, %c0", True), (2, "eq, %k, %c0", False),
+                                                    (1, "ne, %k, %c0", False), (1, "eq, %k, %c1", False)])
+def test_a_loop_that_runs_once_begins_its_sum_anew(end: int, asks: str, first: bool) -> None:
+    """Whether it is the first time, asked in a loop that runs once, is a constant to who wants to know what is read."""
+    module = parse_module(f"""func.func @k() {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.constant {end} : index
+  scf.for %k = %c0 to %end step %c1 {{
+    %first = arith.cmpi {asks} : index
+  }}
+  return
+}}""")
+    (asked,) = (op for op in module.walk() if op.name == "arith.cmpi")
+    assert surely_true(asked.results[0]) is first

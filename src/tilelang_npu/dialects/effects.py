@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr, UnrankedMemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import (
     AttrConstraint,
     IRDLOperation,
@@ -177,6 +177,9 @@ def _pipe(pipe: str, value: SSAValue) -> str:
     return "" if own else pipe
 
 
+_EQUAL = 0  # of arith.cmpi's predicates
+
+
 def constant(value: SSAValue) -> int | None:
     """The number that an integer is, where it is a constant."""
     held = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
@@ -184,8 +187,23 @@ def constant(value: SSAValue) -> int | None:
 
 
 def surely_true(value: SSAValue) -> bool:
-    """Whether an i1 is the constant true."""
-    return bool(constant(value))
+    """Whether an i1 is the constant true, or asks in a loop that runs once whether it is the first time."""
+    asks = value.owner
+    if not isinstance(asks, arith.CmpiOp):
+        return bool(constant(value))
+    first = _only_value(asks.lhs)
+    return first is not None and first == constant(asks.rhs) and asks.predicate.value.data == _EQUAL
+
+
+def _only_value(value: SSAValue) -> int | None:
+    """The number that counts a loop which runs once, where its bounds say so."""
+    block = value.owner
+    loop = block.parent_op() if isinstance(block, Block) else None
+    if not isinstance(loop, scf.ForOp) or block is not loop.body.block or value is not block.args[0]:
+        return None
+    start, end, step = (constant(bound) for bound in (loop.lb, loop.ub, loop.step))
+    once = start is not None and end is not None and step is not None and start < end <= start + step
+    return start if once else None
 
 
 def is_memory(value: SSAValue) -> bool:
