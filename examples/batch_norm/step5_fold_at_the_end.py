@@ -1,8 +1,8 @@
 """A guess, and no fold before the end
 
-Two reductions along rows take V half of its time. Without them the sums would have to stay as large as a tile, element
-by element; and with sums over all images there is no mean to subtract yet. A guess is as good: for any `s`, with `d = x
-- s`, the mean is `s + mean(d)` and the variance `mean(d * d) - mean(d) ** 2`, and nothing is lost as long as `s` is
+Two reductions along rows take V more than half of its time. Without them the sums would have to stay as large as a tile,
+element by element; and with sums over all images there is no mean to subtract yet. A guess is as good: for any `s`, with
+`d = x - s`, the mean is `s + mean(d)` and the variance `mean(d * d) - mean(d) ** 2`, and nothing is lost as long as `s` is
 near. The mean of the first image is. Both sums are folded once, for all images. (They take room: a tile has two
 channels.)
 

@@ -1,8 +1,8 @@
 """What can wait for the end of a row
 
-In float16 V is at work all the time, and eleven of its eighteen instructions for a tile are on one number for each row:
-each takes as long to begin as one on a whole tile. They need not be done for each tile. A tile gets a maximum and a sum
-of its own, in a row of small buffers, without a look at those of other tiles; all places of labels in tiles are
+In float16 V is at work all the time, and twelve of its seventeen instructions for a tile are on one number for each
+row: each takes as long to begin as one on a whole tile. They need not be done for each tile. A tile gets a maximum and
+a sum of its own, in a row of small buffers, without a look at those of other tiles; all places of labels in tiles are
 computed when the row begins; and when it ends, everything is put together, for all tiles at once. And the largest of a
 tile is the same in float16, at half the vectors.
 

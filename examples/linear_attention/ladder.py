@@ -22,12 +22,12 @@ A Cube core has a multiplication of 64 tokens done in no time; the story of this
 cores, and what waits for it."""
 
 REST = """\
-The last step takes twice as long as the bytes do. No pipe is at work for more than six tenths of the time: in every
-chunk the scores go through GM to the Vector cores, for nothing but the mask, and come back, four microseconds in which
-the Cube core has the other two products to do and no more. Overlapping a chunk with the one before would hide it, and
-the profile shows why that is not done: the loads stand in one queue behind the masked scores, and with a state of 64 KB
-in L0C there is no room for the products of two chunks. (Keeping the loads of three chunks ahead in L1 was tried and is
-slower.)"""
+The last step takes twice as long as the bytes do. No pipe is at work for more than six tenths of the time. A chunk
+takes 1.6 us, and in each the scores go through GM to the Vector cores, for nothing but the mask, and come back, while
+the Cube core has only two products to do that want nothing of them. Overlapping a chunk with the one before would hide
+that. It is not done: `explain()` says that queries and keys of three chunks would take more of L1 than it gives to such
+rings. With that bound lifted it was tried, and is slower, since in L0C, with a state of 64 KB, there is no room for the
+products of two chunks."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
