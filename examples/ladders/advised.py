@@ -50,10 +50,10 @@ class Said:
     def leads_to(self, before: Step, after: Step) -> bool:
         """Whether the step behind this one is the first advice: it removes that cause; where another number was advised, that
         number has moved there."""
-        if not self.profile.advice or self.profile.advice[0].cause != after.cures:
+        if not self.profile.advice:
             return False
-        if after.cures != NUMBERS:
-            return True
+        if self.profile.advice[0].cause != NUMBERS:
+            return bool(self.profile.advice[0].cause == after.cures)
         found = re.match(r"(\w+)=(\d+) in place of (\d+)", self.profile.advice[0].text)
         assert found is not None, self.profile.advice[0].text
         number, new, old = found[1], int(found[2]), int(found[3])
