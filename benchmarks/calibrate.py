@@ -40,7 +40,7 @@ FITTED = ("traffic.hbm_read", "traffic.hbm_write", "traffic.l2", "gm_l1_nd2nz.sp
           "cube.overhead", "cube.burst", "sync.handoff", "scalar.alu", "launch.core_us")
 """The constants that come from these measurements; all others are published by themselves."""
 STEP = 1.1
-"""By what a constant is changed to see what that does."""
+"""By what a constant is changed, up and down, to see what that does."""
 NOISE, WITHIN = 0.1, 0.5
 """What a fit takes for the errors of the model, and for what a constant may be off by: logarithms."""
 FEWEST = 3
@@ -96,25 +96,26 @@ def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
     case = CASES[name]
     launches = case.launches()
     modelled = case.modelled(launches)
-    slopes = tuple(log(case.modelled(launches, partial(changed, name)).us / modelled.us) / log(STEP)
+    slopes = tuple(log(case.modelled(launches, partial(changed, name, by=STEP)).us
+                       / case.modelled(launches, partial(changed, name, by=1 / STEP)).us) / (2 * log(STEP))
                    for name in FITTED) if varied else ()
     return Row(name, row["class"], row["ladder"], row["source"], row["chip"], row["us"], row.get("pipes", {}), modelled, slopes)
 
 
-def changed(name: str, chip: Chip) -> Chip:
-    """The chip with a fitted constant ``STEP`` times as large."""
+def changed(name: str, chip: Chip, by: float) -> Chip:
+    """The chip with a fitted constant ``by`` times as large."""
     part, constant = name.split(".")
     if part in chip.paths:
         path = chip.paths[part]
         near = path.near
         if constant == "spread":
-            new = replace(path, spread=path.spread * STEP)
+            new = replace(path, spread=path.spread * by)
         else:
-            new = replace(path, move=replace(path.move, **{constant: getattr(path.move, constant) * STEP}),
-                          near=near and replace(near, **{constant: getattr(near, constant) * STEP}))
+            new = replace(path, move=replace(path.move, **{constant: getattr(path.move, constant) * by}),
+                          near=near and replace(near, **{constant: getattr(near, constant) * by}))
         return replace(chip, paths={**chip.paths, part: new})
     row = getattr(chip, part)
-    return replace(chip, **{part: replace(row, **{constant: getattr(row, constant) * STEP})})
+    return replace(chip, **{part: replace(row, **{constant: getattr(row, constant) * by})})
 
 
 def left_out(found: Sequence[Row]) -> list[float]:

@@ -43,19 +43,19 @@ SHAPES = [(256, 256, 8192), (100, 130, 1000), (33, 65, 129)]
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
-    return rng.integers(-3, 4, (M, K)).astype(np.float16), rng.integers(-3, 4, (K, N)).astype(np.float16)
+    factors = rng.integers(-3, 4, (M, K)).astype(np.float16), rng.integers(-3, 4, (K, N)).astype(np.float16)
+    return *factors, np.zeros((M, N), np.float32)  # what the sums are added to
 
 
-def expected(a: NDArray[Any], b: NDArray[Any]) -> Any:
+def expected(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Any:
     return a.astype(np.float32) @ b.astype(np.float32)
 
 
 if __name__ == "__main__":
     for M, N, K in SHAPES:
-        a, b = inputs(M, N, K)
-        c = np.zeros((M, N), np.float32)
+        a, b, c = inputs(M, N, K)
         split_k_gemm(M, N, K)(a, b, c)
-        np.testing.assert_array_equal(c, expected(a, b))
+        np.testing.assert_array_equal(c, expected(a, b, c))
     one, six = (split_k_gemm(256, 256, 8192, splits=splits).estimate().time_us for splits in (1, 6))
     assert six < one / 2
     print("PASS")

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.runtime.factory import Factory
@@ -138,3 +140,31 @@ def test_no_example_beats_the_hardware(name: str, monkeypatch: pytest.MonkeyPatc
             cores = min(one.cores, one.blocks) * (2 if kind == "AIV" and done else 1)
             assert max(row.values()) <= one.cycles * cores * 1.0001
         assert seconds >= sum(part.nbytes for part in one.moved.values()) / one.chip.traffic.l2
+        assert seconds >= 0.99 * _served_by_hbm(one)
+
+
+def _served_by_hbm(launch: Launch) -> float:
+    """Seconds in which HBM, and nothing else, could do what it has to for a launch."""
+    return sum(part.nbytes * launch.serves[key].hbm for key, part in launch.moved.items())
+
+
+@tilelang.jit(target="npuir")
+def worked_on(work: int, rows: int = 65536, columns: int = 1024, tile: int = 8, cores: int = 48) -> Any:
+    @T.prim_func
+    def worked_on(X: T.Tensor((rows, columns), "float16"), Y: T.Tensor((rows, columns), "float16")) -> None:
+        with T.Kernel(cores, is_npu=True) as (core, _):
+            x = T.alloc_shared((tile, columns), "float16")
+            for i in T.Pipelined(rows // (tile * cores), num_stages=3):
+                T.copy(X[(i * cores + core) * tile, 0], x)
+                for _ in range(work):
+                    for r, c in T.Parallel(tile, columns):
+                        x[r, c] = T.exp(x[r, c])
+                T.copy(x, Y[(i * cores + core) * tile, 0])
+    return worked_on
+
+
+@pytest.mark.parametrize("work", range(3, 9))
+def test_many_transfers_at_once_have_no_more_than_hbm_gives(work: int) -> None:
+    """Where V takes about as long as HBM does, more is in flight from round to round before the times change at all."""
+    for one in worked_on(work).estimate().parts:
+        assert one.cycles / one.chip.clock >= 0.99 * _served_by_hbm(one)

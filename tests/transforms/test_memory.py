@@ -18,6 +18,7 @@ from captured import KERNELS, captured
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
+from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.hivm import plan_memory
 from tilelang_npu.transforms.hivm.plan_memory import MemoryPlan, PlanMemory, plan
 from tilelang_npu.transforms.ir.lifetimes import Life, lifetimes
@@ -83,7 +84,8 @@ def test_what_fits_is_found(problem: list[tuple[int, int, int]]) -> None:
 
 def _peak(lives: list[Life]) -> int:
     """Bytes that are alive together at the worst point: no plan takes fewer."""
-    return max(sum(one.nbytes * one.slots for one in lives if one.start <= at.start <= one.end) for at in lives)
+    blocks = [(one, -(-one.nbytes // BLOCK) * BLOCK * one.slots) for one in lives]
+    return max(sum(nbytes for one, nbytes in blocks if one.start <= at.start <= one.end) for at in lives)
 
 
 @settings(max_examples=40)

@@ -120,7 +120,7 @@ def _for(em: PythonEmitter, op: scf.ForOp) -> None:
     else:
         trips = f"guard.counted({trips}, ev, bid, sid{'' if em.knows_length(op) else ', known=False'})"
     if ahead:
-        outer.line(f"ev += ({em.ahead(op, ahead)},)", op)
+        outer.line(em.ahead(op, ahead), op)
     outer.line(f"for {index} in {trips}:", op)
     em.leave()
     for one, result in zip(carried, op.results, strict=True):
@@ -223,7 +223,7 @@ def _while(em: PythonEmitter, op: scf.WhileOp) -> None:
     em.written |= before_loop
     em.loaded |= loaded_before
     if ahead := em.scalar_work.close_loop():
-        outer.line(f"ev += ({em.ahead(op, ahead)},)", op)
+        outer.line(em.ahead(op, ahead), op)
     outer.lines.append(header)
     em.leave()
     for one, result in zip(results, op.results, strict=True):

@@ -189,9 +189,13 @@ class Records(Values):
         return self.name_of(buffer.offset)
 
     def ahead(self, op: Operation, count: int) -> str:
-        """The event of the scalar instructions that run ahead of a loop."""
+        """The statement that records the scalar instructions which run ahead of a loop."""
         made = OpRecord(number=len(self.records), name=op_name(op), pipe="S", core=self.core, location=location_of(op),
                         accesses=(), work=Scalars(), scalars=count, facts=(), loops=self.depth)
         self.records.append(made)
         self.recorded.append(op)
-        return str(made.number)
+        return self.now(made)
+
+    def now(self, record: OpRecord) -> str:
+        """The statement that records an op without operands, where it stands."""
+        return f"ev += ({record.number},)"

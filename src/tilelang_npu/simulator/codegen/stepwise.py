@@ -46,6 +46,10 @@ class StepwiseEmitter(PythonEmitter):
             self._pending, self._body = (f"{event}, ({offsets})", operands), []
         return made
 
+    def now(self, record: OpRecord) -> str:
+        """What is recorded is handed over like all else."""
+        return f"yield {record.number}, (), None, (), ()"
+
     def line(self, text: str, op: Operation | None = None) -> None:
         """A statement: of the op that was recorded, or of the scalar unit."""
         if self._pending is None:

@@ -44,10 +44,10 @@ from tilelang_npu.target import Chip, error_of
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
 
-ROUNDS = 4
+ROUNDS = 8
 """Rounds in which the sharing of GM is settled at most."""
 SETTLED = 0.01
-"""Relative change of a block's cycles under which it is settled."""
+"""Relative change of a block's cycles, and of the transfers in flight, under which they are settled."""
 
 
 TIMED_EVENTS = 400_000
@@ -316,7 +316,8 @@ class Launch:
             sharing = found
             timing = simulate_times(order, len(cores), self.chip, pace_of(self.serves, sharing, self.chip))
             found = max(width / per_group * timing.moving / max(timing.cycles, 1.0), 1e-9)
-            if timing.cycles and abs(timing.cycles - last) <= SETTLED * timing.cycles:
+            # that the times do not change yet is no sign while more is in flight than was reckoned with: GM would give too much
+            if abs(timing.cycles - last) <= SETTLED * timing.cycles and found <= (1 + SETTLED) * sharing:
                 break
             last = timing.cycles
         return Group(runs[0], width, count, sharing, timing)
