@@ -80,7 +80,7 @@ def findings(tmp_path: Path) -> list[Finding]:
             Finding(flag, (), "k", "Ascend910B2", "the next kernel takes it", True), Finding(nowhere, allowed="no")]
 
 
-ERROR = TileError("block 0: AIC waits", code="S301", location=Location("kernel.py", 7, 3, 9), notes=["AIC"], help="set it")
+ERROR = TileError("block 0: AIC waits", code="S301", location=Location("on_no_disk.py", 7, 3, 9), notes=["AIC"], help="set it")
 
 
 def test_sarif_is_what_the_standard_asks_for(findings: list[Finding]) -> None:

@@ -29,10 +29,8 @@ from tilelang_npu.simulator.codegen.strided import Buffer, StridedView, alternat
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.layout import ArrayPlace, panels_of
 from tilelang_npu.simulator.machine.stack import Flow
-from tilelang_npu.target import Chip
+from tilelang_npu.target import Chip, is_fractal
 
-_CUBE = frozenset(("cbuf", "ca", "cb", "cc"))
-"""Memories that hold matrices of fractals."""
 _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -128,7 +126,7 @@ class StackedEmitter(PythonEmitter):
 
     def laid(self, view: StridedView, element: np.dtype[np.void] | None) -> tuple[str, tuple[Sum, ...]]:
         """Where the array over a memref begins, and its strides: over a matrix the rows may lie whole."""
-        if view.base.memory not in _CUBE:
+        if not is_fractal(view.base.memory):
             return super().laid(view, element)
         part = self._part(view)
         if not view.offset.known or not all(stride.known for stride in view.strides):
