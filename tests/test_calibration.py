@@ -141,7 +141,12 @@ def test_the_errors_are_of_all_measurements_and_the_page_is_made_of_them() -> No
         assert found.error == pytest.approx(max(medians), abs=1e-4) and found.rows == len(rows)
 
 
-@pytest.mark.parametrize(("kind", "most"), [("vector", 0.15), ("gemm", 0.055), ("attention", 0.25), ("fused", 0.25)])
+MISSED = pytest.mark.xfail(strict=True, reason="5.2 % without their source, since no launch moves more than HBM gives; the"
+                           " constants want to be fitted anew")
+
+
+@pytest.mark.parametrize(("kind", "most"), [("vector", 0.15), pytest.param("gemm", 0.05, marks=MISSED), ("attention", 0.25),
+                                             ("fused", 0.25)])
 def test_the_model_is_as_near_as_its_pages_promise(kind: str, most: float) -> None:
     """The larger of both medians: as fitted, and where the constants are fitted without a row's own source."""
     assert accuracies()[kind].error <= most
