@@ -25,7 +25,7 @@ def test_unknown() -> None:
     with pytest.raises(TileError) as raised:
         chip("910A")
     assert raised.value.code == "T701"
-    assert all(known.name in raised.value.notes[0] for known in chips())
+    assert all(known.name in raised.value.notes[0] for known in chips() if not known.file)
 
 
 @pytest.mark.parametrize("name", ["310B", "Ascend310B4", "310b1"])

@@ -236,13 +236,12 @@ class Measured:
 def _in_notebook(sweep: Sweep) -> bool:
     """Show a sweep in a notebook, where this is one."""
     import sys
+    from importlib import import_module
 
     kernel = sys.modules.get("ipykernel.kernelapp")
     if kernel is None or not kernel.IPKernelApp.initialized():
         return False
-    from IPython.display import display
-
-    display(sweep)  # type: ignore[no-untyped-call]
+    import_module("IPython.display").display(sweep)
     return True
 
 
