@@ -31,10 +31,11 @@ from xdsl.passes import ModulePass
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import remark, tell
 from tilelang_npu.errors import InternalError
+from tilelang_npu.transforms.hivm.sync.branches import into_branches
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch, build
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch, build
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
@@ -79,8 +80,12 @@ class _EventWriter:
                 self.collect(nested)
         self.given[id(body)] = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
         self._solve(body)
-        if body.loop is not None and not self.within:
+        if self.within:
+            return
+        if body.loop is not None:
             self._hold(body)
+        if body.loop is not None or body.block.parent_op() is self.function:
+            into_branches(body, self.inside)
 
     def _solve(self, body: BlockItems, *, again: bool = False) -> Order:
         given = self.given[id(body)]
@@ -133,6 +138,23 @@ class _EventWriter:
         for event, holder in holders.items():
             self.inside.hold([event], holder)
 
+    def prime(self) -> None:
+        """Set the tokens of loops in front of what their pipe has to do before, unless something counts on the loop's first
+        iteration to come behind that."""
+        orders = [order for _, order in self.solved.values()]
+        for body, _ in self.solved.values() if not self.within else ():
+            for index, item in enumerate(body.items):
+                tokens = self.inside.tokens(item) if isinstance(item.op, (scf.ForOp, scf.WhileOp)) else []
+                for event in tokens:
+                    before = next((one for one in body.items[:index] if any(t.pipe == event.source for t in one.touches)), None)
+                    if before is None:
+                        continue
+                    event.primed = before
+                    self.inside.forget()
+                    if not all(order.covers(demand) for order in orders for demand in order.asked):
+                        event.primed = None
+                        self.inside.forget()
+
     def number(self) -> None:
         """Give the events their numbers; those that find none become barriers."""
         places = [(PairPlace(event, body), order) for body, order in self.solved.values() for event in order.events]
@@ -165,36 +187,38 @@ class _EventWriter:
         for fence in order.fences:
             if not fence.user:
                 gap(fence.before).fences.append(fence)
-            if fence.around and body.loop is not None:
-                with self.emit.after(body.loop):
+            if fence.around:  # of a branch, which has no tokens of its own to take back, at its end
+                with self.emit.after(body.loop or body.items[-1].op):
                     barrier = self.emit.insert(hivm.PipeBarrierOp(fence.pipe))
                     remark(barrier, fence_remark(NAME, body, [fence], behind=True))
         for index, content in sorted(gaps.items()):
             self._gap(body, index, content)
 
     def _gap(self, body: BlockItems, index: int, content: _Gap) -> None:
-        items, emit = body.items, self.emit
+        emit = self.emit
+        producer = body.items[index - 1] if index > 0 else None
+        consumer = body.items[index] if index < len(body.items) else None
         if content.sets:
-            producer = items[index - 1]
-            with emit.after(producer.op):
+            with emit.after(producer.op) if producer else emit.before(body.items[0].op):
                 for event, number in content.sets:
-                    self._flag(body, event, hivm.SetFlagOp, number, producer.op, producer.sets)
+                    self._flag(body, event, hivm.SetFlagOp, number, producer)
         if content.waits or content.fences:
-            consumer = items[index]
-            with emit.before(consumer.op):
+            with emit.before(consumer.op) if consumer else emit.before(_end(body)):
                 for event, number in content.waits:
-                    self._flag(body, event, hivm.WaitFlagOp, number, consumer.op, consumer.waits)
+                    self._flag(body, event, hivm.WaitFlagOp, number, consumer)
                 for pipe in sorted({fence.pipe for fence in content.fences}):
                     fences = [fence for fence in content.fences if fence.pipe == pipe]
                     remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
 
     def _flag(self, body: BlockItems, event: EventPair, kind: type[hivm.SetFlagOp | hivm.WaitFlagOp], number: int | SSAValue,
-              op: Operation, takes: Mapping[Pipes, hivm.PassedEvent]) -> None:
+              item: Item | None) -> None:
         """Set an event or wait for it; beside an op that can do it itself, let it do so."""
+        takes = (item.sets if kind is hivm.SetFlagOp else item.waits) if item is not None else {}
         passed = takes.get((event.source, event.target))
-        if passed is None:
+        if item is None or passed is None:
             remark(self.emit.insert(kind(event.source, event.target, number)), event_remark(NAME, body, event))
             return
+        op = item.op
         assert isinstance(op, hivm.MmadL1Op)
         assert passed.place not in {taken.place for taken, _ in op.passed()}, "of two events there one is idle"
         value = self.emit.constant(number, i64) if isinstance(number, int) else number
@@ -208,7 +232,7 @@ class _EventWriter:
             msg = "an event crosses iterations outside of a loop"
             raise InternalError(msg)
         for number in range(event.id, event.id + event.slots):
-            with self.emit.before(loop):
+            with self.emit.before(event.primed.op if event.primed is not None else loop):
                 remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
         for number in reversed(range(event.id, event.id + event.slots)):
             with self.emit.after(loop):
@@ -278,6 +302,13 @@ def _never_comes_round(body: BlockItems) -> bool:
     return isinstance(body.loop, scf.ForOp) and Ranges().trip_count(body.loop).high <= slots
 
 
+def _end(body: BlockItems) -> Operation:
+    """The terminator of a block."""
+    last = body.block.last_op
+    assert last is not None
+    return last
+
+
 def _line(touch: Touch) -> object:
     """The line of the kernel that an access belongs to."""
     place = location_of(touch.op)
@@ -308,6 +339,7 @@ def _solved(module: ModuleOp, *, within: bool) -> Iterator[_EventWriter]:
     for function, body in zip(functions, bodies, strict=True):
         writer = _EventWriter(function, trips, within=within)
         writer.collect(body)
+        writer.prime()
         writer.number()
         yield writer
 

@@ -3,6 +3,9 @@
 A name that is used again has several lives: what a statement finds in the buffer was put there by itself or by one of the same
 life. Where a life is one statement with a loop in it that has use for a buffer of its own, the life gets an allocation, which
 can move into the loop, have a slot for each of its stages, and be of one iteration. What outlives a statement stays one buffer.
+
+In an iteration a buffer of several slots may have several lives too. Where each of two is moved between memories, what loads
+the one would wait for what stores the other, so the later one gets an allocation.
 """
 
 from __future__ import annotations
@@ -31,7 +34,25 @@ def split(allocation: tile.AllocOp, wants: Wants, ranges: Ranges) -> list[tile.A
     lives = _lives(statements, buffer, wants, ranges)
     if not lives or reads_earlier(statements, buffer, ranges):
         return []
-    return [_give(allocation, life) for life in lives]
+    return [give_own(allocation, life) for life in lives]
+
+
+def lives_in_turn(allocation: tile.AllocOp, moved: Callable[[Sequence[Operation]], bool], ranges: Ranges
+                  ) -> list[list[Operation]]:
+    """The lives, but the first, that a buffer has one after the other in its block, where it and one before are moved.
+
+    Args:
+        allocation: of a buffer of which nothing goes from one time that the block runs to the next.
+        moved: whether statements move the buffer between memories.
+        ranges: bounds of scalars.
+    """
+    statements, starts = users_in_order(allocation), [0]
+    for at in range(1, len(statements)):
+        if moved(statements[starts[-1]:at]) and moved(statements[at:]) and not reads_earlier(
+                statements[at:], allocation.result, ranges):
+            starts.append(at)
+    lives = [statements[start:end] for start, end in zip(starts, [*starts[1:], len(statements)], strict=True)]
+    return lives[1:]
 
 
 def users_in_order(allocation: tile.AllocOp) -> list[Operation]:
@@ -58,7 +79,7 @@ def _lives(statements: Sequence[Operation], buffer: SSAValue, wants: Wants, rang
     return found[1:] if len(found) == len(statements) else found
 
 
-def _give(allocation: tile.AllocOp, life: Sequence[Operation]) -> tile.AllocOp:
+def give_own(allocation: tile.AllocOp, life: Sequence[Operation]) -> tile.AllocOp:
     """An allocation like another, which has its place in some statements."""
     made = allocation.clone()
     stand_in(allocation, made)
@@ -94,4 +115,4 @@ def _drop(value: SSAValue) -> None:
         Rewriter.erase_op(link)
 
 
-__all__ = ["split", "users_in_order"]
+__all__ = ["give_own", "lives_in_turn", "split", "users_in_order"]

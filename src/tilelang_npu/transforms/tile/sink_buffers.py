@@ -5,7 +5,8 @@ its life is one iteration: the planner can reuse its bytes elsewhere, and with N
 earlier ones are still being used. A buffer that carries anything from one iteration to the next stays where it is; one that
 a ``T.Scope`` or a branch alone uses moves into it.
 
-A buffer that several statements use for things that have nothing to do with each other is a buffer for each (``live_ranges``).
+A buffer that several statements use for things that have nothing to do with each other is a buffer for each (``live_ranges``);
+in one iteration of a pipelined loop, where there is room: the next load then need not wait for the store of what came behind.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
 that a copy fills from, or drains to, another memory get them, wherever the author allocated them. So do accumulators that each
@@ -15,7 +16,7 @@ The workspace of a hand-over between the cores gets two in any loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -39,7 +40,7 @@ from tilelang_npu.transforms.ir.sizes import nbytes_of, sized, spaced
 from tilelang_npu.transforms.tile.accumulators import touches
 from tilelang_npu.transforms.tile.channels import is_hand_over
 from tilelang_npu.transforms.tile.first_writes import reads_earlier, reads_what_it_wrote
-from tilelang_npu.transforms.tile.live_ranges import split, users_in_order
+from tilelang_npu.transforms.tile.live_ranges import give_own, lives_in_turn, split, users_in_order
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
@@ -64,6 +65,12 @@ def _alternates(buffer: SSAValue, loop: scf.ForOp) -> bool:
     space = space_of(buffer)
     ends = (use.value for user in users_of(buffer) if isinstance(user, tile.CopyOp) for use in effects_of(user))
     return tile.stages_of(loop) > 1 and space in filled_from(GM) and any(space_of(end) != space for end in ends)
+
+
+def _moved(statements: Sequence[Operation], buffer: SSAValue) -> bool:
+    """Whether statements move a buffer to or from another memory."""
+    return any(isinstance(op, tile.CopyOp) and touches(op, buffer) and space_of(op.source) != space_of(op.target)
+               for statement in statements for op in statement.walk())
 
 
 def _drained_in_turn(allocation: tile.AllocOp, loop: scf.ForOp) -> bool:
@@ -170,6 +177,31 @@ class SinkBuffers(ModulePass):
                     _tell_done(op, each)
                 if each.slots is slots and (self.multi_buffer or self.sink):
                     _tell_refused(op, each, ranges, self)
+        if self.split:
+            for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp) and inner.slots is not None]:
+                self._part(op, allocation, ranges)
+
+    def _part(self, module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges) -> None:
+        """Give each life that a buffer of several slots has in an iteration, and that is moved, its own where there is room."""
+        buffer, loop = allocation.result, _loop_around(allocation)
+        block, slots = allocation.parent_block(), allocation.slots.value.data if allocation.slots is not None else 1
+        if loop is None or block is not loop.body.block or slots == 1 or not _alternates(buffer, loop):
+            return
+        for life in lives_in_turn(allocation, lambda statements: _moved(statements, buffer), ranges):
+            room = chips.chip(self.chip).memory[space_of(buffer)].size
+            sizes = [nbytes_of(op.result) * (op.slots.value.data if op.slots is not None else 1)
+                     for op in _in_memory(allocation)]
+            beside = max(sizes, default=0)  # for what operations want in that memory themselves
+            needed = sum(sizes) + beside + slots * nbytes_of(buffer)
+            label, place = allocation.label.data, line_of(life[0])
+            if needed <= room:
+                made = give_own(allocation, life)
+                done(module, self.name, location_of(made), f"{label} from {place} on is a buffer of its own")
+            else:
+                refused(module, self.name, location_of(allocation),
+                        f"{sized(buffer)} is loaded anew when {place} is done with it: a buffer of its own there would need "
+                        f"{spaced(needed)} of the {spaced(room)} bytes of {name_of(space_of(buffer))}",
+                        f"shrink the tiles, so that {label} from {place} on has room for {slots} slots of its own")
 
     def _sink(self, allocation: tile.AllocOp, ranges: Ranges) -> list[tile.AllocOp]:
         """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""

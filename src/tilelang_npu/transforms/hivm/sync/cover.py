@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tilelang_npu.transforms.hivm.sync.items import BlockItems
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 """What a barrier of all pipes holds."""
@@ -29,7 +29,7 @@ class EventPair:
 
     Attributes:
         source, target: the pipes.
-        set_after, wait_before: item indices.
+        set_after, wait_before: item indices; -1 and the number of items where they stand at the edges of a branch.
         distance: iterations between the set and its wait; 0 within one.
         slots: number of event ids that iterations take in turn.
         reason: what made it necessary, for the report.
@@ -37,6 +37,7 @@ class EventPair:
         holder: of an event that crosses iterations, the body of a loop around its own in front of which its tokens are set, and
             behind which they are taken back; None: its own loop. Its loop then finds them as it left them when it ran before.
         also: what made others necessary that it stands for.
+        primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
     """
 
     source: str
@@ -49,6 +50,7 @@ class EventPair:
     id: int = -1
     holder: BlockItems | None = None
     also: tuple[object, ...] = ()
+    primed: Item | None = None
 
 
 @dataclass(eq=False)
@@ -57,7 +59,7 @@ class Fence:
 
     Attributes:
         pipe: the pipe.
-        before: the item.
+        before: the item; the number of items where it stands at the end of a branch.
         reason: what made it necessary, for the report.
         user: whether it is the author's.
         around: whether another stands behind the loop.
@@ -179,12 +181,17 @@ class Order:
         inner: the pipes that an item runs through, where there are several.
         fences: the author's own.
         doors: of the items that have blocks.
+
+    Attributes:
+        asked: what it must meet, as far as nothing else implies it.
     """
 
     def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: Iterable[Fence],
                  doors: Doors | None = None) -> None:
         self.count = count
         self.doors = doors
+        self.asked: Sequence[Demand] = ()
+        self._edges: list[EventPair | Fence] = []
         self._own_events: dict[EventPair, _PlacesInOrder] = {}
         self._own_fences: dict[Fence, _PlacesInOrder] = {}
         self._events: dict[str, dict[tuple[str, int], _PlacesInOrder]] = {}
@@ -199,21 +206,47 @@ class Order:
     @property
     def events(self) -> list[EventPair]:
         """The events that were added."""
-        return list(self._own_events)
+        return [*self._own_events, *(one for one in self._edges if isinstance(one, EventPair))]
 
     @property
     def own(self) -> list[EventPair | Fence]:
         """The events and barriers that were added, those of the author left out."""
-        return [*self._own_events, *(fence for fence in self._own_fences if not fence.user)]
+        return [*self._own_events, *(fence for fence in self._own_fences if not fence.user), *self._edges]
 
     @property
     def fences(self) -> list[Fence]:
         """The barriers."""
-        return list(self._own_fences)
+        return [*self._own_fences, *(one for one in self._edges if isinstance(one, Fence))]
+
+    def at_end(self, pipe: str, reached: Mapping[str, Position], at_once: Container[str], index: int) -> Iterator[str]:
+        """The pipes that what stands at the end of a branch lets wait for an access there.
+
+        Args:
+            pipe, index: of the access.
+            reached: the work that comes later in the branch.
+            at_once: the pipes of which what follows the access comes later.
+        """
+        for one in self._edges:
+            if isinstance(one, Fence):
+                if one.pipe == "ALL":
+                    yield from PIPES
+                elif one.pipe == pipe:
+                    yield pipe
+            elif one.set_after >= 0 and (reached.get(one.source, self.count) <= one.set_after
+                                         or (one.source in at_once and one.set_after >= index)):
+                yield one.target
+
+    def at_start(self, pipe: str) -> Iterator[State]:
+        """What work comes later that a pipe enters a branch in front of, by what stands at its start."""
+        for one in self._edges:
+            if isinstance(one, EventPair) and one.set_after < 0 and one.source == pipe:
+                yield one.wait_before, one.target, False
 
     def add(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier in."""
-        if isinstance(one, EventPair):
+        if self._at_edge(one):
+            self._edges.append(one)
+        elif isinstance(one, EventPair):
             self._own_events[one] = self.give(one)
         else:
             row = self._own_fences[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
@@ -227,10 +260,17 @@ class Order:
 
     def remove(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier out again."""
-        if isinstance(one, EventPair):
+        if self._at_edge(one):
+            self._edges.remove(one)
+        elif isinstance(one, EventPair):
             self._own_events.pop(one).remove(one.set_after, one)
         else:
             self._own_fences.pop(one).remove(one.before, one)
+
+    def _at_edge(self, one: EventPair | Fence) -> bool:
+        if isinstance(one, Fence):
+            return one.before == self.count
+        return one.set_after < 0 or one.wait_before == self.count
 
     def covers(self, demand: Demand) -> bool:
         """Whether the demand is met by what there is."""

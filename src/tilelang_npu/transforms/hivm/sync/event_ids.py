@@ -38,8 +38,9 @@ class PairPlace:
         event, items = self.event, self.body.items
         if event.distance:
             loop = event.holder or self.body
-            return 2 * loop.first - 1, 2 * loop.last + 1
-        return 2 * items[event.set_after].last + 1, 2 * items[event.wait_before].first
+            return 2 * (event.primed or loop).first - 1, 2 * loop.last + 1
+        start = 2 * items[event.set_after].last + 1 if event.set_after >= 0 else 2 * self.body.first
+        return start, 2 * items[event.wait_before].first if event.wait_before < len(items) else 2 * self.body.last + 1
 
 
 def free_numbers(used: Container[Name], source: str, target: str) -> list[int]:
@@ -99,12 +100,14 @@ def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[
     for place, placed in enumerate(near):
         event, body = placed.event, placed.body
         whole = 0, len(body.items)
+        if event.primed is not None:
+            yield _Step(0, partial(_prime_late, event))
         if event.distance == 0 and event.slots > 1:
             yield _Step(0, partial(_take_turns, event, 1))
         elif event.slots > 1:
             yield _Step(_work(body, event.source, *whole) + _work(body, event.target, *whole),
                         partial(_take_turns, event, event.slots - 1))
-        if event.holder is not None:
+        if event.holder is not None and body.loop is not None:
             yield _Step(_work(body, event.target, *whole), partial(_hold_itself, event))
         for other in near[place + 1:]:
             if other.body is body and _merges(event, other.event):
@@ -134,13 +137,18 @@ def _take_turns(event: EventPair, slots: int) -> Container[EventPair]:
 
 
 def _hold_itself(event: EventPair) -> Container[EventPair]:
-    event.holder = None
+    event.holder = event.primed = None
+    return ()
+
+
+def _prime_late(event: EventPair) -> Container[EventPair]:
+    event.primed = None
     return ()
 
 
 def _merges(one: EventPair, two: EventPair) -> bool:
     """Whether one event can stand for two."""
-    return (one.distance == two.distance and one.slots == two.slots and one.holder is two.holder
+    return (one.distance == two.distance and one.slots == two.slots and one.holder is two.holder and one.primed is two.primed
             and (one.distance > 0 or max(one.set_after, two.set_after) < min(one.wait_before, two.wait_before)))
 
 

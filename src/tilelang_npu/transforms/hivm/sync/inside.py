@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
+from tilelang_npu.transforms.ir.buffers import body_of
 
 
 class Inside:
@@ -28,9 +29,13 @@ class Inside:
     def add(self, body: BlockItems, order: Order) -> None:
         """A block's order, which may stand for one that was asked about already."""
         if id(body) in self._solved:
-            self._left.clear()
-            self._entered.clear()
+            self.forget()
         self._solved[id(body)] = body, order
+
+    def order(self, body: BlockItems) -> Order | None:
+        """The order of a block; None of one that was not solved."""
+        known = self._solved.get(id(body))
+        return known[1] if known is not None else None
 
     def tokens(self, item: Item) -> list[EventPair]:
         """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it.
@@ -56,6 +61,10 @@ class Inside:
         """Let a loop hold the tokens of events."""
         for event in events:
             event.holder = holder
+        self.forget()
+
+    def forget(self) -> None:
+        """Ask again: events have changed."""
         self._left.clear()
         self._entered.clear()
 
@@ -79,7 +88,8 @@ class Inside:
                                          or (event.source in at_once and event.set_after >= index))} | inner.later
         behind = frozenset(target for holder, target in tokens if holder == id(body))
         later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
-        return Left(frozenset({*reached, *inner.within, *inner.behind}), behind, later)
+        at_end = order.at_end(touch.pipe, reached, at_once, index)
+        return Left(frozenset({*reached, *inner.within, *inner.behind, *at_end}), behind, later)
 
     def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
@@ -133,7 +143,7 @@ class Inside:
         Args:
             item: the loop.
             first, second: the accesses.
-            holder: the body of the loop around it, in which it runs again.
+            holder: the body of the loop around it, in which it runs again; one further out may hold the tokens.
         """
         ends = [(one, two) for one in self._where(item, first) for two in self._where(item, second)]
         return bool(ends) and all(one[0] is two[0] and self._carries(*one, two[2], first, second, holder) for one, two in ends)
@@ -141,7 +151,7 @@ class Inside:
     def _carries(self, body: BlockItems, order: Order, i: int, j: int, first: Touch, second: Touch, holder: BlockItems) -> bool:
         if i == j and body.items[i].blocks and self.carried(body.items[i], first, second, holder):
             return True
-        return any(event.holder is holder and (event.slots == 1 or _of_one_ring(body, event, first, second))
+        return any(_holds(event.holder, holder) and (event.slots == 1 or _of_one_ring(body, event, first, second))
                    and self._reaches(body, order, i, first, event) and self._is_reached(body, order, j, second, event)
                    for event in order.events)
 
@@ -172,9 +182,14 @@ class Inside:
 
 def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[State]:
     """Where the search in a block starts that work of a pipe enters."""
-    return [(-1, pipe, True) if started else (0, pipe, False),
+    return [(-1, pipe, True) if started else (0, pipe, False), *order.at_start(pipe),
             *((event.wait_before, event.target, False) for event in order.events
-              if primed and event.distance and event.holder is None and event.source == pipe)]
+              if primed and event.distance and event.holder is None and event.primed is None and event.source == pipe)]
+
+
+def _holds(holder: BlockItems | None, body: BlockItems) -> bool:
+    """Whether what holds tokens is a loop's body or one around it."""
+    return holder is body or (holder is not None and holder.first <= body.first and body.last <= holder.last)
 
 
 def _of_one_ring(body: BlockItems, event: EventPair, first: Touch, second: Touch) -> bool:
@@ -185,5 +200,5 @@ def _of_one_ring(body: BlockItems, event: EventPair, first: Touch, second: Touch
     """
     owner = first.place.root.owner
     return (first.place.root is second.place.root and first.place.turn is None and second.place.turn is None
-            and isinstance(owner, Operation) and owner.parent_block() is body.block and body.turns is body.loop
+            and isinstance(owner, Operation) and body.turns is not None and owner.parent_block() is body_of(body.turns)
             and event.slots == event.distance == first.place.slots == second.place.slots)

@@ -84,9 +84,13 @@ class BlockItems:
         """How many items each operation of the block is."""
         return Counter(item.op for item in self.items)
 
+    def at(self, index: int) -> Item:
+        """The item at a place; the first and the last where it is in front of and behind them."""
+        return self.items[max(0, min(index, len(self.items) - 1))]
+
     def wait_at(self, index: int, pipes: Pipes) -> int:
         """The item in front of which a wait, or a barrier, can stand that is to stand in front of one: it, or one before."""
-        while self.items[index].goes_on and pipes not in self.items[index].waits:
+        while index < len(self.items) and self.items[index].goes_on and pipes not in self.items[index].waits:
             index -= 1
         return index
 

@@ -17,14 +17,14 @@ def event_remark(maker: str, body: BlockItems, event: EventPair, *, behind: bool
     reasons = tuple(dict.fromkeys(_reason(reason, event.distance) for reason in (event.reason, *event.also)))
     return Remark(maker, facts=Waits(reasons, event.source, event.target,
                                      tuple(range(event.id, event.id + event.slots)),
-                                     location_of(body.items[event.wait_before].op), behind, place))
+                                     location_of(body.at(event.wait_before).op), behind, place))
 
 
 def fence_remark(maker: str, body: BlockItems, fences: Sequence[Fence], *, behind: bool = False) -> Remark:
     """What a barrier is for, which stands for fences of a block in front of one item."""
     reasons = tuple(dict.fromkeys(_reason(fence.reason, 0) for fence in fences))
     pipe = fences[0].pipe
-    return Remark(maker, facts=Waits(reasons, pipe, pipe, (), location_of(body.items[fences[0].before].op), behind))
+    return Remark(maker, facts=Waits(reasons, pipe, pipe, (), location_of(body.at(fences[0].before).op), behind))
 
 
 def _reason(hazard: object, distance: int) -> WaitReason:

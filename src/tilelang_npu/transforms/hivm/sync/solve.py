@@ -263,7 +263,8 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
             if first < index:  # the iteration's own set, further up, is as good: an older one would be a number too many
                 distance = 0
             order.add(EventPair(*pipes, first, index, distance, slots, demand.reason))
-    _reduce(order, _strongest(body, asked))
+    order.asked = _strongest(body, asked)
+    _reduce(order, order.asked)
     inside.add(body, order)
     return order
 
@@ -288,7 +289,8 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
             order.add(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
-    _reduce(order, _strongest(body, asked))
+    order.asked = _strongest(body, asked)
+    _reduce(order, order.asked)
     inside.add(body, order)
     return order
 
