@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilelang_npu import compat
 from tilelang_npu.dialects.remarks import Remark
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.factory import Factory
@@ -75,12 +76,17 @@ def _called(script: Path) -> list[tuple[JITKernel, Factory | None]]:
 
     JITKernel.__call__ = observed  # type: ignore[method-assign]
     sys.path.insert(0, str(script.parent))
+    compat.install()
+    before = set(sys.modules)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             names = runpy.run_path(str(script), run_name="__main__")
     finally:
         JITKernel.__call__ = call  # type: ignore[method-assign]
         sys.path.remove(str(script.parent))
+        for name in set(sys.modules) - before:  # what lies beside one script is of another name beside the next
+            if Path(getattr(sys.modules[name], "__file__", None) or "").parent == script.parent:
+                del sys.modules[name]
     factories = [value for value in names.values() if isinstance(value, Factory)]
     made = {kernel: kernel.made_by for kernel in found}
     return [(kernel, next((one for one in factories if (by := made[kernel]) is not None and by[0] is one.function), None))
