@@ -36,8 +36,8 @@ def factory(M):
 ERRORS = [
     ("T.tile.gather(b, a, i, 0)", 8, "T502", "T.tile.gather asks for elements that are not there"),
     ("T.tile.add(b[n:n + 2, :], a[0:2, :], a[2:4, :])", 8, "T502",
-     "T.tile.add touches bytes 2048..2559 of b, which has 2048 bytes"),
-    ("T.tile.fill(b[n, :], 1.0)", 9, "T502", "T.tile.fill touches bytes 2304..2559 of b, which has 2048 bytes"),
+     "T.tile.add takes 8..9 of axis 0 of b, which has 0..7"),
+    ("T.tile.fill(b[n, :], 1.0)", 9, "T502", "T.tile.fill takes 9..9 of axis 0 of b, which has 0..7"),
     ("b[n, 0] = 3.0", 8, "T502", "this statement touches bytes 2048..2051 of b, which has 2048 bytes"),
     ("b[0, 0] = a[n, 0]", 8, "T502", "this statement touches bytes 2048..2051 of a, which has 2048 bytes"),
     ("b[7 // n, 0] = 1.0", 0, "T509", "this statement divides by zero"),

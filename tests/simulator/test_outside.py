@@ -80,7 +80,18 @@ def test_a_part_of_a_buffer(op: str) -> None:
     body = "\n".join([texts.view("%row", "%x", "%i, 0", "1, 16", UB, ROW),
                       texts.view("%g", "%A", "0, 0", "1, 16", GM, f"memref<1x16xf32, strided<[16, 1]>, {texts.GM}>"), op])
     run(body, 3)
-    assert "touches bytes 256..319 of x, which has 256 bytes in block 0" in refused(body, 4).message
+    assert refused(body, 4).message.endswith(" takes 4..4 of axis 0 of x, which has 0..3 in block 0")
+
+
+@pytest.mark.parametrize(("start", "said"), [
+    (-1, "hivm.hir.vbrc starts at -1 on axis 1 of x"), (1, "hivm.hir.vbrc takes 1..16 of axis 1 of x")])
+def test_a_part_that_leaves_an_inner_axis_is_no_part_of_the_next_row(start: int, said: str) -> None:
+    """The bytes are those of the row in front, or behind: they are of the buffer, and not what was asked for."""
+    rows = f"memref<2x16xf32, strided<[16, 1], offset: ?>, {texts.UB}>"
+    body = "\n".join([texts.view("%rows", "%x", "1, %i", "2, 16", UB, rows),
+                      f"    hivm.hir.vbrc ins(%zero : f32) outs(%rows : {rows})"])
+    run(body, 0)
+    assert refused(body, start).message == f"{said}, which has 0..15 in block 0"
 
 
 def test_a_part_that_is_known() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import memref
@@ -23,7 +23,7 @@ from tilelang_npu.simulator.codegen.integers import is_truth
 from tilelang_npu.simulator.codegen.lines import Int, ScalarExpr
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.reach import check_address
-from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Local, StridedView, alternatives, mapped
+from tilelang_npu.simulator.codegen.strided import Buffer, Choice, Cut, Local, StridedView, alternatives, mapped
 from tilelang_npu.simulator.machine.work import ScalarAccess
 
 
@@ -51,10 +51,23 @@ def _subview(em: PythonEmitter, op: memref.SubviewOp) -> Value:
         for offset, stride in zip(offsets, view.strides, strict=True):
             start = start + em.multiplied(offset, stride)
         strides = [em.multiplied(step, stride) for step, stride in zip(steps, view.strides, strict=True)]
+        cuts = view.cuts if 0 in (size.constant if size.known else -1 for size in sizes) else (
+            *view.cuts, *_uncertain(view, offsets, sizes, steps))
         return replace(view, offset=start, sizes=tuple(sizes[axis] for axis in kept),
-                       strides=tuple(strides[axis] for axis in kept))
+                       strides=tuple(strides[axis] for axis in kept), cuts=cuts)
 
     return mapped(em.buffer(op.source), cut)
+
+
+def _uncertain(view: StridedView, offsets: Sequence[Int], sizes: Sequence[Int], steps: Sequence[Int]) -> Iterator[Cut]:
+    """Where a part may leave an axis that it is cut from. What is cut from GM ends in its tensor, as the lowering sees to; that
+    the whole part ends inside of its buffer is checked with its array."""
+    for axis, (offset, size, step, extent) in enumerate(zip(offsets, sizes, steps, view.sizes, strict=True)):
+        reach = offset + (size - 1) * step.constant + 1 if step.known and view.base.memory != "gm" else None
+        if reach is not None and (extent - reach).at_least(0):
+            reach = None
+        if reach is not None or not offset.at_least(0):
+            yield Cut(axis, offset, reach, extent)
 
 
 def _kept_axes(sizes: Sequence[Int], shape: Sequence[int]) -> list[int]:

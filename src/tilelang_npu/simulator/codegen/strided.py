@@ -55,6 +55,23 @@ def called(base: Base, *, whole: bool) -> str:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A part of an axis that is taken, and may not be there: what it then reaches is another row.
+
+    Attributes:
+        axis: of the buffer that it is cut from.
+        start: its first element.
+        reach: one past its last element; None where that is known to be there.
+        extent: elements of the axis.
+    """
+
+    axis: int
+    start: Int
+    reach: Int | None
+    extent: Int
+
+
+@dataclass(frozen=True)
 class StridedView:
     """A strided part of a memory.
 
@@ -66,6 +83,7 @@ class StridedView:
         sizes: elements of each axis.
         strides: bytes between elements of each axis.
         limit: first byte, and one past the last, of the buffer that it is a part of, where they are known.
+        cuts: how it was cut from buffers, where that is not certain to have stayed inside of an axis.
     """
 
     base: Base
@@ -75,6 +93,7 @@ class StridedView:
     sizes: tuple[Int, ...]
     strides: tuple[Int, ...]
     limit: tuple[int, int] | None = None
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def rank(self) -> int:

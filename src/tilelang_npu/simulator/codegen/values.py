@@ -17,9 +17,9 @@ from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
 from tilelang_npu.simulator.codegen.lines import CodeScope, Int, MadeArray, ScalarExpr, Sum
-from tilelang_npu.simulator.codegen.reach import checked, part
+from tilelang_npu.simulator.codegen.reach import checked, part, taken
 from tilelang_npu.simulator.codegen.reachable import check_argument
-from tilelang_npu.simulator.codegen.strided import Base, Buffer, Choice, StridedView, called
+from tilelang_npu.simulator.codegen.strided import Base, Buffer, Choice, Cut, StridedView, called
 from tilelang_npu.target import Chip
 
 
@@ -157,7 +157,7 @@ class Values(Definitions, ABC):
             scope = self.scope_of(buffer)
             first, second = self.array(buffer.true, element), self.array(buffer.false, element)
             return self.define(f"{first} if {buffer.condition.text} else {second}", self.surely_run(scope), "v")
-        inside = checked(self, buffer, element)
+        inside = checked(self, buffer, element) and not buffer.cuts
         if element is None:
             kind = self.numpy_type(buffer.element)
         else:
@@ -175,6 +175,8 @@ class Values(Definitions, ABC):
         if not inside and buffer.limit is not None and not outer:
             memory, begin = part(self, buffer.base, buffer.limit), buffer.limit[0]
             offset = f"{place} - {begin}"
+        for cut in buffer.cuts:
+            offset = f"{offset} + {self.taken(cut, buffer)}"
         # a tile that lies wholly beyond its tensor has no elements, and no address either
         empty = tuple(self.name_of(size) for size in buffer.sizes if not size.at_least(1))
         if empty:
@@ -194,6 +196,12 @@ class Values(Definitions, ABC):
         """Sizes and strides of the axes that the array over a memref has in front of its, and the name of what is added to the
         place where it begins."""
         return (), (), ""
+
+    def taken(self, cut: Cut, view: StridedView) -> str:
+        """The 0 that is added to a place where an axis has what is taken of it; the error where it has not."""
+        start, reach, extent = (self.name_of(number) for number in (cut.start, cut.reach or cut.start, cut.extent))
+        name = called(view.base, whole=False)
+        return f"{self.constant(taken, 'taken')}({start}, {reach}, {extent}, {cut.axis}, {name!r})"
 
     def owner_now(self) -> Operation:
         """The op that code is made for."""

@@ -22,6 +22,7 @@ from tilelang_npu.simulator.codegen.data_uses import DataUses
 from tilelang_npu.simulator.codegen.handlers import op_name
 from tilelang_npu.simulator.codegen.lines import Line, MadeArray
 from tilelang_npu.simulator.codegen.own_numbers import own_numbers
+from tilelang_npu.simulator.codegen.reach import LeavesAxisError
 from tilelang_npu.simulator.codegen.stacked import StackedEmitter
 from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
 from tilelang_npu.simulator.machine.datapath import Product
@@ -156,6 +157,9 @@ class CompiledFunction:
         if isinstance(error, ZeroDivisionError):
             return TileError(f"{name} divides by zero {where}", code="T509", location=location,
                              help="divide only where the divisor is not 0")
+        if isinstance(error, LeavesAxisError):
+            return TileError(f"{name} {error} {where}", code="T502", location=location,
+                             help="clamp the start, or leave out the part that is not there")
         if not isinstance(error, (ValueError, TypeError, IndexError, OverflowError)):
             return None
         if line is not None and line.made is not None:
