@@ -300,4 +300,11 @@ CASES = [
     ("a sum in T.Parallel", "npuir", None, None, None, None,
      "T.fill(r, 0.0)\nfor i, j in T.Parallel(8, 64):\n    r[i, 0] += a[i, j]\nc[0, 0] = r[3, 0]",
      "put(b, (0, 0), a[3].sum())"),
+    ("stages= of T.Pipelined", "npuir", "for k in T.Pipelined(2, stages=2):\n    c[k, 0] = 1", "T145",
+     "T.Pipelined(2, stages=2)", "did you mean num_stages?", "for k in T.Pipelined(2, num_stages=2):\n    c[k, 0] = 1",
+     "put(b, (slice(0, 2), 0), 1)"),
+    ("range in T.serial", "npuir", "for k in T.serial(range(1, 3)):\n    c[k, 0] = 1", "T150", "T.serial(range(1, 3))",
+     "write T.serial(1, 3)", "for k in T.serial(1, 3):\n    c[k, 0] = 1", "put(b, (slice(1, 3), 0), 1)"),
+    ("axis= of a reduction", "npuir", "T.reduce_sum(a, c[:, 0:1], axis=1)", "T145", "T.reduce_sum(a, c[:, 0:1], axis=1)",
+     "did you mean dim?", "T.reduce_sum(a, c[:, 0:1], dim=1)", "put(b, (slice(None), slice(0, 1)), a.sum(1, keepdims=True))"),
 ]

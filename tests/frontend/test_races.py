@@ -70,3 +70,47 @@ def test_the_indices_that_are_missing_are_named(source: Any) -> None:
         trace(_kernel(source, "for row, column in T.Parallel(8, 64):\n    a[0, 0] = b[row, column]"))
     with pytest.raises(TileError, match="one element of m: 'i' is not in its place"):
         trace(_kernel(source, "for i, j in T.Parallel(8, 64):\n    m[n] = T.cast(b[i, 3], 'int32')"))
+
+
+# what a point reads that another one stores
+READS_OF_OTHERS = [
+    "for i, j in T.Parallel(8, 8):\n    a[i, j] = a[j, i]",
+    "for i, j in T.Parallel(8, 63):\n    a[i, j + 1] = a[i, j]",
+    "for i, j in T.Parallel(8, 63):\n    a[i, j] = a[i, j + 1]",
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[i, j] / a[i, 0]",
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[i, 63 - j]",
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = b[i, j]\n    b[i, j] = a[(i + 1) * 1 - 1, j] + a[0, j]",
+    "for i, j in T.Parallel(8, 63):\n    A[i, n + j + 1] = A[i, n + j]",
+]
+READS_OF_ITS_OWN = [
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[i, j] * 2.0",
+    "for i, j in T.Parallel(8, 32):\n    a[i, j] = a[i, j + 32]",
+    "for i, j in T.Parallel(8, 32):\n    a[i, 2 * j] = a[i, 2 * j + 1]",
+    "for i, j in T.Parallel(8, 32):\n    a[i, j] = b[i, j + 1]",
+    "for i, j in T.Parallel(8, 32):\n    a[i, j + 32] = a[i, j] - a[i, j + 32]",
+    "for i, j in T.Parallel(8, 64):\n    a[0, j] += b[i, j]",
+    "for i, j in T.Parallel(8, 1):\n    a[i, j] = a[i, 0]",
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[i, 0 + j]",
+    "for i in T.Parallel(8):\n    for k in T.serial(63):\n        a[i, k + 1] = a[i, k]",  # the inner loop has an order
+    "for i, j in T.Parallel(8, 8):\n    if i < j:\n        a[i, j] = a[j, i]",  # its points are those that it does not read
+    "for i, j in T.Parallel(8, 64):\n    a[i, j] = a[n, j]",  # where n lies is not known
+]
+
+
+@pytest.mark.parametrize("body", READS_OF_OTHERS)
+def test_a_point_that_reads_what_another_one_stores_is_remarked_upon(source: Any, body: str) -> None:
+    (remark,) = trace(_kernel(source, body)).remarks
+    assert remark.code == "T149"
+    assert "reads an element of " in remark.message
+    assert remark.location is not None
+    assert remark.location.source().strip() in body
+
+
+@pytest.mark.parametrize("body", READS_OF_ITS_OWN)
+def test_a_point_that_reads_what_it_stores_itself_or_nobody_does_is_not(source: Any, body: str) -> None:
+    assert trace(_kernel(source, body)).remarks == ()
+
+
+def test_the_two_points_are_named(source: Any) -> None:
+    (remark,) = trace(_kernel(source, "for row, column in T.Parallel(8, 60):\n    a[row, column + 4] = a[row, column]")).remarks
+    assert "(row = 0, column = 4) reads an element of a that another one (row = 0, column = 0) stores" in remark.message

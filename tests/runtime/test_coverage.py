@@ -370,3 +370,44 @@ def test_a_large_result_that_data_choose_or_a_kernel_adds_to_is_always_marked() 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)
         assert np.isnan(kernel(x, places)[192:256]).all()
+
+
+@pytest.mark.parametrize(("last", "told"), [
+    ("T.vadd(x, 1.0, x)", True), ("T.copy(C, x)", True), ("T.copy(x, C)", False), ("T.copy(x, A)", False),
+    ("T.print(x)", False)])
+def test_a_kernel_that_stores_to_no_tensor_is_told(
+        last: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "without_result.py").write_text(f"""\
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+
+@tilelang.jit(target="npuir")
+def factory():
+    @T.prim_func
+    def main(A: T.Tensor((32, 16), "float32"), C: T.Tensor((32, 16), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_shared((32, 16), "float32")
+            T.copy(A, x)
+            {last}
+
+    return main
+""")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "without_result", raising=False)
+    import without_result  # type: ignore[import-not-found]
+
+    a, c = np.ones((32, 16), np.float32), np.zeros((32, 16), np.float32)
+    kernel = without_result.factory()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel(a, c)
+        kernel(a, c)
+    assert [str(one.message).partition(":")[0] for one in caught] == ["main stores to none of A, C"] * told
+
+
+def test_a_grid_in_brackets_says_where_the_grid_stands() -> None:
+    kernel = store_kernel("npuir", "place from data")
+    with pytest.raises(TileError, match="is launched without a grid in brackets") as caught:
+        kernel[(8, 1)](*ARGUMENTS)
+    assert caught.value.code == "T401"
+    assert "T.Kernel(...)" in caught.value.help

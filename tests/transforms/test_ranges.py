@@ -13,8 +13,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation
 
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Interval, Linear
-from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 WORD = 1 << 64

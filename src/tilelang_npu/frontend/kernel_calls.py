@@ -170,10 +170,19 @@ def _meant(signature: inspect.Signature, keywords: dict[str, Any]) -> str:
     """The parameter that a keyword argument which is not there comes close to."""
     lowered = {name.lower(): name for name in signature.parameters}
     for keyword in keywords:
-        close = difflib.get_close_matches(keyword.lower(), lowered, n=1) if keyword not in signature.parameters else []
+        if keyword in signature.parameters:
+            continue
+        meant = _ELSEWHERE.get(keyword)
+        if meant in signature.parameters:
+            return f"did you mean {meant}? "
+        close = difflib.get_close_matches(keyword.lower(), lowered, n=1)
         if close:
             return f"did you mean {lowered[close[0]]}? "
     return ""
+
+
+_ELSEWHERE = {"axis": "dim", "stages": "num_stages", "output": "out"}
+"""What NumPy and others call a parameter, which comes close to nothing here, or to another one."""
 
 
 def _plain(signature: inspect.Signature) -> str:

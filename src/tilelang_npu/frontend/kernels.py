@@ -55,7 +55,8 @@ def _sub_blocks(builder: Builder, frame: launch.Kernel, names: list[str] | None)
                             help="leave threads out, or give 1 or 2")
     spread = frame.is_npu and frame.threads in (1, 2)
     if spread or not frame.is_npu:
-        _expect(names, given, (axes,), "the block id alone" if axes == 1 else f"{axes} block ids")
+        _expect(names, given, (axes,), "the block id alone" if axes == 1 else f"{axes} block ids",
+                "" if frame.is_npu else "; is_npu=True gives the index of the Vector core behind the block ids")
         return (frame.threads or 1) if spread else 1, False
     _expect(names, given, (axes, axes + 1) if axes > 1 else (1, 2), "block ids and a sub-block id")
     explicit = with_index and names is not None and names[-1] != "_"
@@ -80,10 +81,10 @@ def forget_unused_sub_blocks(builder: Builder) -> None:
             launched.sub_blocks = IntegerAttr(1, i64)
 
 
-def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str) -> None:
+def _expect(names: list[str] | None, given: int, allowed: tuple[int, ...], yields: str, more: str = "") -> None:
     if names is not None and given not in allowed and given != 1:
         raise TileError(f"T.Kernel yields {yields} here; {given} names are given ({', '.join(names)})", code="T150",
-                        help="match the names to what it yields; `_` stands for one that is not used")
+                        help=f"match the names to what it yields; `_` stands for one that is not used{more}")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.names import written
 from tilelang_npu.errors import TileError
 from tilelang_npu.frontend.kernel_calls import Calls
-from tilelang_npu.frontend.races import refuse_races
+from tilelang_npu.frontend.races import order_matters, refuse_races
 from tilelang_npu.frontend.tile_loads import take_tile_loads
 from tilelang_npu.language import launch
 from tilelang_npu.linear import Interval
@@ -182,9 +182,12 @@ class Loops(Calls, ABC):
             self._loop_body(lambda: self.body(node.body), block, names, bounds, Jumps(builder.block, _IN_PARALLEL))
         finally:
             builder.in_parallel = False
-        refuse_races(block, [name.id for name in names if isinstance(name, ast.Name)],
-                     [size if isinstance(size, int) else None for size in extents])
-        take_tile_loads(builder, block, [size if isinstance(size, int) else None for size in extents])
+        spoken, known = [name.id for name in names if isinstance(name, ast.Name)], [
+            size if isinstance(size, int) else None for size in extents]
+        refuse_races(block, spoken, known)
+        for remark in order_matters(block, spoken, known):
+            builder.remark(remark)
+        take_tile_loads(builder, block, known)
         builder.emit(tile.ParallelOp(values, region_of(block)), location)
 
     def _loop_body(self, walk: Callable[[], None], block: Block, names: Sequence[ast.expr], bounds: Sequence[Interval],

@@ -4,19 +4,26 @@ The points have no order, so whose value stays is nobody's choice. A store names
 of the loop does not appear in its place; that is well only if the value does not depend on that index, if a condition on it
 lets one point through (``if i == k``, ``if mask[i]``), or if the value is made from what the element held, as in a sum: that is
 computed point by point. Not judged are places that are computed (``a[i // 2]``, ``a[where[i]]``) and ``T.alloc_var`` scalars.
+
+A point that reads what another one stores (``x[i, j] = x[j, i]``) depends on their order too. Such a loop runs point by point,
+as ``T.serial`` would, which may be what is meant: it is remarked upon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
+from tilelang_npu.linear import Linear
 from tilelang_npu.traced.locations import place_of
 
 _ORDERED = ("slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -47,6 +54,86 @@ def refuse_races(block: Block, names: Sequence[str], extents: Sequence[int | Non
                         code="T149", location=place_of(store.location),
                         help=f"loop over {said} with T.serial{around}, where the last value stays, or make the largest or the "
                         "sum of them with T.reduce_max or T.reduce_sum")
+
+
+MOST_POINTS = 1 << 12
+"""Points of a loop that are looked at one by one; of a larger one a corner, as wide along each axis."""
+
+
+def order_matters(block: Block, names: Sequence[str], extents: Sequence[int | None]) -> Iterator[TileError]:
+    """A remark for each element read of which another point of the loop stores one.
+
+    Args:
+        block, names, extents: as above.
+    """
+    body = _Body(block)
+    sizes = _corner([extent for extent in extents if extent is not None])
+    for load in block.ops if None not in extents else ():
+        if not isinstance(load, memref.LoadOp):
+            continue
+        for store in body.stores:
+            if store.memref is not load.memref or store.parent is not block or _is_scalar(store.memref):
+                continue
+            found = _other_point(block, sizes, [affine(index) for index in store.indices],
+                                 [affine(index) for index in load.indices])
+            if found is not None:
+                reader, writer = (", ".join(f"{name} = {at}" for name, at in zip(names, point, strict=True)) for point in found)
+                label = spoken(store.memref, "the buffer")
+                yield TileError(f"a point of T.Parallel ({reader}) reads an element of {label} that another one ({writer}) "
+                                "stores, and the points have no order: they run one behind the other, the last index fastest",
+                                code="T149", location=place_of(load.location),
+                                help=f"T.copy {label} to a second buffer in front of the loop and read that, for what it held "
+                                "before; T.serial where the order is meant")
+
+
+def _corner(extents: Sequence[int]) -> list[int]:
+    sizes = list(extents)
+    while prod(sizes) > MOST_POINTS:
+        largest = max(range(len(sizes)), key=sizes.__getitem__)
+        sizes[largest] = -(-sizes[largest] // 2)
+    return sizes
+
+
+def _other_point(block: Block, sizes: Sequence[int], stored: Sequence[Linear[SSAValue]], read: Sequence[Linear[SSAValue]]
+                 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """A point that reads and a different one that stores what it reads; None where there are none, or places are not sums of
+    the loop's indices and of what both have alike."""
+    if len(stored) != len(read) or list(stored) == list(read):
+        return None
+    places: list[tuple[Linear[SSAValue], Linear[SSAValue]]] = []
+    for one, other in zip(stored, read, strict=True):
+        rests = [{atom: factor for atom, factor in side.terms.items() if not _is_index(block, atom)} for side in (one, other)]
+        if rests[0] != rests[1] or any(_varies(block, atom) for atom in rests[0]):
+            return None
+        places.append((one, other))
+    writers: dict[tuple[int, ...], tuple[int, ...]] = {}
+    points = list(product(*map(range, sizes)))
+    for point in points:
+        writers[tuple(_at(block, one, point) for one, _ in places)] = point
+    for point in points:
+        writer = writers.get(tuple(_at(block, other, point) for _, other in places))
+        if writer is not None and writer != point:
+            return point, writer
+    return None
+
+
+def _is_index(block: Block, atom: SSAValue) -> bool:
+    return isinstance(atom, BlockArgument) and atom.block is block
+
+
+def _varies(block: Block, atom: SSAValue) -> bool:
+    """Whether a value is computed in the body: it may be another one at another point."""
+    here = atom.owner if isinstance(atom.owner, Block) else atom.owner.parent
+    while here is not None:
+        if here is block:
+            return True
+        here = here.parent_block()
+    return False
+
+
+def _at(block: Block, place: Linear[SSAValue], point: Sequence[int]) -> int:
+    return place.constant + sum(factor * point[atom.index] for atom, factor in place.terms.items()
+                                if isinstance(atom, BlockArgument) and atom.block is block)
 
 
 class _Body:

@@ -192,6 +192,10 @@ def _bounds(kind: str, start: object, stop: object, step: object = 1) -> tuple[o
     if stop is None:
         start, stop = 0, start
     for bound in (start, stop, step):
+        if isinstance(bound, range):
+            given = [bound.start, bound.stop, bound.step] if bound.step != 1 else [bound.start, bound.stop][not bound.start:]
+            raise TileError(f"T.{kind} takes the bounds themselves, not {bound!r}", code="T150",
+                            help=f"write T.{kind}({', '.join(map(str, given))})")
         if not (_is_integer(bound) or isinstance(bound, (Sym, TracedValue))):
             raise TileError(f"T.{kind}: bound {bound!r} is not an integer", code="T150",
                             help="use // instead of / where both sides are integers")
@@ -327,7 +331,8 @@ def Parallel(first: Whole, second: Whole, third: Whole, fourth: Whole, /, *, coa
 @overload
 def Parallel(*extents: Whole, coalesced_width: int | None = ...) -> Loop[Any]: ...
 def Parallel(*extents: Whole, coalesced_width: int | None = None) -> Loop[Any]:
-    """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order. ``coalesced_width`` has no effect.
+    """``for i, j in T.Parallel(m, n)``: the body once for each point, in no order: where a point reads an element that another
+    one stores, a warning (T149) says so. ``coalesced_width`` has no effect.
 
     The body assigns elements: ``c[i, j] = a[i, j] + b[i, j]``.
 

@@ -7,11 +7,12 @@ The rule: each element of an array that the call allocates and returns (``out_id
 error, T410. Adding to an element (``T.atomic_add``) is no storing. Where data decide what is stored (the place, a branch or a
 loop around it), only the caller can know what was to be: it is a warning. The caller's own array holds something where the
 kernel stores nothing. It may be meant, but for a strip at the end that is narrower than the tiles and that no data chose: that
-is a warning.
+is a warning. So is a kernel that reads arrays, stores to none and prints nothing: a copy is missing, or goes the wrong way.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import DType
+from tilelang_npu.runtime.log import TileWarning
 from tilelang_npu.runtime.tensors import Array
+from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.binding import BoundCall
     from tilelang_npu.simulator import AnyLaunch, Program
 
-__all__ = ["LeftOut", "ParameterEffect", "described", "effects", "has_nan", "is_complete", "left_out"]
+__all__ = ["LeftOut", "ParameterEffect", "described", "effects", "has_nan", "is_complete", "left_out", "tell",
+           "tell_without_result", "without_result"]
 
 Shape = tuple[int, ...]
 RUNS = 4
@@ -80,6 +84,35 @@ def effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
         if len(known) == len(shapes):
             found[position].tile = tuple(max(axis) for axis in zip(*known, strict=True))
     return found
+
+
+def without_result(kernel: Operation, effects: Mapping[int, ParameterEffect]) -> bool:
+    """Whether a kernel reads arrays, and nothing that it makes of them is seen.
+
+    Args:
+        kernel: its function in the tile dialect.
+        effects: what it does to its parameters.
+    """
+    from tilelang_npu.dialects import tile
+
+    shows = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, tile.LookOp, tile.BreakpointOp)
+    return (any(effect.reads for effect in effects.values()) and not any(effect.writes for effect in effects.values())
+            and not any(isinstance(op, shows) for op in kernel.walk()))
+
+
+def tell_without_result(name: str, parameters: Sequence[Parameter], kernel: Operation, effects: Mapping[int, ParameterEffect]
+                        ) -> None:
+    """Warn of a kernel of which nothing is seen, where it is called.
+
+    Args:
+        name, parameters: of the kernel.
+        kernel, effects: as above.
+    """
+    if without_result(kernel, effects):
+        place = user_location() or parameters[0].location
+        warnings.warn_explicit(f"{name} stores to none of {', '.join(one.name for one in parameters)}: nothing is seen of what "
+                               "it computes; T.copy(tile, tensor) stores a tile, its destination stands last", TileWarning,
+                               place.file, place.line)
 
 
 def _stored(value: SSAValue) -> Shape | None:
@@ -162,6 +195,24 @@ class LeftOut:
         axes, tiles = self._short()
         return bool(axes) and not self.missing[tuple(slice(end) for end in box)].any() and all(
             _is_remainder(self.missing.shape[axis], box[axis], tile) for axis, tile in zip(axes, tiles, strict=True))
+
+
+def tell(left: Iterable[LeftOut]) -> None:
+    """Raise what is an error of what a call left out, and warn of the rest where it is called.
+
+    Args:
+        left: of each parameter.
+
+    Raises:
+        TileError: T410, a part of a result is never written.
+    """
+    for found in left:
+        error = found.error()
+        if error is not None:
+            raise error
+        if found.warning():
+            place = user_location() or found.parameter.location
+            warnings.warn_explicit(found.warning(), TileWarning, place.file, place.line)
 
 
 def left_out(parameters: Sequence[Parameter], outputs: Collection[int], module: Mapping[int, ParameterEffect],

@@ -7,16 +7,15 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from tilelang_npu import frontend
 from tilelang_npu.display import Mlir
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.runtime import environment, listeners
+from tilelang_npu.runtime import coverage, environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
-from tilelang_npu.runtime.coverage import LeftOut, ParameterEffect, effects, has_nan, left_out, overwritten
 from tilelang_npu.runtime.here import Here
 from tilelang_npu.runtime.log import TileWarning, is_unheard, logger, told, warn_at
 from tilelang_npu.runtime.longer import longer
@@ -141,12 +140,12 @@ class JITKernel:
         self._here.threads.last = launch
 
     @once
-    def _effects(self) -> Mapping[int, ParameterEffect]:
-        return effects(self._lowering.traced.module)
+    def _effects(self) -> Mapping[int, coverage.ParameterEffect]:
+        return coverage.effects(self._lowering.traced.module)
 
     @once
-    def _effects_of_launches(self) -> list[Mapping[int, ParameterEffect]]:
-        return [effects(launch) for launch in self._lowering.traced.launches]
+    def _effects_of_launches(self) -> list[Mapping[int, coverage.ParameterEffect]]:
+        return [coverage.effects(launch) for launch in self._lowering.traced.launches]
 
     @once
     def programs(self) -> tuple[Program, ...]:
@@ -221,6 +220,12 @@ class JITKernel:
         if not results:
             return None if self.dialect == "npuir" else []
         return results[0] if len(results) == 1 else results
+
+    def __getitem__(self, grid: object) -> NoReturn:
+        """Triton's way to name a grid: T401."""
+        names = ", ".join(parameter.name for parameter in self.params)
+        raise TileError(f"{self.name} is launched without a grid in brackets", code="T401", location=user_location(),
+                        help=f"call it with ({names}): T.Kernel(...) in it says how many blocks there are")
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in order, those that are named too."""
@@ -382,9 +387,9 @@ class JITKernel:
             found.append(launch.sub_blocks.value.data if vector_only and divided else 1)
         return tuple(found)
 
-    def left_out(self, launch: AnyLaunch, call: BoundCall) -> Iterator[LeftOut]:
+    def left_out(self, launch: AnyLaunch, call: BoundCall) -> Iterator[coverage.LeftOut]:
         """What a call, or a trace of it, left unwritten of its results."""
-        return left_out(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
+        return coverage.left_out(self.params, self.out_idx, self._effects, self._effects_of_launches, launch, call)
 
     def _check_written(self, launch: AnyLaunch, call: BoundCall) -> None:
         """Look for unwritten results, once for each set of sizes that is in order: data decide nothing, or it is but told."""
@@ -392,14 +397,10 @@ class JITKernel:
             return
         with self._here.lock:
             left = [] if sizes in self._here.overwritten else list(self.left_out(launch, call))
-            for found in left:
-                error = found.error()
-                if error is not None:
-                    raise error
-                if found.warning():
-                    called = user_location() or found.parameter.location
-                    warnings.warn_explicit(found.warning(), TileWarning, called.file, called.line)
-            self._here.overwritten.setdefault(sizes, frozenset() if left else overwritten(
+            coverage.tell(left)
+            if not self._here.overwritten:
+                coverage.tell_without_result(self.name, self.params, self._lowering.traced.module, self._effects)
+            self._here.overwritten.setdefault(sizes, frozenset() if left else coverage.overwritten(
                 self.params, self.out_idx, self._effects, self.programs, call))
 
     def _overwritten(self, call: BoundCall) -> frozenset[int]:
@@ -411,7 +412,7 @@ class JITKernel:
         if self._here.stale_told or listeners.are_sanitized():
             return
         written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
-        if not any(has_nan(value) for value in written if isinstance(value, np.ndarray)):
+        if not any(coverage.has_nan(value) for value in written if isinstance(value, np.ndarray)):
             return
         hazard = launch.stale()
         if hazard is not None and self._here.first_stale():

@@ -13,9 +13,9 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Bound, Linear
 from tilelang_npu.target import core_of
-from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import covers_root, space_of
 from tilelang_npu.transforms.ir.ranges import Ranges
 

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm, memref_ext
+from tilelang_npu.dialects.affine_sums import affine, literal
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
-from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import location_of
 

@@ -13,8 +13,8 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Linear
-from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 

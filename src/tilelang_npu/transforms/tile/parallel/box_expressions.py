@@ -20,10 +20,10 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import ops
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.affine_sums import affine, literal
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.linear import Linear
 from tilelang_npu.target import Chip, name_of
-from tilelang_npu.transforms.ir.affine_sums import affine, literal
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.emit import float_type
 from tilelang_npu.transforms.ir.whole_blocks import in_blocks

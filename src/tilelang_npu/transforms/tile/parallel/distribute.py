@@ -16,8 +16,8 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Linear
-from tilelang_npu.transforms.ir.affine_sums import affine
 from tilelang_npu.transforms.ir.buffers import root_of
 from tilelang_npu.transforms.tile.parallel.indices import NotVector
 
