@@ -282,9 +282,12 @@ def _dropped(shape: Sequence[Extent], axes: Sequence[int]) -> list[Extent]:
 
 
 def _matches(target: Addressable, expected: Sequence[Extent], axes: Sequence[int]) -> bool:
-    """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes."""
+    """Whether the destination has the result's shape: with unit axes, without the reduced ones, or but for unit axes. One with
+    as many axes as the source has the result's: a column of 64 sums is no row of them."""
     if same_shape(target.extents, expected) or same_shape(target.extents, _dropped(expected, axes)):
         return True
+    if len(target.extents) == len(expected):
+        return False
     wanted = [size for size in expected if not (isinstance(size, int) and size == 1)] or [1]
     return broadcasts(wanted, with_axes(target, squeezed_axes(target)).extents) and same_shape(
         wanted, with_axes(target, squeezed_axes(target)).extents)
