@@ -57,6 +57,7 @@ def test_dimensions(kernel: Any) -> None:
 @pytest.mark.parametrize(("statement", "code", "message"), [
     ("T.reduce_sum(i, col)", "T110", "no reduction of int32 into float32"),
     ("T.reduce_sum(a, row)", "T111", r"destination has shape \[1, 128\], the result \[8, 1\]"),
+    ("T.reduce_sum(a, T.alloc_ub((128, 1), 'float32'), 0)", "T111", r"destination has shape \[128, 1\], the result \[1, 128\]"),
     ("T.reduce_sum(a, a)", "T112", "shares elements with the input"),
     ("T.reduce(a, col, -1, 'mean')", "T145", "there is no reduction 'mean'"),
     ("T.reduce_sum(a, col, [1, 1])", "T111", r"axes \[1, 1\] name no axis, or one twice"),

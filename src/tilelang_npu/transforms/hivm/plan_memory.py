@@ -34,6 +34,7 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.names import spoken
 from tilelang_npu.dialects.remarks import Placed, Remark, Scoped, done, refused, remark
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
@@ -318,11 +319,12 @@ def _tell(module: ModuleOp, life: Life, slots: int, room: int, *, quiet: bool) -
     if quiet:
         return
     where, left = location_of(life.op), "one slot" if slots == 1 else f"{slots} slots"
+    name = spoken(life.value, "") or f"a temporary of {line_of(life.op)}"
     if slots < life.slots:
         logger.warning("%s%s has %s instead of %d: there is no room in %s for more, and its loop overlaps less",
-                       f"{where.file}:{where.line}: " if where is not None else "", life.label, left, life.slots,
+                       f"{where.file}:{where.line}: " if where is not None else "", name, left, life.slots,
                        name_of(life.space))
-        refused(module, "multi-buffer", where, f"{life.label} has {left} instead of {life.slots}: a slot takes "
+        refused(module, "multi-buffer", where, f"{name} has {left} instead of {life.slots}: a slot takes "
                 f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
                 "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory")
 

@@ -233,7 +233,8 @@ def _fractal_view(emit: OpBuilder, view: View, op: Operation) -> SSAValue:
     columns_fit = _divisible(emit, column, c0) and (columns % c0 == 0 or column == 0 or _ends(column, columns, have_columns))
     if not columns_fit or not (rows_fit or fills):
         raise refuse(op, f"a slice of {buffer.label} does not fall on whole fractals of {r0} x {c0}", "T221",
-                     notes=(f"the slice is rows {_shown(row)}..+{_shown(rows)}, columns {_shown(column)}..+{columns}",),
+                     notes=(f"the slice has {_shown(rows)} rows from row {_shown(row)} on, {columns} columns from column "
+                            f"{_shown(column)} on",),
                      help=f"use offsets and sizes that are multiples of {r0} rows and {c0} columns")
     strides = [stride or 0 for stride in source.get_strides() or []]
     offset: Value = emit.mul(emit.floordiv(column, c0), strides[-4])
@@ -288,7 +289,7 @@ def _ends(offset: Value, size: int, extent: int) -> bool:
 
 
 def _shown(value: Value) -> str:
-    return str(value) if isinstance(value, int) else spoken(value, "?")
+    return str(value) if isinstance(value, int) else spoken(value, "(known when it runs)")
 
 
 def _divisible(emit: OpBuilder, value: Value, unit: int) -> bool:
