@@ -38,7 +38,7 @@ class OperandBytes:
         addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
         low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
         planned: whether the addresses are those in the memory, so that different buffers can be compared.
-        view: of a tensor the view that was cut out of it.
+        view: of a tensor the view that is read or written, if it is cut out of something.
         turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
     """
 
@@ -65,7 +65,7 @@ class OperandBytes:
         if self.space != other.space:
             return None
         if self.root is other.root or self._same_slots(other):
-            if (self.turn is None) != (other.turn is None):
+            if (self.turn is None) != (other.turn is None) or (self.turn is not None and self.addresses != other.addresses):
                 return 0
             if not self._inner(other):
                 return None
@@ -121,26 +121,41 @@ def place_of(value: SSAValue) -> OperandBytes:
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
         return OperandBytes(space, root, starts, 0, slot, planned, turn)
     low, high = _extent(value, root)
-    view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) and value.owner.source is root else None
+    view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) else None
     return OperandBytes(space, root, addresses, low, high, planned, view=view)
 
 
 def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:
     """Slots, bytes of one, and the turn of a view that shows the slot of an iteration: its first axis is a loop's index, plus a
-    constant, modulo the extent."""
-    view: SSAValue | None = None
+    constant, modulo the extent. The ring may be all of the root, or its beginning under another shape."""
+    views: list[SSAValue] = []
     while value is not root and isinstance(value.owner, Operation):
-        view, value = value, value.owner.operands[0]
-    if view is None or isinstance(root, BlockArgument):
+        views.append(value)
+        value = value.owner.operands[0]
+    if isinstance(root, BlockArgument) or (isinstance(root.owner, hivm.PointerCastOp) and len(root.owner.addrs) > 1):
         return None
-    if isinstance(root.owner, hivm.PointerCastOp) and len(root.owner.addrs) > 1:
-        return None
-    kind = root.type
-    assert isinstance(kind, MemRefType)
-    shape, cut = kind.get_shape(), view.owner
-    index = None if DYNAMIC_INDEX in shape else _slot(cut, math.prod(shape[1:]))
-    turn = None if index is None else _turn(index, shape[0])
-    return None if turn is None else (shape[0], _size(kind) // shape[0], turn)
+    whole = root
+    for view in reversed(views):
+        kind, cut = whole.type, view.owner
+        assert isinstance(kind, MemRefType)
+        shape = kind.get_shape()
+        index = None if DYNAMIC_INDEX in shape else _slot(cut, math.prod(shape[1:]))
+        turn = None if index is None else _turn(index, shape[0])
+        if turn is not None:
+            return shape[0], _size(kind) // shape[0], turn
+        if not _reshapes(cut):
+            return None
+        whole = view
+    return None
+
+
+def _reshapes(cut: Operation | Block) -> bool:
+    """Whether a view has the first elements of its source, one behind the other."""
+    if not isinstance(cut, memref.ReinterpretCastOp):
+        return False
+    sizes, strides = cut.static_sizes.get_values(), cut.static_strides.get_values()
+    packed = [math.prod(sizes[axis + 1:]) for axis in range(len(sizes))]
+    return set(cut.static_offsets.get_values()) == {0} and DYNAMIC_INDEX not in sizes and list(strides) == packed
 
 
 def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:

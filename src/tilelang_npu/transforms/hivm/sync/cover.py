@@ -38,6 +38,7 @@ class EventPair:
             behind which they are taken back; None: its own loop. Its loop then finds them as it left them when it ran before.
         also: what made others necessary that it stands for.
         primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
+        held: the pipes that its wait holds.
     """
 
     source: str
@@ -51,6 +52,10 @@ class EventPair:
     holder: BlockItems | None = None
     also: tuple[object, ...] = ()
     primed: Item | None = None
+    held: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.held = self.held or (self.target,)
 
 
 @dataclass(eq=False)
@@ -115,7 +120,10 @@ class Doors(Protocol):
         """The items that are loops which run at least once."""
 
     def beside(self, demand: Demand) -> Sequence[Position]:
-        """The branches that run where the demand's accesses do, as they are on the same condition."""
+        """The branches and loops that run where the demand's accesses do."""
+
+    def alike(self, index: int) -> Sequence[int]:
+        """The branches on the same condition as one, the loops of the same bounds: they run where it does."""
 
     def left(self, demand: Demand) -> Left:
         """What comes behind the demand's first access inside its item."""
@@ -192,6 +200,7 @@ class Order:
         self.doors = doors
         self.asked: Sequence[Demand] = ()
         self._edges: list[EventPair | Fence] = []
+        self._carrying: list[EventPair] = []
         self._own_events: dict[EventPair, _PlacesInOrder] = {}
         self._own_fences: dict[Fence, _PlacesInOrder] = {}
         self._events: dict[str, dict[tuple[str, int], _PlacesInOrder]] = {}
@@ -207,6 +216,11 @@ class Order:
     def events(self) -> list[EventPair]:
         """The events that were added."""
         return [*self._own_events, *(one for one in self._edges if isinstance(one, EventPair))]
+
+    @property
+    def carrying(self) -> list[EventPair]:
+        """The events from one time that the block runs to the next, which a loop around it holds, those given included."""
+        return [*self._carrying, *(event for event in self.events if event.holder is not None)]
 
     @property
     def own(self) -> list[EventPair | Fence]:
@@ -247,13 +261,19 @@ class Order:
         if self._at_edge(one):
             self._edges.append(one)
         elif isinstance(one, EventPair):
-            self._own_events[one] = self.give(one)
+            self._own_events[one] = self._insert(one)
         else:
             row = self._own_fences[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
             row.add(one.before, one)
 
-    def give(self, event: EventPair) -> _PlacesInOrder:
-        """An ordering that somebody else provides; returns where it is kept."""
+    def give(self, event: EventPair) -> None:
+        """An ordering that somebody else provides."""
+        self._insert(event)
+        if event.holder is not None:
+            self._carrying.append(event)
+
+    def _insert(self, event: EventPair) -> _PlacesInOrder:
+        """Returns where it is kept."""
         row = self._events.setdefault(event.source, {}).setdefault((event.target, event.distance), _PlacesInOrder())
         row.add(event.set_after, event)
         return row
@@ -292,10 +312,12 @@ class Order:
                 return self._trace(via, state)
         return None
 
-    def reach(self, starts: Iterable[State], limit: Position) -> dict[str, Position]:
-        """From where on the work of each pipe comes later, as far as that is no later than ``limit``."""
+    def reach(self, starts: Iterable[State], limit: Position, runs: int = -1) -> dict[str, Position]:
+        """From where on the work of each pipe comes later, as far as that is no later than ``limit``, in a run in which the
+        item ``runs``, if it is one, does something."""
         found: dict[str, Position] = {}
-        for position, pipe, start in self._explore(starts, limit, {}):
+        beside = self.doors.alike(runs) if self.doors is not None and runs >= 0 else ()
+        for position, pipe, start in self._explore(starts, limit, {}, beside):
             if not start:
                 found.setdefault(pipe, position)
         return found
@@ -339,10 +361,11 @@ class Order:
                ) -> Iterator[tuple[EventPair | Fence | None, State]]:
         """Where one event, barrier, macro or loop leads from work of ``pipe`` at ``position``: of each kind the soonest."""
         count, after, position = self.count, position + start, max(position, 0)
-        for (target, _), row in self._events.get(pipe, {}).items():
+        for row in self._events.get(pipe, {}).values():
             event = row.soonest(position, count)
             if event is not None:
-                yield event[0], (event[1], target, False)
+                for held in event[0].held:
+                    yield event[0], (event[1], held, False)
         for kind in (pipe, "ALL"):
             fence = self._fences[kind].next(after, count) if kind in self._fences else None
             if fence is not None:

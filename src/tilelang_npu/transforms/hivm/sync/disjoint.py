@@ -7,7 +7,7 @@ a grid that the iterations number, row and column being quotient and remainder o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -17,17 +17,22 @@ from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Linear
 from tilelang_npu.transforms.ir.ranges import Ranges
 
+_LESS = {2: 2, 3: 1, 4: -2, 5: -1}
+"""The predicates slt, sle, sgt and sge: 1 where the first number is the smaller one or equal, 2 where it is smaller."""
+
 
 def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
     """Whether two views of one tensor have no byte in common.
 
     Args:
-        first, second: the views, cut out of the tensor itself; None is anything.
+        first, second: the views; None is anything. Of what is cut out of different things nothing is known.
         loop: the loop around both; None where there is none.
         later: the second one is of any later iteration; otherwise of the same.
     """
     one, two = (None if view is None else view.owner for view in (first, second))
     if not isinstance(one, memref.SubviewOp) or not isinstance(two, memref.SubviewOp):
+        return False
+    if one.source is not two.source or (later and _changes(one.source, loop)) or not _apart(one.source.owner):
         return False
     if any(step != 1 for cut in (one, two) for step in cut.static_strides.get_values()):
         return False
@@ -49,6 +54,30 @@ def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | 
             return True
     largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
     return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, loop, ranges)
+
+
+def _apart(source: Operation | Block) -> bool:
+    """Whether what is cut has an element in one place only: it is an argument, or an argument as rows one behind the other."""
+    if not isinstance(source, memref.ReinterpretCastOp):
+        return isinstance(source, Block)
+    sizes = _parts(source.static_sizes.get_values(), source.sizes)
+    strides = _parts(source.static_strides.get_values(), source.strides)
+    for stride, size, inner in zip(strides, sizes[1:], strides[1:], strict=False):
+        (count, by), (other, also), (least, own) = map(_product, (size, inner, stride))
+        if sorted(by + also, key=id) != sorted(own, key=id) or least < count * other:
+            return False
+    return _product(strides[-1])[0] > 0 if strides else True
+
+
+def _product(value: SSAValue | int) -> tuple[int, list[SSAValue]]:
+    """A constant and the values that a number is the product of."""
+    if isinstance(value, int):
+        return value, []
+    if isinstance(value.owner, arith.MuliOp):
+        one, two = _product(value.owner.lhs), _product(value.owner.rhs)
+        return one[0] * two[0], one[1] + two[1]
+    known = Ranges().constant(value)
+    return (1, [value]) if known is None else (known, [])
 
 
 def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], loop: scf.ForOp, ranges: Ranges) -> bool:
@@ -87,9 +116,37 @@ def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue 
 
 def _sum(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> Linear[SSAValue] | None:
     """A value as a multiple of the loop's index plus what the loop does not change; None where it changes in another way."""
-    form = affine(value, ranges.constant)
+    form = _unbounded(affine(value, ranges.constant), ranges)
     index = None if loop is None else loop.body.block.args[0]
     return None if any(atom is not index and _changes(atom, loop) for atom in form.terms) else form
+
+
+def _unbounded(form: Linear[SSAValue], ranges: Ranges) -> Linear[SSAValue]:
+    """A sum without the bounds that are put to its numbers where a branch they are in holds them there anyway."""
+    for atom, factor in form.terms.items():
+        bound = atom.owner
+        if isinstance(bound, (arith.MaxSIOp, arith.MinSIOp)):
+            value, other = (affine(one, ranges.constant) for one in bound.operands)
+            room = value - other if isinstance(bound, arith.MaxSIOp) else other - value
+            if any((room - known).known and (room - known).constant >= 0 for known in _natural(bound, ranges)):
+                return _unbounded(form + factor * (value - Linear.of(atom)), ranges)
+    return form
+
+
+def _natural(op: Operation, ranges: Ranges) -> Iterator[Linear[SSAValue]]:
+    """What is not negative where an operation runs, as the branches around it say."""
+    inner, around = op, op.parent_op()
+    while around is not None:
+        if isinstance(around, scf.IfOp) and around.true_region.is_ancestor(inner):
+            pending = [around.cond]
+            while pending:
+                said = pending.pop().owner
+                if isinstance(said, arith.AndIOp):
+                    pending += said.operands
+                elif isinstance(said, arith.CmpiOp) and (kind := said.predicate.value.data) in _LESS:
+                    least, most = (affine(one, ranges.constant) for one in said.operands)
+                    yield (most - least if _LESS[kind] > 0 else least - most) - Linear(abs(_LESS[kind]) - 1)
+        inner, around = around, around.parent_op()
 
 
 def _changes(value: SSAValue, loop: scf.ForOp | None) -> bool:

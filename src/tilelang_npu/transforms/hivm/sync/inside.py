@@ -81,7 +81,7 @@ class Inside:
     def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch) -> Left:
         inner = self.left(body.items[index], touch)
         starts = leaving(index, touch.pipe, inner)
-        reached = order.reach(starts, order.count - 1)
+        reached = order.reach(starts, order.count - 1, index)
         at_once = {touch.pipe, *inner.within}
         tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and (reached.get(event.source, order.count) <= event.set_after
@@ -116,9 +116,26 @@ class Inside:
         item = body.items[index]
         if started and self.enters(item, touch, pipe, started=True, primed=True):
             return True
+        if primed and body.loop is not None and self._held(item, touch, pipe, body):
+            return True
         return any(position <= index and (other == touch.pipe or self.enters(
                        item, touch, other, started=False, primed=position < index))
-                   for other, position in order.reach(_entering(order, pipe, started, primed), order.count - 1).items())
+                   for other, position in order.reach(_entering(order, pipe, started, primed), order.count - 1, index).items())
+
+    def _held(self, item: Item, touch: Touch, pipe: str, holder: BlockItems) -> bool:
+        """Whether an access in an item's blocks comes behind what a pipe does in front of a loop around it, by tokens that the
+        loop holds: whoever waits for one waits for that, or for what came later."""
+        places = list(self._where(item, touch))
+        return bool(places) and all(self._held_at(body, order, index, touch, pipe, holder) for body, order, index in places)
+
+    def _held_at(self, body: BlockItems, order: Order, index: int, touch: Touch, pipe: str, holder: BlockItems) -> bool:
+        item = body.items[index]
+        starts: list[State] = [(event.wait_before, event.target, False) for event in order.events if event.distance
+                               and event.holder is holder and event.primed is None and event.source == pipe]
+        return (self._held(item, touch, pipe, holder)
+                or any(position <= index and (other == touch.pipe or self.enters(
+                           item, touch, other, started=False, primed=position < index))
+                       for other, position in order.reach(starts, order.count - 1).items()))
 
     def through(self, item: Item, pipe: str, *, started: bool, primed: bool) -> Left:
         """What comes behind something on the far side of a loop that runs, because a pipe's work in it does.
@@ -153,7 +170,7 @@ class Inside:
             return True
         return any(_holds(event.holder, holder) and (event.slots == 1 or _of_one_ring(body, event, first, second))
                    and self._reaches(body, order, i, first, event) and self._is_reached(body, order, j, second, event)
-                   for event in order.events)
+                   for event in order.carrying)
 
     def _reaches(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether the set of an event comes behind an access in its iteration."""

@@ -2,8 +2,10 @@
 
 A flag that a pipe sets is waited for on the other core; what that core issues behind the wait, a flag back included, comes
 later, and so does what the first core issues behind its wait for that. Flags count: the n-th wait for one takes its n-th set.
-So sets and waits are matched where the two cores run through the same loops, each of them with as many sets of a flag as
-waits for it. Where that is not plain to see (flags in branches, computed numbers, loops of two lengths), nothing is claimed.
+So sets and waits are matched where the two cores run through the same loops and branches, each of them with as many sets of a
+flag as waits for it. Where that is not plain to see (computed numbers, loops of two lengths, branches on two conditions),
+nothing is claimed. What leads from one time that a branch is taken to the next one says nothing of the iterations between
+them: it is an event of the branch that its loop holds.
 """
 
 from __future__ import annotations
@@ -41,14 +43,30 @@ class _Flag:
 
 @dataclass
 class _Level:
-    """A block with its flags, and the loops in it that have some."""
+    """A block with its flags, and the loops and branches in it that have some; ``around`` is the body of the loop around it."""
 
     body: BlockItems
     flags: list[_Flag] = field(default_factory=list)
     loops: list[tuple[int, _Level]] = field(default_factory=list)
+    around: BlockItems | None = None
+
+    @property
+    def again(self) -> bool:
+        """Whether it runs more than once."""
+        return self.body.loop is not None or self.around is not None
+
+    @property
+    def nests(self) -> bool:
+        """Whether it is a loop or a branch."""
+        return isinstance(self.body.block.parent_op(), (scf.ForOp, scf.IfOp))
+
+    @property
+    def inner(self) -> BlockItems | None:
+        """The body of the innermost loop that what is in it is in."""
+        return self.body if self.body.loop is not None else self.around
 
     def nested(self) -> Iterator[_Flag]:
-        """The flags of the loops."""
+        """The flags of the loops and branches."""
         for _, level in self.loops:
             yield from level.flags
             yield from level.nested()
@@ -66,14 +84,14 @@ def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPa
     """
     found: dict[int, list[EventPair]] = {}
     try:
-        _match(_levels(first), _levels(second), Counter(), found)
+        _match(_levels(first), _levels(second), Counter(), found, {})
     except _NotPlain:
         return {}
     return found
 
 
-def _levels(body: BlockItems) -> _Level:
-    level, count, place = _Level(body), 0, 0
+def _levels(body: BlockItems, around: BlockItems | None = None) -> _Level:
+    level, count, place = _Level(body, around=around), 0, 0
     items = {item.op: item for item in body.items}
     for op in body.block.ops:
         if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
@@ -85,9 +103,11 @@ def _levels(body: BlockItems) -> _Level:
             level.flags.append(_Flag(number, sets, producer if sets else consumer, count, place))
             place += 1
         elif op in items and any(_is_flag(inner) for inner in op.walk()):
-            if not isinstance(op, scf.ForOp):
+            blocks = items[op].blocks
+            otherwise = any(_is_flag(inner) for region in op.regions[1:] for inner in region.walk())
+            if not isinstance(op, (scf.ForOp, scf.IfOp)) or otherwise:
                 raise _NotPlain
-            level.loops.append((place, _levels(items[op].blocks[0])))
+            level.loops.append((place, _levels(blocks[0], level.inner)))
             place += 1
         count += body.counts[op]
     return level
@@ -97,16 +117,18 @@ def _is_flag(op: Operation) -> bool:
     return isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp))
 
 
-def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]]) -> None:
-    """Match the flags of a level and of its loops.
+def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]],
+           alike: dict[SSAValue, SSAValue]) -> None:
+    """Match the flags of a level and of its loops and branches.
 
     Args:
         one, two: what the cores run through together.
         held: sets not yet waited for when the level starts, by whether ``one`` waits for them, and their flag.
         found: takes the round trips.
+        alike: the indices of the loops around the two.
 
     Raises:
-        _NotPlain: the cores do not run through the same loops, or a loop leaves flags.
+        _NotPlain: the cores do not run through the same loops and branches, or one leaves flags.
     """
     there, back = _partners(one, two, held, back=False), _partners(two, one, held, back=True)
     found[id(one.body)] = list(_trips(one, two, there, back))
@@ -114,7 +136,7 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
     if len(one.loops) != len(two.loops):
         raise _NotPlain
     for (first, inner), (second, other) in zip(one.loops, two.loops, strict=True):
-        if not _same_trips(inner.body.loop, other.body.loop):
+        if not _same_runs(inner.body, other.body, alike):
             raise _NotPlain
         before = Counter(held)
         for level, place in ((one, first), (two, second)):
@@ -124,7 +146,7 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
                     before[returns, flag.number] += 1 if flag.sets else -1
         if min(before.values(), default=0) < 0:
             raise _NotPlain
-        _match(inner, other, before, found)
+        _match(inner, other, before, found, {**alike, **dict(zip(inner.body.block.args, other.body.block.args, strict=True))})
 
 
 def _partners(setter: _Level, waiter: _Level, held: Mapping[tuple[bool, int], int],
@@ -135,13 +157,13 @@ def _partners(setter: _Level, waiter: _Level, held: Mapping[tuple[bool, int], in
     found: dict[_Flag, tuple[_Flag, int]] = {}
     for number in sorted({*sets, *waits}):
         mine, theirs = sets[number], waits[number]
-        if setter.body.loop is not None and len(mine) != len(theirs):
+        if setter.nests and len(mine) != len(theirs):
             raise _NotPlain
         if number in nested:
             continue
         for index, flag in enumerate(mine):
             later, taken = divmod(index + held[back, number], len(theirs)) if theirs else (1, 0)
-            if setter.body.loop is not None or not later:
+            if setter.again or not later:
                 found[flag] = theirs[taken], later
     return found
 
@@ -157,7 +179,7 @@ def _by_number(level: _Level, *, sets: bool) -> dict[int, list[_Flag]]:
 def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]],
            back: Mapping[_Flag, tuple[_Flag, int]]) -> Iterator[EventPair]:
     """What the round trips from one core order there: work in front of a set, and work behind a wait."""
-    count, loop = len(mine.body.items), mine.body.loop is not None
+    count, loop = len(mine.body.items), mine.again
     nearest: dict[tuple[str, str, int, int], int] = {}
     for start, (arrival, out) in there.items():
         for answer, (end, home) in back.items():
@@ -175,21 +197,27 @@ def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]]
                     key = start.pipe, target, first, then
                     nearest[key] = min(distance, nearest.get(key, distance))
     for (source, target, first, then), distance in nearest.items():
-        yield EventPair(source, target, first, then, distance, 1, None)
+        if mine.body.loop is not None or not distance:
+            yield EventPair(source, target, first, then, distance, 1, None)
+        elif distance == 1:
+            yield EventPair(source, target, first, then, distance, 1, None, holder=mine.around)
 
 
-def _same_trips(one: Operation | None, two: Operation | None) -> bool:
-    """Whether two loops run equally often: the same constants, or numbers that are found in the same way."""
-    if not (isinstance(one, scf.ForOp) and isinstance(two, scf.ForOp)):
-        return False
-    return all(_same(a, b) for a, b in ((one.lb, two.lb), (one.ub, two.ub), (one.step, two.step)))
+def _same_runs(one: BlockItems, two: BlockItems, alike: Mapping[SSAValue, SSAValue]) -> bool:
+    """Whether two loops run equally often, or two branches are taken alike: by the same constants, or numbers that are found in
+    the same way."""
+    a, b = one.block.parent_op(), two.block.parent_op()
+    if isinstance(a, scf.ForOp) and isinstance(b, scf.ForOp):
+        return all(_same(x, y, alike) for x, y in ((a.lb, b.lb), (a.ub, b.ub), (a.step, b.step)))
+    return isinstance(a, scf.IfOp) and isinstance(b, scf.IfOp) and _same(a.cond, b.cond, alike)
 
 
-def _same(one: SSAValue, two: SSAValue) -> bool:
+def _same(one: SSAValue, two: SSAValue, alike: Mapping[SSAValue, SSAValue]) -> bool:
     """Whether two values of the two functions are one value of the kernel."""
     a, b = one.owner, two.owner
     if isinstance(a, Block) or isinstance(b, Block):
-        return isinstance(one, BlockArgument) and isinstance(two, BlockArgument) and one.index == two.index and (
-            isinstance(one.owner.parent_op(), func.FuncOp) and isinstance(two.owner.parent_op(), func.FuncOp))
+        return alike.get(one) is two or (
+            isinstance(one, BlockArgument) and isinstance(two, BlockArgument) and one.index == two.index
+            and isinstance(one.owner.parent_op(), func.FuncOp) and isinstance(two.owner.parent_op(), func.FuncOp))
     return (a.name == b.name and not a.regions and a.properties == b.properties and len(a.operands) == len(b.operands)
-            and all(_same(x, y) for x, y in zip(a.operands, b.operands, strict=True)))
+            and all(_same(x, y, alike) for x, y in zip(a.operands, b.operands, strict=True)))

@@ -16,7 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
-from tilelang_npu.transforms.hivm.sync.cover import Demand, EventPair, Fence, Left, Order, Position
+from tilelang_npu.transforms.hivm.sync.cover import PIPES, Demand, EventPair, Fence, Left, Order, Position
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
@@ -196,18 +196,24 @@ class _Doors:
                 if isinstance(item.op, scf.ForOp) and ranges.trip_count(item.op).low > 0]
 
     @cached_property
-    def _on(self) -> Mapping[SSAValue, Sequence[int]]:
-        """The branches of each condition, those with nothing else to do where it does not hold."""
-        found: dict[SSAValue, list[int]] = defaultdict(list)
+    def _on(self) -> Mapping[object, Sequence[int]]:
+        """The branches of each condition that have nothing else to do where it does not hold, and the loops of each bounds."""
+        found: dict[object, list[int]] = defaultdict(list)
+        ranges = Ranges()
         for index, item in enumerate(self.body.items):
             if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1:
                 found[item.op.cond].append(index)
+            elif isinstance(item.op, scf.ForOp):
+                bounds = item.op.lb, item.op.ub, item.op.step
+                found[tuple(end if (known := ranges.constant(end)) is None else known for end in bounds)].append(index)
         return found
 
     def beside(self, demand: Demand) -> Sequence[Position]:
         count = len(self.body.items)
-        return [end - end % count + index for end in (demand.first, demand.then) for alike in self._on.values()
-                if end % count in alike for index in alike if index != end % count]
+        return [end - end % count + index for end in (demand.first, demand.then) for index in self.alike(end % count)]
+
+    def alike(self, index: int) -> Sequence[int]:
+        return [other for ones in self._on.values() if index in ones for other in ones if other != index]
 
     def left(self, demand: Demand) -> Left:
         item, reason = self.body.items[demand.first], demand.reason
@@ -270,7 +276,10 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
 
 
 def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool]) -> Order:
-    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met."""
+    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met.
+
+    A core's scalar unit waits, and so all of its pipes.
+    """
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     order = Order(len(body.items), inner, [], _Doors(body, inside))
     asked: list[Demand] = []
@@ -288,7 +297,8 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
     for demand in asked:
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
-            order.add(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+            order.add(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason,
+                                held=tuple(f"{demand.target.partition('.')[0]}.{pipe}" for pipe in PIPES)))
     order.asked = _strongest(body, asked)
     _reduce(order, order.asked)
     inside.add(body, order)
