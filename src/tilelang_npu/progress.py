@@ -7,7 +7,6 @@ nor a terminal with ``TERM=dumb``. Who does the work only counts; a thread that 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 import time
@@ -78,7 +77,9 @@ class _Line:
 
     def _draw(self, text: str) -> None:
         self.drawn = True
-        _write(f"\r\033[K{text[:max(20, shutil.get_terminal_size().columns - 1)]}")
+        from shutil import get_terminal_size
+
+        _write(f"\r\033[K{text[:max(20, get_terminal_size().columns - 1)]}")
 
     def wipe(self) -> None:
         """Take it away."""

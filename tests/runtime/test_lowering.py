@@ -65,7 +65,7 @@ def test_what_changes_the_kernel_misses() -> None:
 
 def test_an_edited_package_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not compiled(make(2.0))._lowering.from_cache
-    monkeypatch.setattr(cache, "_versions", lambda: ["another"])
+    monkeypatch.setattr(cache, "versions", lambda: ["another"])
     assert not compiled(make(2.0))._lowering.from_cache
 
 

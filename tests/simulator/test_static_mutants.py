@@ -45,7 +45,7 @@ def _said(work: Callable[[Program, list[Any]], set[object]], text: str, *, blank
         program = Program(parse_module(text, "kernel.mlir"))
         rng = np.random.default_rng(SEED)
         args: list[Any] = [supply(parameter.element, parameter.shape or (), TensorSupplyType.Auto, rng)
-                           for parameter in parameters_of(program.entry)]
+                           for parameter in parameters_of(program.device_functions[0])]
         return work(program, [np.zeros_like(array) for array in args] if blank else args)
     except TileError as error:
         return {_of_error(error)}

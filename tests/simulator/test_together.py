@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.simulator import Launch
-from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.many import AloneError, Many, ManyBlocks, PartedError
+from tilelang_npu.simulator.machine.witness import Witness
 from tilelang_npu.simulator.run import stacks, together
 from tilelang_npu.simulator.run.arguments import bind
 from tilelang_npu.simulator.run.recorded import places_in_common
@@ -179,7 +179,7 @@ def test_a_convolution_as_loops_over_elements_runs_all_blocks_at_once(kind: str,
 def traces(kernel: Any, args: list[Any], blocks: int) -> list[int] | None:
     """How many blocks were traced at a time, all of which must record what a trace of each says; None where they were not."""
     program = kernel.program
-    bound = bind(program.entry, program.declared, args, blocks, program.workspace, program.used)
+    bound = bind(program.name, program.declared, args, blocks, program.workspace, program.used, grid=program.has_grid)
     found = traced_together(program, bound, blocks, None, [Witness() for _ in program.traced])
     if found is None:
         return None

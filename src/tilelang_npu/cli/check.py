@@ -183,7 +183,8 @@ def _text(args: argparse.Namespace, session: Sanitizer, sizes: dict[str, int]) -
     used: dict[str, int] = {}
     try:
         programs = programs_of(args.file, args.chip, args.kernel)
-        values = [_value(parameter, sizes, used, programs[0].chip) for parameter in parameters_of(programs[0].entry)]
+        first = programs[0]
+        values = [_value(parameter, sizes, used, first.chip) for parameter in parameters_of(first.device_functions[0])]
         said = ", ".join(f"{name}={value}" + ("" if name in sizes else " (assumed)") for name, value in used.items())
         for program, blocks in zip(programs, blocks_of(programs, args.file, args.blocks), strict=True):
             done = check_program(program, values, blocks, most_ops=most_ops())

@@ -73,7 +73,7 @@ def sim(args: argparse.Namespace) -> int:
 
     session = sanitizer_of(args)
     programs = programs_of(args.file, args.chip, args.kernel)
-    parameters = parameters_of(programs[0].entry)
+    parameters = parameters_of(programs[0].device_functions[0])
     values = _values(args, parameters, programs[0].chip)
     parts: list[Launch] = []
     try:
@@ -129,7 +129,7 @@ def programs_of(file: str, chip: str | None, kernel: str | None) -> list[Program
     if kernel is None and len(names) < 2:
         return [Program(module, found)]
     made = [Program(module, found, entry=name) for name in (names if kernel is None else [kernel])]
-    taken = [[(one.shape, one.element) for one in parameters_of(program.entry)] for program in made]
+    taken = [[(one.shape, one.element) for one in parameters_of(program.device_functions[0])] for program in made]
     other = next((program for program, own in zip(made, taken, strict=True) if own != taken[0]), None)
     if other is not None:
         raise TileError(f"{made[0].name} and {other.name} take different arguments, and {file} has both", code="T508",
@@ -149,7 +149,7 @@ def blocks_of(programs: Sequence[Program], file: str, given: Sequence[int]) -> l
         TileError: T807 nobody says it; T419 there are more or fewer numbers than kernels.
     """
     if not given:
-        return [_said_blocks(program.entry, file) for program in programs]
+        return [_said_blocks(program.device_functions[0], file) for program in programs]
     if len(given) != len(programs):
         names = ", ".join(program.name for program in programs)
         raise TileError(f"--blocks is there {len(given)} times, and {len(programs)} kernels are launched: {names}", code="T419",
@@ -174,7 +174,8 @@ def _said_blocks(entry: FuncOp, file: str) -> int:
 
 def parameters_of(entry: FuncOp) -> list[FunctionParameter]:
     """The arguments that a caller passes: those of the toolchain, in front and behind, are left out."""
-    from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
+    from tilelang_npu.simulator.run.arguments import GRID
+    from tilelang_npu.simulator.run.compiling import has_grid, parameters
 
     declared = parameters(entry)
     own = declared[:-GRID] if has_grid(entry, declared) else declared

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilelang_npu.frontend.trace import Parameter, Traced, trace
+    from tilelang_npu.frontend.parameters import Parameter
+    from tilelang_npu.frontend.tracing import Traced, trace
 
 __all__ = ["Parameter", "Traced", "trace"]
 
@@ -18,9 +19,8 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        module = import_module("tilelang_npu.frontend.trace")
-        for public in __all__:
-            globals()[public] = getattr(module, public)
-        return globals()[name]
+        home = "parameters" if name == "Parameter" else "tracing"
+        found = globals()[name] = getattr(import_module(f"tilelang_npu.frontend.{home}"), name)
+        return found
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

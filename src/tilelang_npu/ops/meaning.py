@@ -15,7 +15,7 @@ import numpy as np
 from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.ops.spec import Composite, Elementwise, Operation, Reduce
-from tilelang_npu.ops.table import operations
+from tilelang_npu.ops.table import operation, operations
 
 Kernel = Callable[..., None]
 
@@ -58,6 +58,11 @@ def kernel(op: Operation, sources: Sequence[DType], target: DType,
     if False in (facts.get("is_signed"), facts.get("isSigned")) and target.is_integer:
         return _as_unsigned(op.meaning, target)
     return _computed(op, target)
+
+
+def kernel_of(name: str, sources: tuple[DType, ...], target: DType, clauses: tuple[tuple[str, object], ...]) -> Kernel:
+    """As :func:`kernel`, of what tells the entry and its clauses in every process."""
+    return kernel(operation(name), sources, target, dict(clauses))
 
 
 def ufunc(op: Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object] = {}) -> np.ufunc | None:

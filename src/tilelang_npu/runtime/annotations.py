@@ -93,7 +93,7 @@ def _cycles(launch: Launch) -> dict[Operation, str]:
         for event in stream:
             total.setdefault(number_of(event), []).append(
                 sum(step[4].busy for step in expansion.of(event) if step[0] == RUN))
-        for op, record in zip(function.recorded, function.records, strict=True):
+        for op, record in zip(program.ops(index), function.records, strict=True):
             each = total.get(record.number, [])
             if any(each):
                 times = f"{len(each)} x " if len(each) > 1 else ""

@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +158,8 @@ class Signature:
         taken = [names[position] for position in passed]
         for name in named:
             if name not in names:
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, taken, n=1)
                 raise TileError(f"{self.kernel} has no parameter {name}", code="T401", location=called,
                                 help=f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(taken) or 'none'}")

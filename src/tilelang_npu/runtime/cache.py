@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _SUFFIX = ".kernel.gz"
+KEPT = ".run.z"
+"""How the names of kernels end that are kept whole, see :mod:`tilelang_npu.runtime.kept_kernels`."""
 _FORMAT = 3
 _IN_MEMORY = 256  # entries; the oldest goes first. A large kernel's entry has about 100 KB
 
@@ -84,13 +86,13 @@ def clear_cache() -> None:
     """Forget every compiled kernel, in memory and on disk. Kernel objects that exist stay usable."""
     with _State.lock:
         _State.memory.clear()
-    for file in [*_entries(), *get_cache_dir().glob(f".*{_SUFFIX}.*.part")]:  # a killed process leaves the latter
+    for file in [*_entries(), *get_cache_dir().glob(".*.part")]:  # a killed process leaves the latter
         file.unlink(missing_ok=True)
 
 
 def _entries() -> list[Path]:
     directory = get_cache_dir()
-    return sorted(directory.glob(f"*{_SUFFIX}")) if directory.is_dir() else []
+    return sorted(file for suffix in (_SUFFIX, KEPT) for file in directory.glob(f"*{suffix}")) if directory.is_dir() else []
 
 
 def usage() -> tuple[int, int]:
@@ -106,12 +108,12 @@ def digest(traced: str, facts: Mapping[str, object]) -> str:
         traced: text of the traced module, with locations.
         facts: what else decides the result: dialect, chip, switches.
     """
-    known = {"versions": _versions(), "facts": {name: repr(facts[name]) for name in sorted(facts)}, "traced": traced}
+    known = {"versions": versions(), "facts": {name: repr(facts[name]) for name in sorted(facts)}, "traced": traced}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _versions() -> list[str]:
+def versions() -> list[str]:
     """Versions of what takes part in lowering. The package counts by its files, so that an edited checkout never hits."""
     package = Path(__file__).resolve().parent.parent
     state = "".join(sorted(_states(str(package), "")))

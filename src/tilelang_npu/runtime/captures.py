@@ -26,7 +26,7 @@ from tilelang_npu.runtime.tensors import as_array, is_tensor
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["arguments", "captured", "state"]
+__all__ = ["Chain", "Reader", "Same", "arguments", "captured", "package_of", "reads", "state"]
 
 Chain = tuple[str, ...]
 """A name, and the attributes that are read of it."""
@@ -38,17 +38,17 @@ _WRITES = {"add", "append", "extend", "insert", "update"}
 """Methods that put something into a container and read nothing of it."""
 
 
-class _Same:
+class Same:
     """Equal to itself alone; it keeps the object, so no other one gets its place."""
 
     def __init__(self, thing: object) -> None:
-        self._thing = thing
+        self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._thing is other._thing
+        return isinstance(other, Same) and self.thing is other.thing
 
     def __hash__(self) -> int:
-        return id(self._thing)
+        return id(self.thing)
 
 
 def captured(function: object) -> object:
@@ -57,7 +57,7 @@ def captured(function: object) -> object:
     Raises:
         TypeError: it reads an object of which nobody can tell whether it has changed.
     """
-    return _Reader(_package(getattr(function, "__module__", None))).function(function)
+    return Reader(package_of(getattr(function, "__module__", None))).function(function)
 
 
 def arguments(function: object, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
@@ -67,7 +67,7 @@ def arguments(function: object, args: Sequence[object], kwargs: Mapping[str, obj
     Raises:
         TypeError: of an argument nobody can tell whether it has changed.
     """
-    reader = _Reader(_package(getattr(function, "__module__", None)))
+    reader = Reader(package_of(getattr(function, "__module__", None)))
     code = getattr(function, "__code__", None)
     names = code.co_varnames[:code.co_argcount] if isinstance(code, CodeType) else ()
     given = [*zip_longest(names[:len(args)], args), *sorted(kwargs.items())]
@@ -80,10 +80,10 @@ def state(value: object) -> object:
     Raises:
         TypeError: nobody can tell whether it changes.
     """
-    return _Reader("").of(value)
+    return Reader("").of(value)
 
 
-class _Reader:
+class Reader:
     """One look at what is there.
 
     Args:
@@ -101,10 +101,10 @@ class _Reader:
         if isinstance(value, (float, complex)):
             return type(value), repr(value)
         if isinstance(value, ModuleType):
-            return _Same(value)
+            return Same(value)
         before = self._seen.get(id(value))
         if before is not None:
-            return _Same, before[0]
+            return Same, before[0]
         self._seen[id(value)] = len(self._seen), value
         if is_tensor(value):
             try:
@@ -122,7 +122,7 @@ class _Reader:
             return type(value), tuple((self.of(key), self.of(one)) for key, one in value.items())
         if isinstance(value, SimpleNamespace):
             return type(value), self.of(vars(value))
-        if isinstance(value, (PrimFunc, Macro)) or (isinstance(value, FunctionType) and self._is_users(value.__module__)):
+        if isinstance(value, (PrimFunc, Macro)) or (isinstance(value, FunctionType) and self.is_users(value.__module__)):
             return self.function(value)
         if isinstance(value, MethodType):
             return self.of(value.__func__), self.of(value.__self__)
@@ -131,11 +131,11 @@ class _Reader:
         if isinstance(value, CellType):
             return self.of(value.cell_contents)
         wrapped = getattr(value, "__wrapped__", None)
-        if isinstance(wrapped, FunctionType) and self._is_users(wrapped.__module__):  # another factory
-            return _Same(value), self.function(wrapped)
+        if isinstance(wrapped, FunctionType) and self.is_users(wrapped.__module__):  # another factory
+            return Same(value), self.function(wrapped)
         if isinstance(value, type):
-            return _Same(value), *(self.of(dict(vars(one))) for one in value.__mro__ if self._is_users(one.__module__))
-        if self._is_users(type(value).__module__):
+            return Same(value), *(self.of(dict(vars(one))) for one in value.__mro__ if self.is_users(one.__module__))
+        if self.is_users(type(value).__module__):
             return self.of(type(value)), tuple((name, self.of(one)) for name, one in _attributes(value))
         hash(value)
         return value
@@ -146,12 +146,12 @@ class _Reader:
             chains = [chain for chain in _reads_of_parameters(code) if chain[0] == name]
             if all(len(chain) > 1 for chain in chains):
                 read = {chain[1:]: getattr(value, chain[1]) for chain in chains if hasattr(value, chain[1])}
-                return _Same(type(value)), tuple((chain, self._along(one, chain)) for chain, one in read.items())
+                return Same(type(value)), tuple((chain, self.along(one, chain)) for chain, one in read.items())
         return self.of(value)
 
     def _is_object(self, value: object) -> bool:
         plain = (ModuleType, SimpleNamespace, FunctionType, MethodType, PrimFunc, Macro, Mapping, type, tuple, list, Enum)
-        return not isinstance(value, plain) and not is_tensor(value) and self._is_users(type(value).__module__)
+        return not isinstance(value, plain) and not is_tensor(value) and self.is_users(type(value).__module__)
 
     def function(self, value: object) -> object:
         """What a function is, and what it reads."""
@@ -161,28 +161,28 @@ class _Reader:
             return self.of(value)
         cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
         found = []
-        for chain in _reads(value.__code__):
+        for chain in reads(value.__code__):
             if chain[0] in cells:
                 cell = cells[chain[0]]
-                found.append((chain, self._along(cell.cell_contents, chain) if _is_filled(cell) else None))
+                found.append((chain, self.along(cell.cell_contents, chain) if _is_filled(cell) else None))
             elif chain[0] in value.__globals__:
-                found.append((chain, self._along(value.__globals__[chain[0]], chain)))
+                found.append((chain, self.along(value.__globals__[chain[0]], chain)))
         return value.__code__, tuple(found), self.of(value.__defaults__), self.of(value.__kwdefaults__)
 
-    def _along(self, value: object, chain: Chain) -> object:
+    def along(self, value: object, chain: Chain) -> object:
         """What is read of a value: of a module or a class the attribute alone."""
         for name in chain[1:]:
             if isinstance(value, (list, set, dict)) and name in _WRITES:
                 return None
-            if isinstance(value, ModuleType) and not self._is_users(value.__name__):
+            if isinstance(value, ModuleType) and not self.is_users(value.__name__):
                 return None
             if not isinstance(value, (ModuleType, type)) or not hasattr(value, name):
                 break
             value = getattr(value, name)
         return self.of(value)
 
-    def _is_users(self, module: str | None) -> bool:
-        return (bool(self._home) and _package(module) == self._home) or not _is_library(_package(module))
+    def is_users(self, module: str | None) -> bool:
+        return (bool(self._home) and package_of(module) == self._home) or not _is_library(package_of(module))
 
 
 def _is_filled(cell: CellType) -> bool:
@@ -202,7 +202,8 @@ def _attributes(value: object) -> Iterator[tuple[str, object]]:
                 yield name, getattr(value, name)
 
 
-def _package(module: str | None) -> str:
+def package_of(module: str | None) -> str:
+    """The package of a module, by its name."""
     return (module or "").partition(".")[0]
 
 
@@ -273,7 +274,7 @@ def _reads_of_parameters(code: CodeType, names: frozenset[str] | None = None) ->
 
 
 @functools.lru_cache(maxsize=4096)
-def _reads(code: CodeType) -> tuple[Chain, ...]:
+def reads(code: CodeType) -> tuple[Chain, ...]:
     """The names from outside that code reads, and the code inside of it."""
     def read(step: dis.Instruction) -> tuple[str, ...]:
         outside = step.opname in _GLOBAL or (step.opname in _CLOSURE and step.argval in code.co_freevars)
@@ -282,7 +283,7 @@ def _reads(code: CodeType) -> tuple[Chain, ...]:
     found = dict.fromkeys(_chains(code, read))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found.update(dict.fromkeys(one for one in _reads(constant) if one[0] not in code.co_cellvars))
+            found.update(dict.fromkeys(one for one in reads(constant) if one[0] not in code.co_cellvars))
     if code.co_flags & __future__.annotations.compiler_flag:  # annotations are texts then, evaluated where they stand
         found.update(dict.fromkeys(_names_in_texts(code.co_consts)))
     return tuple(found)

@@ -13,7 +13,7 @@ is a warning. So is a kernel that reads arrays, stores to none and prints nothin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,22 +86,23 @@ def effects(kernel: Operation) -> Mapping[int, ParameterEffect]:
     return found
 
 
-def without_result(kernel: Operation, effects: Mapping[int, ParameterEffect]) -> bool:
+def without_result(kernel: Callable[[], Operation], effects: Mapping[int, ParameterEffect]) -> bool:
     """Whether a kernel reads arrays, and nothing that it makes of them is seen.
 
     Args:
-        kernel: its function in the tile dialect.
+        kernel: gives its function in the tile dialect, where that has to be looked at.
         effects: what it does to its parameters.
     """
+    if any(effect.writes for effect in effects.values()) or not any(effect.reads for effect in effects.values()):
+        return False
     from tilelang_npu.dialects import tile
 
     shows = (tile.PrintOp, tile.PrintfOp, tile.DumpOp, tile.LookOp, tile.BreakpointOp)
-    return (any(effect.reads for effect in effects.values()) and not any(effect.writes for effect in effects.values())
-            and not any(isinstance(op, shows) for op in kernel.walk()))
+    return not any(isinstance(op, shows) for op in kernel().walk())
 
 
-def tell_without_result(name: str, parameters: Sequence[Parameter], kernel: Operation, effects: Mapping[int, ParameterEffect]
-                        ) -> None:
+def tell_without_result(name: str, parameters: Sequence[Parameter], kernel: Callable[[], Operation],
+                        effects: Mapping[int, ParameterEffect]) -> None:
     """Warn of a kernel of which nothing is seen, where it is called.
 
     Args:

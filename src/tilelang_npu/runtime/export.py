@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.runtime.writing import write_whole
+from tilelang_npu.runtime.log import logger
+from tilelang_npu.runtime.lowering import FINAL
+from tilelang_npu.runtime.writing import replaced, write_whole
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.coverage import ParameterEffect
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["export"]
+__all__ = ["dump", "export"]
 
 _README = """\
 # {name} for {chip}
@@ -80,9 +82,10 @@ def export(kernel: JITKernel, directory: Path, effects: Mapping[int, ParameterEf
 
 def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks: Sequence[int | None]) -> dict[str, Any]:
     """What a launcher must know: sizes in elements (those that a call decides by name), workspace in bytes."""
-    from tilelang_npu.simulator.run.arguments import GRID, has_grid, parameters
+    from tilelang_npu.simulator.run.arguments import GRID
+    from tilelang_npu.simulator.run.compiling import has_grid, parameters
 
-    entry = kernel.programs[0].entry  # all launches take the same arguments
+    entry = kernel.programs[0].device_functions[0]  # all launches take the same arguments
     declared = parameters(entry)
     grid = declared[-GRID:] if has_grid(entry, declared) else []
     directions = {position: ("in" if not effect.writes else "in and out" if effect.reads else "out")
@@ -102,7 +105,7 @@ def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks:
             position += 1
         arguments.append(fact)
     launches = [{"symbol": program.name, "cores": "MIX" if program.mixed else program.functions[0].core,
-                 "functions": [_name(function.function) for function in program.functions], "blocks": count,
+                 "functions": [_name(function) for function in program.device_functions], "blocks": count,
                  "workspace_bytes_per_block": program.workspace if program.mixed else 0}
                 for program, count in zip(kernel.programs, blocks, strict=True)]
     return {"name": kernel.name, "chip": kernel.chip.hivm_target or kernel.chip.name, "launches": launches,
@@ -112,3 +115,11 @@ def _manifest(kernel: JITKernel, effects: Mapping[int, ParameterEffect], blocks:
 def _name(function: FuncOp) -> str:
     return function.sym_name.data
 
+
+def dump(kernel: JITKernel, directory: Path) -> None:
+    """Write a kernel's first and last stage into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for stage, suffix in (("tile", "tile.mlir"), (FINAL, "mlir")):
+        with replaced(directory / f"{kernel.name}.{suffix}") as file:
+            file.write(kernel.mlir(stage).encode())
+    logger.info("%s: texts written to %s", kernel.name, directory)

@@ -381,10 +381,17 @@ def _settings(what: str, given: Mapping[str, Any], at: Location | None) -> Setti
 
 
 def _kernel(func: PrimFunc, settings: Settings) -> JITKernel:
+    from tilelang_npu.runtime.kept_kernels import keep, kept, key_of
     from tilelang_npu.runtime.kernel import JITKernel
 
+    key = key_of(func, settings)
+    found = kept(key, func, settings) if key else None
+    if found is not None:
+        return found
     with shown(f"compiling {func.function.__name__}"):
-        return JITKernel(func, settings)
+        made = JITKernel(func, settings)
+    made.keep = functools.partial(keep, key) if key else None
+    return made
 
 
 doors(globals())

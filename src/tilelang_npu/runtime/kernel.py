@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +17,7 @@ from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime import coverage, environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
 from tilelang_npu.runtime.here import Here
-from tilelang_npu.runtime.log import TileWarning, is_unheard, logger, told, warn_at
+from tilelang_npu.runtime.log import TileWarning, is_unheard, told, warn_at
 from tilelang_npu.runtime.longer import longer
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
@@ -26,10 +26,8 @@ from tilelang_npu.runtime.same_memory import same_arrays
 from tilelang_npu.runtime.switches import check_kernel, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
 from tilelang_npu.runtime.tensors import like_caller
-from tilelang_npu.runtime.writing import replaced
 from tilelang_npu.sharing import Kept, once, state_of
 from tilelang_npu.traced.author import user_location
-from tilelang_npu.transforms.tile.split_launches import names_of
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Parameter, Traced
@@ -58,11 +56,13 @@ class JITKernel:
         switches: the compiler switches in effect, by their string keys.
         without: the optimisations that are off.
         remarks: what its author should know though nothing is wrong.
+        idle: what its author should know of the switches; None where that is nothing.
         latency: modelled milliseconds of the configuration that tuning chose; None for a kernel that was not tuned.
         config: that configuration.
         made_by: the factory that returned its function, and what that was given; None where none did, or behind a pickle.
         ref_latency: milliseconds of the reference on the host, where tuning had one.
         signature: what it is called with.
+        keep: what its first run hands it to, which keeps it for other processes.
         sanitize: look for hazards in every run and raise what is found; None asks ``TILELANG_NPU_SANITIZE``.
     """
 
@@ -79,7 +79,6 @@ class JITKernel:
             tried: whether it is timed and forgotten, see :class:`Lowering`.
         """
         environment.check()
-        self.prim_func = func
         self.chip = select_chip(settings.chip, settings.platform, settings.at)
         if traced is None:
             traced = frontend.trace(func, dialect=dialect_of(settings.target, settings.at), lengths=lengths)
@@ -90,9 +89,9 @@ class JITKernel:
         self.remarks = traced.remarks
         self.switches = resolve(settings.pass_configs, self.dialect, settings.at)
         self.without = disabled(settings.pass_configs, settings.at)
-        idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
-        if idle is not None:
-            warn_at(idle)
+        self.idle = check_kernel(self.switches, traced.module, settings.at) if self.dialect == "ascendc" else None
+        if self.idle is not None:
+            warn_at(self.idle)
         count = len(traced.parameters) - traced.own
         outputs = indices(settings.out_idx, count, "out_idx", find("out_idx", settings.at))
         workspaces = (*indices(settings.workspace_idx, count, "workspace_idx", find("workspace_idx", settings.at)),
@@ -106,24 +105,29 @@ class JITKernel:
                                    frozenset(position for position, effect in self._effects.items() if effect.writes),
                                    flat=self.dialect == "ascendc",
                                    untouched=frozenset(range(count)) - frozenset(self._effects))
-        self.sanitize = settings.sanitize
-        self._settings = settings
-        self._lengths = lengths
+        self.begin(func, settings, lengths)
+        self._check_allocated(settings)
+        if settings.debug_root_path is not None:
+            from tilelang_npu.runtime.export import dump
+
+            with told(settings.verbose):
+                dump(self, Path(settings.debug_root_path))
+
+    def begin(self, func: PrimFunc, settings: Settings, lengths: Mapping[str, int] | None = None) -> None:
+        """Give a kernel that is compiled, or found compiled, what is its own in this process; as for ``__init__``."""
+        self.prim_func, self._settings, self._lengths, self.sanitize = func, settings, lengths, settings.sanitize
         self._longer: Kept[tuple[tuple[str, int], ...], JITKernel] = Kept()
         self._as_one: Kept[tuple[tuple[int, int], ...], JITKernel] = Kept()
-        self.out_idx, self.workspace_idx = list(outputs), list(workspaces)
+        self.out_idx, self.workspace_idx = list(self.signature.outputs), list(self.signature.workspaces)
         self.latency: float | None = None
         self.config: dict[str, Any] | None = None
         self.ref_latency: float | None = None
         self.made_by: MadeBy | None = None
+        self.keep: Callable[[JITKernel], None] | None = None
         self._here = Here()
-        self._check_allocated(settings)
-        if settings.debug_root_path is not None:
-            with told(settings.verbose):
-                self._dump(Path(settings.debug_root_path))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in state_of(self).items() if name != "_here"} | {"made_by": None}
+        return {name: value for name, value in state_of(self).items() if name != "_here"} | {"made_by": None, "keep": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         environment.check()
@@ -152,8 +156,8 @@ class JITKernel:
         """The kernel as the simulator runs it: what a call launches, in order, one for each ``T.Kernel``."""
         from tilelang_npu.simulator import Program
 
-        names = names_of(self._lowering.traced.symbol, len(self._lowering.traced.grids))
-        return tuple(Program(self._lowering.final, self.chip, entry=name, computes=not self._lowering.tried) for name in names)
+        return tuple(Program(self._lowering.final, self.chip, entry=name, computes=not self._lowering.tried)
+                     for name in self._lowering.names)
 
     @once
     def program(self) -> Program:
@@ -254,6 +258,8 @@ class JITKernel:
         self._check_written(launch, call)
         self._check_hazards(launch)
         self._check_stale(launch, call)
+        if self.keep is not None:
+            self.keep(self)
 
     def _is_sanitized(self) -> bool:
         return environment.SANITIZE.is_on() if self.sanitize is None else self.sanitize
@@ -375,7 +381,7 @@ class JITKernel:
         """
         from tilelang_npu.runtime.grid_sizes import blocks
 
-        return blocks(self.name, self.params, self._lowering.traced, self._blocks_per_point, call)
+        return blocks(self.name, self.params, self._lowering.grids, self._blocks_per_point, call, self._lowering.place)
 
     @once
     def _blocks_per_point(self) -> tuple[int, ...]:
@@ -399,7 +405,7 @@ class JITKernel:
             left = [] if sizes in self._here.overwritten else list(self.left_out(launch, call))
             coverage.tell(left)
             if not self._here.overwritten:
-                coverage.tell_without_result(self.name, self.params, self._lowering.traced.module, self._effects)
+                coverage.tell_without_result(self.name, self.params, lambda: self._lowering.traced.module, self._effects)
             self._here.overwritten.setdefault(sizes, frozenset() if left else coverage.overwritten(
                 self.params, self.out_idx, self._effects, self.programs, call))
 
@@ -476,7 +482,7 @@ class JITKernel:
         from tilelang_npu.runtime.export import export
 
         blocks: list[int | None] = []
-        for grid, per_point in zip(self._lowering.traced.grids, self._blocks_per_point, strict=True):
+        for grid, per_point in zip(self._lowering.grids, self._blocks_per_point, strict=True):
             try:
                 blocks.append(math.prod(size_of(size, {}) for size in grid) * per_point)
             except KeyError:
@@ -584,13 +590,6 @@ class JITKernel:
     def run_once(self) -> Any:
         """The result of one run on made-up inputs."""
         return self.get_profiler().run_once()
-
-    def _dump(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        for stage, suffix in (("tile", "tile.mlir"), (FINAL, "mlir")):
-            with replaced(directory / f"{self.name}.{suffix}") as file:
-                file.write(self.mlir(stage).encode())
-        logger.info("%s: texts written to %s", self.name, directory)
 
     def __repr__(self) -> str:
         names = ", ".join(parameter.name for parameter in self.params)

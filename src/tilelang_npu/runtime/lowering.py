@@ -6,16 +6,16 @@ somebody asks for one: lowering is a function of the traced module and the optio
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tilelang_npu.dialects.text import print_module, read_back, to_keep
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.sharing import once, state_of
+from tilelang_npu.transforms.ir.launch_names import names_of
 from tilelang_npu.transforms.ir.options import Options
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ class Lowering:
         tried: whether it is timed and forgotten: then it is verified behind the last pass alone, and the cache is not asked.
 
     Attributes:
-        traced: what the front end made of it.
+        name: the kernel's name.
+        dialect: the dialect of its source.
+        names: of its launches, in the module.
+        grids: of each ``T.Kernel`` its sizes.
         options: what the passes are told.
         from_cache: whether the last stage was found in the cache.
         tried: see above.
@@ -50,32 +53,67 @@ class Lowering:
     def __init__(self, traced: Traced, chip: Chip, switches: Mapping[str, bool], without: tuple[str, ...] = (),
                  *, tried: bool = False) -> None:
         started = time.perf_counter()
-        self.traced, self.tried = traced, tried
+        self._traced: Traced | bytes = traced
+        self.tried, self.name, self.dialect, self.grids = tried, traced.name, traced.dialect, traced.grids
+        self.names = tuple(names_of(traced.symbol, len(traced.grids)))
         self.options = Options.from_switches(chip, traced.dialect, switches, without)
         key = "" if tried else cache.digest(self._source(), {"options": self.options})
         entry = cache.load(key) if key else None
         self.from_cache = entry is not None
         if entry is None:
+            from tilelang_npu.dialects.text import to_keep
             from tilelang_npu.transforms import pipeline  # loads all passes, which a kernel from the cache needs none of
 
-            self.final = pipeline.lower(self.traced.module.clone(), self.options, each=not tried)
+            made = pipeline.lower(traced.module.clone(), self.options, each=not tried)
+            self._final: ModuleOp | Mapping[str, str] = made
             if key:
-                cache.store(key, to_keep(self.final))
+                cache.store(key, to_keep(made))
         else:
-            self.final = read_back(entry)
-        logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", traced.name, traced.dialect, chip.name,
-                    dict(switches) or "none", "from the cache" if self.from_cache else "lowered",
-                    (time.perf_counter() - started) * 1000)
+            self._final = entry
+            _ = self.final  # an entry that cannot be read is found here
+        self._switches = dict(switches)
+        self.log((time.perf_counter() - started) * 1000)
+
+    def log(self, milliseconds: float) -> None:
+        """Tell who listens that the kernel is there."""
+        logger.info("%s: dialect %s, %s, switches %s, %s in %.0f ms", self.name, self.dialect, self.options.chip.name,
+                    self._switches or "none", "from the cache" if self.from_cache else "lowered", milliseconds)
+
+    def place(self, number: int) -> Location | None:
+        """Where one of its ``T.Kernel`` is written."""
+        from tilelang_npu.traced.locations import place_of
+
+        return place_of(self.traced.launches[number].location)
 
     def _source(self) -> str:
         """The text of the kernel as traced, with what its lines are."""
+        from tilelang_npu.dialects.text import print_module
+
         return print_module(self.traced.module, generic=True, locations=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**state_of(self), "final": to_keep(self.final)}
+        from tilelang_npu.dialects.text import to_keep
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, final=read_back(state["final"]))
+        traced = self._traced if isinstance(self._traced, bytes) else pickle.dumps(self._traced)
+        return {**state_of(self), "from_cache": True, "_traced": traced,
+                "_final": self._final if isinstance(self._final, Mapping) else to_keep(self._final)}
+
+    @once
+    def traced(self) -> Traced:
+        """What the front end made of it; behind a pickle it is read when somebody asks."""
+        if not isinstance(self._traced, bytes):
+            return self._traced
+        read: Traced = pickle.loads(self._traced)
+        return read
+
+    @once
+    def final(self) -> ModuleOp:
+        """The last stage; behind a pickle, and from the cache, it is read when somebody asks."""
+        if not isinstance(self._final, Mapping):
+            return self._final
+        from tilelang_npu.dialects.text import read_back
+
+        return read_back(dict(self._final))
 
     def stages(self) -> list[str]:
         """Names of the stages in order, from ``tile`` to ``hivm``."""
@@ -92,6 +130,8 @@ class Lowering:
         if stage == FINAL:
             return self.final
         if stage not in self.stages():
+            from difflib import get_close_matches
+
             near = get_close_matches(stage, self.stages(), n=1)
             msg = f"there is no stage {stage!r}"
             raise TileError(msg, code="T710", notes=["the stages are " + ", ".join(self.stages())],

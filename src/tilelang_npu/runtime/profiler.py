@@ -15,7 +15,7 @@ from tilelang_npu.runtime.tensors import Array, as_array, is_tensor, like_caller
 from tilelang_npu.traced.author import user_location
 
 if TYPE_CHECKING:
-    from tilelang_npu.frontend.trace import Parameter
+    from tilelang_npu.frontend import Parameter
     from tilelang_npu.ops import DType
     from tilelang_npu.runtime.kernel import JITKernel
 

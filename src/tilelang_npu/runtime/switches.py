@@ -7,7 +7,6 @@ refused. What a switch does is the business of the pass that reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -175,6 +174,8 @@ def _key(spelled: object, at: Location | None) -> PassConfigKey:
     if key is not None:
         return key
     known = [*_BY_VALUE, *(key.name for key in PassConfigKey)]
+    from difflib import get_close_matches
+
     near = get_close_matches(str(spelled), known, n=1)
     msg = f"unknown key {spelled!r} in pass_configs"
     advice = f"did you mean {near[0]!r}?" if near else f"the keys with an effect are {_listed()}"

@@ -96,13 +96,13 @@ def sync_report(name: str, launch: AnyLaunch) -> SyncReport:
 
 def _entries(launch: Launch) -> Iterator[WaitEntry]:
     held: dict[tuple[Operation, int], float] = defaultdict(float)
-    functions = launch.recorded.program.functions
-    for index, function in enumerate(functions):
-        for op, record in zip(function.recorded, function.records, strict=True):
+    program = launch.recorded.program
+    for index, function in enumerate(program.functions):
+        for op, record in zip(program.ops(index), function.records, strict=True):
             for place in (-1, *(event.place for event, _ in _waits_inside(op))):
                 held[op, place] += launch.held_us.get((index, record.number, place), 0.0)
-    for function in functions:
-        for op in function.function.walk():
+    for device_function, function in zip(program.device_functions, program.functions, strict=True):
+        for op in device_function.walk():
             if isinstance(op, WAITS):
                 yield _entry(op, function.core, held.get((op, -1), 0.0))
             for event, value in _waits_inside(op):

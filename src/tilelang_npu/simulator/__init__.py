@@ -1,21 +1,38 @@
 """Runs HIVM modules on a modelled chip: the values, the cycles, and what went wrong.
 
 ``simulate`` compiles a module to Python and NumPy, runs it on the caller's arrays in place, and returns a :class:`Launch`
-with times, busy pipes, hazards, a trace and a summary. A :class:`Program` keeps what was compiled for further launches.
+with times, busy pipes, hazards, a trace and a summary. A :class:`Program` keeps what was compiled for further launches. Each
+name is loaded when it is first used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
-from tilelang_npu.simulator.result.call_launches import AnyLaunch, Launches
-from tilelang_npu.simulator.result.launch_result import Launch
-from tilelang_npu.simulator.run.program import Program
-from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.number_faults import Numbers
-from tilelang_npu.target import Chip
+    from tilelang_npu.simulator.result.call_launches import AnyLaunch, Launches
+    from tilelang_npu.simulator.result.launch_result import Launch
+    from tilelang_npu.simulator.run.program import Program
+    from tilelang_npu.simulator.sanitizer.finding import Hazard
+    from tilelang_npu.simulator.sanitizer.number_faults import Numbers
+    from tilelang_npu.target import Chip
+
+__all__ = ["AnyLaunch", "Hazard", "Launch", "Launches", "Numbers", "Program", "simulate"]
+
+_HOMES = {"AnyLaunch": "result.call_launches", "Launches": "result.call_launches", "Launch": "result.launch_result",
+          "Program": "run.program", "Hazard": "sanitizer.finding", "Numbers": "sanitizer.number_faults"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found
 
 
 def simulate(module: ModuleOp | Program, args: Sequence[object], *, blocks: int, chip: Chip | str | None = None,
@@ -35,8 +52,8 @@ def simulate(module: ModuleOp | Program, args: Sequence[object], *, blocks: int,
         TileError: S301 to S306, a hang; T401 to T406, wrong arguments; T501, an op that is not executed; T502, an access
             outside of its memory; T503 to T509, other faults of the module; T701, unknown chip.
     """
+    from tilelang_npu.simulator.result.launch_result import Launch
+    from tilelang_npu.simulator.run.program import Program
+
     program = module if isinstance(module, Program) else Program(module, chip)
     return Launch(program.run(args, blocks=blocks, order=order), hazards=hazards)
-
-
-__all__ = ["AnyLaunch", "Hazard", "Launch", "Launches", "Numbers", "Program", "simulate"]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
+from typing import TYPE_CHECKING
 
 from tilelang_npu.errors import Location
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import FileLineColLoc, LocationAttr
 
 
 @lru_cache(maxsize=4096)
 def _attribute(file: str, line: int, column: int) -> FileLineColLoc:
+    from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+
     return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
 
 
@@ -22,6 +26,8 @@ def location_attribute(location: Location) -> LocationAttr:
 
 def place_of(attribute: LocationAttr) -> Location | None:
     """The place that an op's location names; None where it is unknown."""
+    from xdsl.dialects.builtin import FileLineColLoc
+
     if not isinstance(attribute, FileLineColLoc):
         return None
     return Location(attribute.filename.data, attribute.line.data, attribute.column.data)

@@ -15,8 +15,9 @@ from tilelang_npu.simulator.codegen.element_types import bounds
 from tilelang_npu.simulator.codegen.handlers import Value, effect, pure, unsupported
 from tilelang_npu.simulator.codegen.integers import CARRIED, is_truth, kept
 from tilelang_npu.simulator.codegen.lines import CodeScope, Int, ScalarExpr
-from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS, PythonEmitter
+from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.strided import Choice, Local, StridedView
+from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS
 from tilelang_npu.simulator.machine.work import CrossSet, CrossWait
 
 FEW = 16

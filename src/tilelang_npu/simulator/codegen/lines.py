@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal, NamedTuple
-
-from xdsl.ir import Operation
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tilelang_npu.linear import Bound, Interval, Linear
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 Kind = Literal["launch", "block", "loop", "branch"]
 

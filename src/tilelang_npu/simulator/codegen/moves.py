@@ -13,6 +13,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops import dtype
+from tilelang_npu.ops.recipes import made
 from tilelang_npu.ops.rounding import conversion, is_plain
 from tilelang_npu.simulator.codegen.handlers import effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
@@ -213,7 +214,7 @@ def _fixpipe(em: PythonEmitter, op: hivm.FixpipeOp) -> None:
         return
     convert = "None"
     if not is_plain(source.element, target.element, "rint") and source.element != target.element:
-        convert = em.constant(conversion(dtype("f32") if scale else source.element, target.element, "rint"), "convert")
+        convert = em.constant(made(conversion, dtype("f32") if scale else source.element, target.element, "rint"), "convert")
     combine = "None" if atomic == "none" else em.constant(datapath.ATOMICS[atomic], "atomic")
     if len(halves) > 1:
         helper, targets = em.constant(datapath.fixpipe_to_both, "fixpipe_to_both"), ", ".join(map(em.array, halves))

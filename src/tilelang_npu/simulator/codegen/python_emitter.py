@@ -17,9 +17,6 @@ from tilelang_npu.simulator.machine.running_cores import MEETING_FLAG
 from tilelang_npu.simulator.machine.stops import Stop
 from tilelang_npu.target import Chip
 
-MAX_BLOCKS = 65535
-"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
-
 
 class PythonEmitter(Records):
     """Generates the Python source of one device function.

@@ -68,19 +68,3 @@ def check_address(em: Values, view: StridedView) -> None:
                         code="T510", location=location_of(em.owner_now()))
     if view.shape is not None:
         checked(em, view, None)
-
-
-class LeavesAxisError(Exception):
-    """A part of an axis that is not there: what an op takes, of what, and what the axis has."""
-
-
-def taken(start: int, reach: int, extent: int, axis: int, name: str) -> int:
-    """0 where an axis has what is taken of it.
-
-    Raises:
-        LeavesAxisError: it begins in front of the axis, or ends behind it.
-    """
-    if start >= 0 and reach <= extent:
-        return 0
-    what = f"starts at {start} on" if start < 0 else f"takes {start}..{reach - 1} of"
-    raise LeavesAxisError(f"{what} axis {axis} of {name}, which has 0..{extent - 1}")

@@ -1,7 +1,7 @@
 """Code that only tells what its ops are: which run, in which order, on which bytes. Nothing is computed and nothing written.
 
 Every view is still made, so that an access beyond the end of its memory is found. Numbers that the scalar unit reads from a
-tensor or a buffer are not known: a :class:`Witness` stands in for them, and notes which ways branches went that depend on them.
+tensor or a buffer are not known: a ``Witness`` stands in for them, and notes which ways branches went that depend on them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import numpy as np
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
@@ -21,52 +20,10 @@ from tilelang_npu.simulator.codegen.own_numbers import ApartError, own_numbers
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.machine.events import OpRecord
-from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.codegen.data_uses import DataUses
-
-
-Ways = dict[int, set[bool]]
-"""Of each branch that depends on data, by its number, how its condition came out."""
-
-
-class Witness:
-    """Stands in for numbers that the kernel reads.
-
-    Attributes:
-        value: what is read, wherever it is read; two numbers are read in turn, from place to place; None gives what the arrays
-            hold.
-        ways: what is noted.
-        numbers: by block and sub-block the numbers that its ops take and that need not be those of other blocks, in their
-            order, as far as they are not in the events.
-    """
-
-    def __init__(self, value: int | tuple[int, int] | None = None, ways: Ways | None = None) -> None:
-        self.value = value
-        self.ways = {} if ways is None else ways
-        self.numbers: dict[tuple[int, int], list[object]] = {}
-
-    def read(self, element: Array) -> float:
-        """A number that the scalar unit reads, from an array of one element."""
-        value = self.value
-        if value is None:
-            found: float = element.item()
-            return found
-        if isinstance(value, tuple):  # by the place, so that what is read twice is read alike
-            value = value[element.ctypes.data // element.itemsize % 2]
-        made: float = np.asarray(value).astype(element.dtype).item()
-        return made
-
-    def note(self, block: int, sub: int, *numbers: object) -> None:
-        """Note numbers that an op of a block takes."""
-        self.numbers.setdefault((block, sub), []).extend(numbers)
-
-    def way(self, number: int, condition: object) -> bool:
-        """Note how a condition comes out."""
-        self.ways.setdefault(number, set()).add(bool(condition))
-        return bool(condition)
 
 
 def _numbers(op: Operation) -> Sequence[SSAValue]:

@@ -17,9 +17,10 @@ from tilelang_npu.simulator.codegen.definitions import WORD, Definitions
 from tilelang_npu.simulator.codegen.element_types import bounds, element_of
 from tilelang_npu.simulator.codegen.handlers import Value, unsupported
 from tilelang_npu.simulator.codegen.lines import CodeScope, Int, MadeArray, ScalarExpr, Sum
-from tilelang_npu.simulator.codegen.reach import checked, part, taken
+from tilelang_npu.simulator.codegen.reach import checked, part
 from tilelang_npu.simulator.codegen.reachable import check_argument
 from tilelang_npu.simulator.codegen.strided import Base, Buffer, Choice, Cut, StridedView, called
+from tilelang_npu.simulator.machine.axis_parts import taken
 from tilelang_npu.target import Chip
 
 

@@ -11,6 +11,7 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import hivm
 from tilelang_npu.ops import meaning, rearrange
 from tilelang_npu.ops.dtypes import DType
+from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.codegen.element_types import element_of
 from tilelang_npu.simulator.codegen.handlers import custom, effect, unsupported
 from tilelang_npu.simulator.codegen.lines import Int
@@ -28,16 +29,9 @@ def _transposed(buffer: Buffer, permutation: Sequence[int]) -> Buffer:
     return mapped(buffer, turn) if permutation else buffer
 
 
-def _kernel(em: PythonEmitter, op: ops.Operation, sources: Sequence[DType], target: DType,
-            clauses: Mapping[str, object]) -> Callable[..., object]:
-    key = (op.name, tuple(sources), target, tuple(sorted(clauses.items())))
-    found = _KERNELS.get(key)
-    if found is None:
-        found = _KERNELS[key] = meaning.kernel(op, sources, target, clauses)
+def _kernel(op: ops.Operation, sources: Sequence[DType], target: DType, clauses: Mapping[str, object]) -> Callable[..., object]:
+    found: Callable[..., object] = made(meaning.kernel_of, op.name, tuple(sources), target, tuple(sorted(clauses.items())))
     return found
-
-
-_KERNELS: dict[tuple[object, ...], Callable[..., object]] = {}
 
 
 @effect(hivm.ElementwiseOp)
@@ -76,7 +70,7 @@ def elementwise(em: PythonEmitter, op: hivm.ElementwiseOp) -> None:
     if direct is not None and len(targets) == 1:
         em.over(f"{em.constant(direct, entry.name)}({', '.join(texts)}, out={em.array(targets[0])})", *buffers, *targets)
         return
-    kernel = em.constant(_kernel(em, entry, sources, target, clauses), entry.name)
+    kernel = em.constant(_kernel(entry, sources, target, clauses), entry.name)
     written = em.array(targets[0]) if len(targets) == 1 else f"({', '.join(em.array(one) for one in targets)})"
     text = f"{kernel}({written}, {', '.join(texts)})"
     if len(targets) > 1 or entry.result == "bool" or entry.condition:
@@ -92,7 +86,7 @@ def _instruction(em: PythonEmitter, op: hivm.CustomOp) -> None:
     sources, target = [em.buffer(ssa) for ssa in op.ins() if isinstance(ssa.type, MemRefType)], em.buffer(op.outs()[0])
     em.step(op, lambda slot: Lanes(entry.cost, 8 * target.element.nbytes, len(sources)))
     texts = [em.array(em.buffer(ssa)) if isinstance(ssa.type, MemRefType) else em.expression(ssa).text for ssa in op.ins()]
-    kernel = em.constant(_kernel(em, entry, [target.element] * len(texts), target.element, {}), entry.name)
+    kernel = em.constant(_kernel(entry, [target.element] * len(texts), target.element, {}), entry.name)
     em.over(f"{kernel}({em.array(target)}, {', '.join(texts)})", *sources, target)
 
 
@@ -131,7 +125,7 @@ def _reduce(em: PythonEmitter, op: hivm.VReduceOp) -> None:
         em.line(f"{call}(({em.array(targets[0])}, {em.array(targets[1])}), ({read},), {facts})")
         return
     clauses: dict[str, object] = {"unsigned_src": bool(op.unsigned_src.value.data)}
-    kernel = em.constant(_kernel(em, entry, [source.element], targets[0].element, clauses), entry.name)
+    kernel = em.constant(_kernel(entry, [source.element], targets[0].element, clauses), entry.name)
     places = tuple(axis + em.axes_in_front for axis in axes)
     em.over(f"{kernel}({em.array(targets[0])}, {read}, {places})", source, targets[0])
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_npu.ops.products import STEP, add_product
+from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.widening import widen
 
@@ -386,10 +387,9 @@ def _wrapping(ufunc: np.ufunc) -> Combine:
 
 
 ATOMICS: dict[str, Combine] = {
-    "add": _wrapping(np.add), "max": _wrapping(np.maximum), "min": _wrapping(np.minimum),
-    "umax": _wrapping(np.maximum), "umin": _wrapping(np.minimum),
-    "and": lambda old, new: np.bitwise_and(old, new), "or": lambda old, new: np.bitwise_or(old, new),
-    "xor": lambda old, new: np.bitwise_xor(old, new)}
+    "add": made(_wrapping, np.add), "max": made(_wrapping, np.maximum), "min": made(_wrapping, np.minimum),
+    "umax": made(_wrapping, np.maximum), "umin": made(_wrapping, np.minimum),
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 """What a store with ``atomic`` makes of what is there and what comes."""
 
 

@@ -19,6 +19,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+MAX_BLOCKS = 65535
+"""Most blocks of a launch: the width of the block dimension in the runtime's launch call."""
+
 
 class CoreId(NamedTuple):
     """A core of a launch: the block it works on, its kind and its number within the block."""

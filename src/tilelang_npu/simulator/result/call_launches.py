@@ -13,12 +13,12 @@ from tilelang_npu.errors import TileError, door
 from tilelang_npu.simulator.result import as_data, report
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.result.time_split import Split
-from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 from tilelang_npu.target import Chip
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
+    from tilelang_npu.simulator.sanitizer.finding import Hazard
+    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 
 
 @door

@@ -15,22 +15,12 @@ from tilelang_npu.errors import door
 from tilelang_npu.sharing import once
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.shared_bytes import memories
-from tilelang_npu.simulator.result import as_data, chrome_trace, plot, report, transfers
+from tilelang_npu.simulator.result import as_data, report, transfers
 from tilelang_npu.simulator.result.elements_written import written
 from tilelang_npu.simulator.result.kind_of_launch import kind_of
 from tilelang_npu.simulator.result.kinds_in_memory import Key, key_of, kinds_in_memory
 from tilelang_npu.simulator.result.time_split import Split, split_of
 from tilelang_npu.simulator.run.recorded import Alike, BlockRun, Recorded
-from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
-from tilelang_npu.simulator.sanitizer.blank import find_blank, reads
-from tilelang_npu.simulator.sanitizer.finding import Hazard
-from tilelang_npu.simulator.sanitizer.hazards import find_hazards
-from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
-from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
-from tilelang_npu.simulator.sanitizer.padding import find_padding
-from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
-from tilelang_npu.simulator.sanitizer.stale import find_stale
-from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
 from tilelang_npu.simulator.time import l2
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.simulator.time.schedule import StepOrder
@@ -43,6 +33,8 @@ from tilelang_npu.target import Chip, error_of
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.result.profile.launch_profile import Profile
+    from tilelang_npu.simulator.sanitizer.finding import Hazard
+    from tilelang_npu.simulator.sanitizer.number_faults import NumberFinding
 
 ROUNDS = 8
 """Rounds in which the sharing of GM is settled at most."""
@@ -456,22 +448,15 @@ class Launch:
 
         Whether unwritten bytes reach a result is found with what the arrays hold when this is first read.
         """
-        found = [hazard for runs, met in self.met for hazard in without_same_writes(self.recorded, runs, met)]
-        found += self._misaligned
-        if not self.recorded.program.global_sync:
-            found += find_between_blocks(self.recorded)  # above they are in one order
-        found += find_uninitialised(self.recorded, self.distinct_blocks)
-        found += find_blank(self.recorded, self._blank)
-        found += find_stale(self.recorded, self.distinct_blocks)
-        found += find_padding(self.recorded, self.distinct_blocks)
-        seen: dict[tuple[object, ...], Hazard] = {}
-        for hazard in found:
-            seen.setdefault(hazard.key, hazard)
-        return list(seen.values())
+        from tilelang_npu.simulator.sanitizer.every_kind import find_every_kind
+
+        return find_every_kind(self.recorded, self.distinct_blocks, self.met, self._misaligned, self._blank)
 
     @_in_common
     def met(self) -> list[tuple[list[BlockRun], list[Hazard]]]:
         """What the ops of blocks that run together do to each other."""
+        from tilelang_npu.simulator.sanitizer.hazards import find_hazards
+
         shared = memories(self.recorded.bound.arrays)
         places = {number: (index, delta) for index, memory in enumerate(shared) for number, delta in memory.delta.items()}
         groups = ([list(self.recorded.blocks)] if self.recorded.program.global_sync
@@ -486,6 +471,8 @@ class Launch:
     @_in_common
     def _misaligned(self) -> list[Hazard]:
         """Addresses on chip that are none."""
+        from tilelang_npu.simulator.sanitizer.misaligned import find_misaligned
+
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
     def stale(self) -> Hazard | None:
@@ -493,6 +480,9 @@ class Launch:
 
         Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
         """
+        from tilelang_npu.simulator.sanitizer.blank import find_blank
+        from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
+
         on_chip = next(find_uninitialised(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
         return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
 
@@ -502,6 +492,8 @@ class Launch:
         not known what was written."""
         if not all(part.recorded.is_complete for part in (*self._before, self)):
             return {}
+        from tilelang_npu.simulator.sanitizer.blank import reads
+
         found: dict[int, NDArray[np.bool_]] = {}
         for argument in self._made:
             buffer, array = self.recorded.bound.users[argument], self.recorded.bound.given[argument]
@@ -536,7 +528,9 @@ class Launch:
 
     def trace(self) -> dict[str, Any]:
         """The timeline as Chrome trace events (Perfetto reads them): a track per core and pipe, of one block per core."""
-        return chrome_trace.chrome_trace(self)
+        from tilelang_npu.simulator.result.chrome_trace import chrome_trace
+
+        return chrome_trace(self)
 
     def plot(self, block: int = 0, axes: Any = None) -> Any:
         """The timeline of a block as a matplotlib picture: a row per core and pipe, a bar per op.
@@ -551,7 +545,9 @@ class Launch:
         Raises:
             TileError: T412 matplotlib is not installed (``pip install 'tilelang-npu[viz]'``), or there is no such block.
         """
-        return plot.timeline(self, block, axes)
+        from tilelang_npu.simulator.result.plot import timeline
+
+        return timeline(self, block, axes)
 
     def traced(self, group: Group) -> TracedTimes:
         """The times of a block, with the moments of its steps."""

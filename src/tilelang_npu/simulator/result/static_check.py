@@ -19,8 +19,8 @@ import numpy as np
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.codegen.data_uses import Use
-from tilelang_npu.simulator.codegen.traced import Ways
 from tilelang_npu.simulator.machine.events import Stream
+from tilelang_npu.simulator.machine.witness import Ways
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program
 from tilelang_npu.simulator.sanitizer.finding import Hazard

@@ -7,21 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, MemRefType, UnrankedMemRefType
-from xdsl.dialects.func import FuncOp
-from xdsl.utils.hints import isa
 
-from tilelang_npu.dialects.hacc import ArgTypeAttr
-from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
-from tilelang_npu.ops.dtypes import DType, dtype
-from tilelang_npu.simulator.codegen.element_types import element_of
+from tilelang_npu.ops.dtypes import DType
 from tilelang_npu.simulator.machine.memory import Array, as_bytes
 from tilelang_npu.simulator.machine.shared_bytes import copies
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
-_ROLES: dict[str, Role] = {"ffts_base_address": "ffts", "sync_block_lock": "lock", "workspace": "workspace"}
 LOCK_BYTES = 64 * 64
 """Bytes of the lock buffer, a cache line for each of 64 locks: the simulator keeps no locks, it only needs an address."""
 GRID = 3
@@ -53,27 +45,6 @@ class FunctionParameter:
             return f"{self.name}: {self.element}"
         sizes = " x ".join("?" if size < 0 else str(size) for size in self.shape)
         return f"{self.name}: {self.element} [{sizes}]"
-
-
-def parameters(function: FuncOp) -> list[FunctionParameter]:
-    """The arguments of a device function; grid arguments are still ``user``, and numbers of the index type are 64 bits.
-
-    Raises:
-        TileError: T501, an argument has a type that nobody can pass.
-    """
-    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
-    made = []
-    for index, argument in enumerate(function.body.block.args):
-        given = attributes[index] if index < len(attributes) else DictionaryAttr({})
-        kind = given.data.get("hacc.arg_type")
-        role = _ROLES.get(kind.data, "user") if isinstance(kind, ArgTypeAttr) else "user"
-        shape = tuple(argument.type.get_shape()) if isa(argument.type, MemRefType) else None
-        if isinstance(argument.type, UnrankedMemRefType):
-            raise TileError(f"argument {spoken(argument, str(index))} is a buffer without a rank: {argument.type}", code="T501",
-                            location=location_of(function), help="declare it with open sizes: memref<?xf16>")
-        element = dtype("int64") if isinstance(argument.type, IndexType) else element_of(argument.type)
-        made.append(FunctionParameter(index, spoken(argument, f"arg{index}"), role, shape, element))
-    return made
 
 
 Form = tuple[np.dtype[Any], tuple[int, ...]]
@@ -122,23 +93,24 @@ def _bound(empty: tuple[Any, ...], memories: Held, forms: Sequence[Form | None])
     return Bound(*empty)._over(memories, forms)
 
 
-def bind(function: FuncOp, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
-         used: frozenset[int]) -> Bound:
+def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object], blocks: int, workspace_bytes: int,
+         used: frozenset[int], *, grid: bool) -> Bound:
     """Match the user's arguments with the function's.
 
     Args:
-        function: the device function.
+        name: of the device function.
         declared: its ``parameters``.
         args: the user's arguments.
         blocks: blocks of the launch.
         workspace_bytes: bytes of workspace of each block.
         used: the parameters that some op reads or writes; a workspace that none does is not filled.
+        grid: whether the last parameters are the three sizes of the grid.
 
     Raises:
         TileError: T401, wrong number; T402, wrong element type; T403, wrong size; T404, not contiguous; T405, not a number
             where a scalar is needed, or not an array where a tensor is.
     """
-    declared = _with_grid(declared, len(args), function)
+    declared = _with_grid(name, declared, len(args), grid)
     arrays: list[Array | None] = []
     scalars: list[float] = []
     dims: list[tuple[int, ...]] = []
@@ -174,28 +146,16 @@ def bind(function: FuncOp, declared: Sequence[FunctionParameter], args: Sequence
     return Bound(tuple(arrays), tuple(scalars), tuple(dims), tuple(users), tuple(args), tuple(declared))
 
 
-_GRID_TYPE = IntegerType(32)
-
-
-def has_grid(function: FuncOp, declared: Sequence[FunctionParameter]) -> bool:
-    """Whether the last parameters are the three sizes of the grid."""
-    last = declared[-GRID:]
-    return len(last) == GRID and all(
-        parameter.role == "user" and parameter.shape is None and
-        function.body.block.args[parameter.index].type == _GRID_TYPE for parameter in last)
-
-
-def _with_grid(declared: Sequence[FunctionParameter], count: int, function: FuncOp) -> Sequence[FunctionParameter]:
+def _with_grid(name: str, declared: Sequence[FunctionParameter], count: int, is_grid: bool) -> Sequence[FunctionParameter]:
     """Give the trailing grid arguments their role where the user's arguments leave them out."""
     user = [parameter for parameter in declared if parameter.role == "user"]
     last = declared[-GRID:]
-    is_grid = has_grid(function, declared)
     if count == len(user):
         return declared
     if is_grid and count == len(user) - GRID:
         return [*declared[:-GRID], *(FunctionParameter(p.index, p.name, "grid", None, p.element) for p in last)]
     wanted = user[:-GRID] if is_grid else user
-    raise TileError(f"{function.sym_name.data} takes {len(wanted)} arguments, {count} given", code="T401",
+    raise TileError(f"{name} takes {len(wanted)} arguments, {count} given", code="T401",
                     notes=tuple(parameter.spelled for parameter in wanted))
 
 

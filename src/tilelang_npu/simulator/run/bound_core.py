@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.datapath import Product, Scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.running_cores import CoreId, Coroutine, Flags, Running, run_together
 from tilelang_npu.simulator.machine.stack import Stack, block_of
+from tilelang_npu.simulator.machine.witness import Witness
 from tilelang_npu.simulator.machine.work import CrossWait
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.compiled import CompiledFunction, Run
@@ -67,6 +67,7 @@ class BoundCore:
                  memories: Mapping[str, CoreMemory], stack: Stack | None = None,
                  shared: Sequence[Array | None] | None = None) -> None:
         self._poison = means.poison
+        self._workspaces = program.workspaces
         self._workspace = f"{program.workspace_from} gives {program.workspace} bytes to each of {blocks} blocks: too few"
         self.function = means.functions[index]
         self.sub = sub
@@ -85,7 +86,7 @@ class BoundCore:
 
     def explained(self, error: Exception, block: int) -> Exception:
         """The error for the user, where it is the kernel's fault."""
-        told = self.function.explain(error, block_of(error, block), self._workspace)
+        told = self.function.explain(error, block_of(error, block), self._workspace, self._workspaces)
         return error if told is None else told
 
     def start(self) -> None:

@@ -1,40 +1,35 @@
-"""From a device function to Python: the source, its line table, and the functions it defines."""
+"""A device function as Python: the source, its line table, and the functions it defines."""
 
 from __future__ import annotations
 
 import itertools
 import linecache
+import marshal
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import CodeType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
-from tilelang_npu.dialects.text import location_of
-from tilelang_npu.errors import TileError
+from tilelang_npu.errors import Location, TileError
 from tilelang_npu.ops.rearrange import OutsideError
-from tilelang_npu.simulator.codegen import PythonEmitter
-from tilelang_npu.simulator.codegen.data_uses import DataUses
-from tilelang_npu.simulator.codegen.handlers import op_name
-from tilelang_npu.simulator.codegen.lines import Line, MadeArray
-from tilelang_npu.simulator.codegen.own_numbers import own_numbers
-from tilelang_npu.simulator.codegen.reach import LeavesAxisError
-from tilelang_npu.simulator.codegen.stacked import StackedEmitter
-from tilelang_npu.simulator.codegen.traced import TracingEmitter, Witness
+from tilelang_npu.sharing import once, state_of
+from tilelang_npu.simulator.machine.axis_parts import LeavesAxisError
 from tilelang_npu.simulator.machine.datapath import Product
 from tilelang_npu.simulator.machine.events import Event
 from tilelang_npu.simulator.machine.memory import Array, shared_names
 from tilelang_npu.simulator.machine.stack import Flow, Stack
-from tilelang_npu.simulator.run.arguments import parameters
+from tilelang_npu.simulator.machine.witness import Witness
 from tilelang_npu.simulator.run.endless import Guard
-from tilelang_npu.target import Chip
 
-Form = Callable[[FuncOp, str, Chip, int], PythonEmitter]
-"""What makes an emitter of a function, its core, the chip and the number of sub-blocks."""
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from tilelang_npu.simulator.codegen import PythonEmitter
+    from tilelang_npu.simulator.codegen.data_uses import DataUses
+    from tilelang_npu.simulator.codegen.lines import Line, MadeArray
+
 _NUMBERS = itertools.count(1)
 
 
@@ -64,19 +59,28 @@ _BIND = "def bind(arrays, scalars, dims, nblocks, sid, scratch, guard, witness, 
 _RUN = "    def run(bid, ev, gm, counts, set_flag):"
 
 
+class Told(NamedTuple):
+    """What is known of a generated line where it fails: the op that it executes, the array that it makes."""
+
+    name: str | None
+    location: Location | None
+    made: MadeArray | None
+
+
 class CompiledFunction:
     """One device function as Python. Any number of threads may run it: what changes while it runs is handed to ``bind``.
 
+    It needs nothing of the function that it was made from, and so can be pickled where its constants can.
+
     Args:
-        function: the function.
-        core: ``AIC`` or ``AIV``.
-        chip: the chip it runs on.
-        parallel: sub-blocks that run it.
-        form: what is made of its ops: code that runs them, or one of the other emitters'.
+        emitter: has generated the lines, all of them.
 
     Attributes:
+        name: the function's name.
+        core: ``AIC`` or ``AIV``.
+        parallel: sub-blocks that run it.
         records: what is known of each op, by the number in the events.
-        recorded: the ops themselves, by the same number.
+        recorded: the ops themselves, by the same number; None behind a pickle.
         source: the generated source; tracebacks and debuggers show it.
         extents: used bytes of each on-chip memory.
         open_ended: memories on chip in which some op's place is only known when it runs.
@@ -86,28 +90,34 @@ class CompiledFunction:
             ``Witness`` where it only tells what it does, and its memories.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int, *, form: Form = PythonEmitter) -> None:
-        emitter = form(function, core, chip, parallel)
-        emitter.emit_block(function.body.block)
-        emitter.flush()
-        self.function, self.core, self.parallel = function, core, parallel
-        self.name = function.sym_name.data
+    def __init__(self, emitter: PythonEmitter) -> None:
+        self.name, self.core, self.parallel = emitter.function.sym_name.data, emitter.core, emitter.parallel
         self.records = tuple(emitter.records)
-        self.recorded = tuple(emitter.recorded)
+        self.recorded: tuple[Operation, ...] | None = tuple(emitter.recorded)
         self.extents = dict(emitter.extents)
         self.open_ended = frozenset(emitter.open_ended)
         self.switches = emitter.switches
         self.stops = tuple(emitter.stops)
         self.global_sync = emitter.global_sync
-        self.filename = f"<{self.name} on {core} #{next(_NUMBERS)}>"
-        self._lines: list[Line | None] = [None]
+        self._emitted: list[Line | None] = [None]
         self.source = self._assemble(emitter)
         self._globals = emitter.globals
+        self.filename = self._new_name()
         self._code: CodeType = compile(self.source, self.filename, "exec")
-        self.bind = self.bind_with(np.ndarray)
+        self._show()
+
+    def _new_name(self) -> str:
+        return f"<{self.name} on {self.core} #{next(_NUMBERS)}>"
+
+    def _show(self) -> None:
+        """Let tracebacks and debuggers find the source, as long as the function lives."""
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
+
+    @once
+    def bind(self) -> Bind:
+        return self.bind_with(np.ndarray)
 
     def bind_with(self, view: Callable[..., object]) -> Bind:
         """``bind`` of code that makes arrays with something else than NumPy's."""
@@ -116,27 +126,48 @@ class CompiledFunction:
         bind: Bind = scope["bind"]
         return bind
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in state_of(self).items() if name not in ("_emitted", "filename")} | {
+            "recorded": None, "_code": marshal.dumps(self._code), "_lines": self._lines}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.filename = self._new_name()
+        self._code = _renamed(marshal.loads(state["_code"]), self.filename)
+        self._show()
+
     def _assemble(self, emitter: PythonEmitter) -> str:
         texts = [_BIND.format(memories=", ".join(shared_names(emitter.chip)))]
         for line in emitter.launch.lines:
             texts.append("    " * line.indent + line.text)
-            self._lines.append(line)
+            self._emitted.append(line)
         texts.append(_RUN)
-        self._lines.append(None)
+        self._emitted.append(None)
         for line in emitter.block.lines:
             texts.append("    " * line.indent + line.text)
-            self._lines.append(line)
+            self._emitted.append(line)
         texts.append("        return")
         texts.append("    return run\n")
         return "\n".join(texts)
 
-    def explain(self, error: Exception, block: int, workspace: str) -> TileError | None:
+    @once
+    def _lines(self) -> tuple[Told | None, ...]:
+        """What is known of each line, as it is wanted where one fails."""
+        from tilelang_npu.dialects.text import location_of
+        from tilelang_npu.simulator.codegen.handlers import op_name
+
+        return tuple(
+            None if line is None else Told(None, None, line.made) if line.op is None else
+            Told(op_name(line.op), location_of(line.op), line.made) for line in self._emitted)
+
+    def explain(self, error: Exception, block: int, workspace: str, workspaces: Collection[int]) -> TileError | None:
         """What an exception in the generated code means for the kernel; None where it is no fault of the kernel's.
 
         Args:
             error: the exception.
             block: the block that ran.
             workspace: who says how large the workspace is.
+            workspaces: the positions of the arguments that are one.
         """
         frame = None
         trace = error.__traceback__
@@ -147,11 +178,10 @@ class CompiledFunction:
         if frame is None or isinstance(error, Warning):
             return None
         line = self._lines[number - 1] if number <= len(self._lines) else None
-        op = line.op if line is not None else None
-        location = location_of(op) if op is not None else None
+        location = line.location if line is not None else None
         if isinstance(error, TileError):
             return error.at(location)
-        name = op_name(op) if op is not None else self.name
+        name = line.name if line is not None and line.name is not None else self.name
         name = location.names(name) if location is not None else name
         where = f"in block {block}"
         if isinstance(error, ZeroDivisionError):
@@ -164,7 +194,7 @@ class CompiledFunction:
             return None
         if line is not None and line.made is not None:
             what, help_ = _failed_view(line.made, {**frame.f_globals, **frame.f_locals})
-            if line.made.argument in {one.index for one in parameters(self.function) if one.role == "workspace"}:
+            if line.made.argument in workspaces:
                 help_ = workspace
             return TileError(f"{name} {what} {where}", code="T502", location=location, help=help_)
         if isinstance(error, OutsideError):
@@ -174,6 +204,12 @@ class CompiledFunction:
                          notes=(str(error),), help="the sizes of source and destination must agree")
 
 
+def _renamed(code: CodeType, filename: str) -> CodeType:
+    """Code, and the functions in it, under another file name: errors are told by it."""
+    return code.replace(co_filename=filename, co_consts=tuple(
+        _renamed(constant, filename) if isinstance(constant, CodeType) else constant for constant in code.co_consts))
+
+
 class TracedFunction(CompiledFunction):
     """A device function that computes nothing.
 
@@ -181,9 +217,9 @@ class TracedFunction(CompiledFunction):
         data: what depends on the numbers that it reads from memory.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
-        self.data = DataUses(function)
-        super().__init__(function, core, chip, parallel, form=partial(TracingEmitter, self.data))
+    def __init__(self, emitter: PythonEmitter, data: DataUses) -> None:
+        super().__init__(emitter)
+        self.data = data
 
 
 class StackedFunction(CompiledFunction):
@@ -192,15 +228,11 @@ class StackedFunction(CompiledFunction):
     Attributes:
         flow: where the numbers come from that it has on chip.
         has_own: whether it has scalars of which each block has one for itself.
-
-    Raises:
-        ApartError: its blocks cannot.
     """
 
-    def __init__(self, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
-        self.flow = Flow()
-        self.has_own = bool(own_numbers(function))
-        super().__init__(function, core, chip, parallel, form=partial(StackedEmitter, self.flow))
+    def __init__(self, emitter: PythonEmitter, flow: Flow, *, has_own: bool) -> None:
+        super().__init__(emitter)
+        self.flow, self.has_own = flow, has_own
 
 
 def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
@@ -213,13 +245,3 @@ def _failed_view(made: MadeArray, names: Mapping[str, Any]) -> tuple[str, str]:
     last = offset + sum((size - 1) * stride.value(names) for size, stride in zip(shape, made.strides, strict=True))
     return (f"touches bytes {offset}..{last + made.element - 1} of {made.called}, which has {names[made.memory].size} bytes",
             "check the offset and the size against the shape")
-
-
-def functions_of(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module that have a body."""
-    found = [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks]
-    for function in found:
-        if len(function.body.blocks) > 1:
-            raise TileError(f"{function.sym_name.data} has several blocks, and what jumps between them is not executed",
-                            code="T501", location=location_of(function), help="write loops and branches as scf ops")
-    return [function for function in found if function.body.block.ops]

@@ -11,12 +11,21 @@ from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen import PythonEmitter
 from tilelang_npu.simulator.codegen.lines import Int
-from tilelang_npu.simulator.run.compiled import functions_of
 from tilelang_npu.target import Chip
 
 _TASK_TYPE_FUNCTION = "_infer_task_type_function"
 MIX_1_1 = 31
 """Task type of a mixed kernel with one Vector core beside each Cube core."""
+
+
+def functions_of(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module that have a body."""
+    found = [op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.blocks]
+    for function in found:
+        if len(function.body.blocks) > 1:
+            raise TileError(f"{function.sym_name.data} has several blocks, and what jumps between them is not executed",
+                            code="T501", location=location_of(function), help="write loops and branches as scf ops")
+    return [function for function in found if function.body.block.ops]
 
 
 def _core_type(function: FuncOp) -> str:

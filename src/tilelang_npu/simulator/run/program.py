@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 
-from tilelang_npu.dialects import hacc
-from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import TileError
 from tilelang_npu.progress import shown
 from tilelang_npu.sharing import once
-from tilelang_npu.simulator.codegen.data_uses import DataUses
-from tilelang_npu.simulator.codegen.own_numbers import ApartError
-from tilelang_npu.simulator.codegen.python_emitter import MAX_BLOCKS
-from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
-from tilelang_npu.simulator.codegen.traced import Ways, Witness
-from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
 from tilelang_npu.simulator.machine.blas import one_blas_thread
 from tilelang_npu.simulator.machine.datapath import no_scratch
 from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.machine.running_cores import CoreId
+from tilelang_npu.simulator.machine.running_cores import MAX_BLOCKS, CoreId
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stops import Stops
+from tilelang_npu.simulator.machine.witness import Ways, Witness
 from tilelang_npu.simulator.run import stacks
-from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind, parameters
+from tilelang_npu.simulator.run.arguments import Bound, FunctionParameter, bind
 from tilelang_npu.simulator.run.bound_core import BoundCore, Means, cores_of_block, finished, part_of, run_beside
-from tilelang_npu.simulator.run.compiled import CompiledFunction, Form, StackedFunction, TracedFunction
-from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
+from tilelang_npu.simulator.run.compiled import CompiledFunction, StackedFunction, TracedFunction
 from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
 from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
@@ -41,6 +33,14 @@ from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
 
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Operation
+
+    from tilelang_npu.simulator.codegen.watched import Observer
+
+Made = TypeVar("Made")
 WORKSPACE_BYTES = 32768
 """Bytes of workspace per block where no host function tells: the default of tilelang-ascend's runtime (npuir)."""
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
@@ -66,15 +66,18 @@ class Program:
 
     def __init__(self, module: ModuleOp, chip: Chip | str | None = None, *, entry: str | None = None,
                  computes: bool = True) -> None:
-        self.module = module
+        from tilelang_npu.dialects import hacc
+        from tilelang_npu.simulator.run.compiling import compiled, traced
+        from tilelang_npu.simulator.run.entry_functions import answer_of, kernel_of, vector_cores
+
+        self._module: ModuleOp | Callable[[], ModuleOp] = module
         self.chip = find_chip(chip if chip is not None else hacc.target_of(module) or DEFAULT)
         self.name, kernels = kernel_of(module, entry)
         mixed = len(kernels) > 1
         per_block = vector_cores(module, self.name, self.chip) if mixed else 1
-        form = CompiledFunction if computes else TracedFunction
+        form = compiled if computes else traced
         self.functions: tuple[CompiledFunction, ...] = tuple(
             form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
-        self.entry = kernels[0][1]
         self._planned: tuple[object, Plan | None] = (None, None)
         self._seen: object = None
         self.mixed = mixed
@@ -86,9 +89,67 @@ class Program:
         self.workspace_from = "the default in place of " * (asked is None) + self.name + _WORKSPACE_FUNCTION
 
     @once
+    def module(self) -> ModuleOp:
+        """The HIVM that it was made from."""
+        return self._module() if callable(self._module) else self._module
+
+    @once
+    def device_functions(self) -> list[FuncOp]:
+        """What ``functions`` were made from."""
+        from tilelang_npu.simulator.run.entry_functions import kernel_of
+
+        return [function for _, function in kernel_of(self.module, self.name)[1]]
+
+    def as_data(self) -> dict[str, Any]:
+        """The program for :meth:`restored`: all that running it takes, and what has been found out of it, without its module.
+
+        Raises:
+            TypeError: it was made to be traced alone.
+        """
+        if any(isinstance(function, TracedFunction) for function in self.functions):
+            raise TypeError(self.name)
+        facts = ("functions", "name", "mixed", "lanes", "global_sync", "workspace", "workspace_from")
+        found_out = ("declared", "has_grid", "_least_ops", "places", "data_free")
+        return {**{name: getattr(self, name) for name in facts},
+                **{name: vars(self)[name] for name in found_out if name in vars(self)}}
+
+    @classmethod
+    def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp]) -> Program:
+        """A program of what :meth:`as_data` gave; its module is read when somebody asks for what is not in there."""
+        made = cls.__new__(cls)
+        vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None)
+        return made
+
+    @once
     def declared(self) -> list[FunctionParameter]:
         """The kernel's parameters."""
-        return parameters(self.entry)
+        from tilelang_npu.simulator.run.compiling import parameters
+
+        return parameters(self.device_functions[0])
+
+    @once
+    def has_grid(self) -> bool:
+        """Whether the last of the parameters are the three sizes of the grid."""
+        from tilelang_npu.simulator.run.compiling import has_grid
+
+        return has_grid(self.device_functions[0], self.declared)
+
+    @once
+    def workspaces(self) -> frozenset[int]:
+        """The arguments that are one."""
+        return frozenset(parameter.index for parameter in self.declared if parameter.role == "workspace")
+
+    def ops(self, index: int) -> Sequence[Operation]:
+        """The op of each record of a function."""
+        known = self.functions[index].recorded
+        return self._recompiled[index] if known is None else known
+
+    @once
+    def _recompiled(self) -> list[Sequence[Operation]]:
+        """The ops of each function's records, of functions that come without them: code is made anew in the same order."""
+        from tilelang_npu.simulator.run.compiling import compiled
+
+        return [function.recorded or () for function in self._in_form(compiled)]
 
     @once
     def written(self) -> frozenset[int]:
@@ -109,27 +170,36 @@ class Program:
         return frozenset(position for position, index in enumerate(users) if index in self.written)
 
     def __reduce__(self) -> tuple[object, ...]:
+        from tilelang_npu.dialects.text import to_keep
+
         return _program, (to_keep(self.module), self.chip, self.name)
 
     @once
     def stepwise(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that a schedule runs."""
-        return self._in_form(StepwiseEmitter)
+        from tilelang_npu.simulator.run.compiling import stepwise
+
+        return self._in_form(stepwise)
 
     @once
     def traced(self) -> tuple[TracedFunction, ...]:
         """The functions in the form that only tells what they do."""
-        return tuple(function if isinstance(function, TracedFunction) else
-                     TracedFunction(function.function, function.core, self.chip, function.parallel)
-                     for function in self.functions)
+        if all(isinstance(function, TracedFunction) for function in self.functions):
+            return tuple(function for function in self.functions if isinstance(function, TracedFunction))
+        from tilelang_npu.simulator.run.compiling import traced
+
+        return self._in_form(traced)
 
     @once
     def _computing(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that runs them in the order of the program."""
-        return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel)
-                     if isinstance(function, TracedFunction) else function for function in self.functions)
+        if not any(isinstance(function, TracedFunction) for function in self.functions):
+            return self.functions
+        from tilelang_npu.simulator.run.compiling import compiled
 
-    @property
+        return self._in_form(compiled)
+
+    @once
     def data_free(self) -> bool:
         """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
         return not any(function.data.uses for function in self.traced)
@@ -139,11 +209,14 @@ class Program:
         """The functions in the form that runs many blocks as one; none where no blocks may."""
         if self.global_sync:
             return ()
-        try:
-            return tuple(StackedFunction(function.function, function.core, self.chip, function.parallel)
-                         for function in self.functions)
-        except ApartError:
-            return ()
+        from tilelang_npu.simulator.run.compiling import stacked
+
+        made = []
+        for function, compiled in zip(self.device_functions, self.functions, strict=True):
+            if (one := stacked(function, compiled.core, self.chip, compiled.parallel)) is None:
+                return ()
+            made.append(one)
+        return tuple(made)
 
     def _plan(self, bound: Bound, blocks: int, most_ops: int | None) -> Plan | None:
         """Which blocks of a launch run as one; the last plan is kept, for the launches that are like it."""
@@ -180,16 +253,26 @@ class Program:
     @once
     def _least_ops(self) -> int:
         """Ops that a block issues, as far as constants tell."""
-        return sum(stacks.ops_at_least(function.function.body.block) for function in self.functions)
+        from tilelang_npu.simulator.run.compiling import ops_at_least
+
+        return sum(ops_at_least(function.body.block) for function in self.device_functions)
 
     @once
     def places(self) -> frozenset[int]:
         """The arguments of which data decide what parts are written."""
-        return frozenset[int]().union(*(DataUses(function.function).places for function in self.functions))
+        from tilelang_npu.simulator.run.compiling import chosen_by_data
 
-    def _in_form(self, form: Form) -> tuple[CompiledFunction, ...]:
-        return tuple(CompiledFunction(function.function, function.core, self.chip, function.parallel, form=form)
-                     for function in self.functions)
+        return frozenset[int]().union(*map(chosen_by_data, self.device_functions))
+
+    def _in_form(self, form: Callable[[FuncOp, str, Chip, int], Made]) -> tuple[Made, ...]:
+        return tuple(form(function, compiled.core, self.chip, compiled.parallel)
+                     for function, compiled in zip(self.device_functions, self.functions, strict=True))
+
+    def _watched(self, observer: Observer) -> tuple[CompiledFunction, ...]:
+        """The functions in the form that an observer watches."""
+        from tilelang_npu.simulator.run.compiling import watched
+
+        return self._in_form(partial(watched, observer))
 
     @property
     def cores(self) -> int:
@@ -239,7 +322,7 @@ class Program:
                                 help="take one of the two out")
             with Stops(args, stop_in):
                 return self.run(args, blocks=blocks, order=order, observer=observer, most_ops=most_ops, jobs=jobs)
-        bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
+        bound = self._bind(args, blocks)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
                 run_piles(self, self.stacked, plan, bound, most_ops, jobs)
@@ -249,7 +332,7 @@ class Program:
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
-                functions = self._computing if observer is None else self._in_form(partial(WatchingEmitter, observer))
+                functions = self._computing if observer is None else self._watched(observer)
                 run = self._all_at_once if self.global_sync else self._one_by_one
                 runs = run(bound, sequence, Means(functions, most_ops))
         runs.sort(key=lambda run: run.block)
@@ -276,11 +359,15 @@ class Program:
                 its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
         """
         self._check_blocks(blocks)
-        bound = bind(self.entry, self.declared, args, blocks, self.workspace, self.used)
+        bound = self._bind(args, blocks)
         witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
         if most is None and self.data_free and (runs := traced_together(self, bound, blocks, most_ops, witnesses)) is not None:
             return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
         return self._trace(bound, blocks, witnesses, most, most_ops)
+
+    def _bind(self, args: Sequence[object], blocks: int) -> Bound:
+        """The arguments of a launch."""
+        return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, self.used, grid=self.has_grid)
 
     def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
                most_ops: int | None) -> Recorded:
@@ -352,7 +439,7 @@ class Program:
         """
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        functions = self._computing if observer is None else self._in_form(partial(WatchingEmitter, observer))
+        functions = self._computing if observer is None else self._watched(observer)
         means = Means(functions, poison=poison)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]
@@ -389,6 +476,8 @@ class Program:
 
 def _program(kept: dict[str, str], chip: Chip, name: str) -> Program:
     """A program of another process."""
+    from tilelang_npu.dialects.text import read_back
+
     return Program(read_back(kept), chip, entry=name)
 
 

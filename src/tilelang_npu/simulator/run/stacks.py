@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,11 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, SSAValue
 
-from tilelang_npu.dialects.effects import EffectsOp
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
@@ -60,24 +55,6 @@ ROOM = 9 << 17
 """Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
 _APART = 192
 """Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
-
-
-def ops_at_least(block: Block) -> int:
-    """How many ops of pipes and of the scalar unit code issues, as far as constants tell."""
-    total = 0
-    for op in block.ops:
-        if isinstance(op, scf.ForOp):
-            first, end, step = (_constant(value) for value in (op.lb, op.ub, op.step))
-            known = first is not None and end is not None and step
-            total += (len(range(first or 0, end or 0, step or 1)) if known else 1) * ops_at_least(op.body.block)
-        elif isinstance(op, (EffectsOp, memref.LoadOp, memref.StoreOp)):
-            total += 1
-    return total
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
 
 
 Numbers = Mapping[tuple[int, int], Sequence[object]]
@@ -312,6 +289,8 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
                 except Exception as error:  # noqa: BLE001 - the caller raises it
                     failed[number] = error
                     stop.set()
+
+    from concurrent.futures import ThreadPoolExecutor  # here: it takes longer to load than a small launch to run
 
     with ThreadPoolExecutor(threads - 1) as pool:
         for _ in range(threads - 1):

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_npu.errors import TileError
-from tilelang_npu.simulator.codegen.traced import Witness
 from tilelang_npu.simulator.machine.datapath import no_scratch
 from tilelang_npu.simulator.machine.events import Event, Stream
 from tilelang_npu.simulator.machine.many import AloneError, Many, ManyBlocks, Numbers, PartedError
 from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.witness import Witness
 from tilelang_npu.simulator.run.arguments import Bound
 from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, run_beside
 from tilelang_npu.simulator.run.recorded import BlockRun, PlacesOfBlock, SharedPlaces

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Operation
 
-from tilelang_npu.dialects import hivm
 from tilelang_npu.display import Report
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.running_cores import CoreId
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 CODES = {
     "S401": "NaN is born",
@@ -101,7 +102,7 @@ class Numbers:
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
         """Keep what the op reads: it may write over it."""
-        sums = [place for place, array in enumerate(reads) if isinstance(op, hivm.VAddOp) and _same(array, writes[0])]
+        sums = [place for place, array in enumerate(reads) if record.name == "hivm.hir.vadd" and _same(array, writes[0])]
         return _Before(block, sub, record, [array.copy() for array in reads], writes, sums)
 
     def after(self, kept: object) -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, combinations
-from typing import NamedTuple
-
-from xdsl.ir import Operation
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 
 def without_same_writes(recorded: Recorded, runs: Sequence[BlockRun], hazards: Sequence[Hazard]) -> list[Hazard]:

@@ -17,11 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Operation
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
 from tilelang_npu.simulator.machine.memory import Array
@@ -29,6 +28,9 @@ from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, site_of
 from tilelang_npu.target import name_of
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 MOST_SUSPECTS = 4
 """Ops of a core that are looked into."""

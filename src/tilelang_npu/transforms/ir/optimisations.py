@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from tilelang_npu.errors import Location, TileError
 
@@ -55,6 +54,8 @@ def checked(names: Iterable[str], at: Location | None = None) -> tuple[str, ...]
     found = sorted(set(names))
     for name in found:
         if name not in OPTIMISATIONS:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, OPTIMISATIONS, n=1)
             raise TileError(f"there is no optimisation {name!r}", code="T712", location=at,
                             notes=["those that can be switched off are " + ", ".join(OPTIMISATIONS)],

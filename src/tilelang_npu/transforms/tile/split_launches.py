@@ -26,17 +26,13 @@ from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.transforms.ir.buffers import root_of, walk
+from tilelang_npu.transforms.ir.launch_names import names_of
 from tilelang_npu.transforms.ir.locations import line_of, refuse
 
 
 def launches_of(function: func.FuncOp) -> list[tile.LaunchOp]:
     """The launches of a kernel, in order."""
     return [op for op in function.body.block.ops if isinstance(op, tile.LaunchOp)] if function.body.blocks else []
-
-
-def names_of(name: str, count: int) -> list[str]:
-    """The names of the functions of a kernel with so many launches."""
-    return [name] if count == 1 else [f"{name}_{number}" for number in range(1, count + 1)]
 
 
 def written_by(launch: tile.LaunchOp) -> set[int]:

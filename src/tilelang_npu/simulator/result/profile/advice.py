@@ -355,7 +355,7 @@ def _barriers(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     """Barriers of the author that keep nothing apart: without them the launch has no hazard more."""
     program = launch.recorded.program
     candidates = [(index, record.number) for index, function in enumerate(program.functions)
-                  for op, record in zip(function.recorded, function.records, strict=True)
+                  for op, record in zip(program.ops(index), function.records, strict=True)
                   if isinstance(record.work, Barrier) and remark_of(op) is None]
     if not candidates or not any(launch.held_us.get((index, number, -1), 0.0) for index, number in candidates):
         return

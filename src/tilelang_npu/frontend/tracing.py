@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
@@ -17,6 +17,7 @@ from tilelang_npu.dialects.text import read_back, to_keep
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.frontend import kernels
 from tilelang_npu.frontend.dialects import detect
+from tilelang_npu.frontend.parameters import Parameter
 from tilelang_npu.frontend.scopes import Scopes
 from tilelang_npu.frontend.statements import Statements
 from tilelang_npu.language.elements import element_type
@@ -34,25 +35,6 @@ from tilelang_npu.traced.locations import location_attribute, span
 from tilelang_npu.traced.running import enter, leave
 from tilelang_npu.traced.scalars import Expr
 from tilelang_npu.traced.symbols import Dimension, Sym
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a kernel.
-
-    Attributes:
-        name: its name.
-        kind: ``tensor`` or ``scalar``.
-        dtype: element type.
-        shape: sizes of a tensor, numbers or symbolic dimensions; None for a scalar.
-        location: where it is declared.
-    """
-
-    name: str
-    kind: Literal["tensor", "scalar"]
-    dtype: DType
-    shape: tuple[Dimension, ...] | None
-    location: Location
 
 
 @dataclass(frozen=True)

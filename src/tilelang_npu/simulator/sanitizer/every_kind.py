@@ -1,0 +1,42 @@
+"""All hazards of a launch, of every kind, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
+from tilelang_npu.simulator.sanitizer.between_blocks import find_between_blocks
+from tilelang_npu.simulator.sanitizer.blank import find_blank
+from tilelang_npu.simulator.sanitizer.finding import Hazard
+from tilelang_npu.simulator.sanitizer.padding import find_padding
+from tilelang_npu.simulator.sanitizer.same_writes import without_same_writes
+from tilelang_npu.simulator.sanitizer.stale import find_stale
+from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
+
+
+def find_every_kind(recorded: Recorded, distinct: Sequence[BlockRun], met: Sequence[tuple[list[BlockRun], list[Hazard]]],
+                    misaligned: Sequence[Hazard], blank: Mapping[int, NDArray[np.bool_]]) -> list[Hazard]:
+    """The hazards of a launch.
+
+    Args:
+        recorded: the launch.
+        distinct: a block of each kind.
+        met: what the ops of blocks that run together do to each other.
+        misaligned: addresses on chip that are none.
+        blank: by argument the bytes that nothing has written.
+    """
+    found = [hazard for runs, hazards in met for hazard in without_same_writes(recorded, runs, hazards)]
+    found += misaligned
+    if not recorded.program.global_sync:
+        found += find_between_blocks(recorded)  # above they are in one order
+    found += find_uninitialised(recorded, distinct)
+    found += find_blank(recorded, blank)
+    found += find_stale(recorded, distinct)
+    found += find_padding(recorded, distinct)
+    seen: dict[tuple[object, ...], Hazard] = {}
+    for hazard in found:
+        seen.setdefault(hazard.key, hazard)
+    return list(seen.values())
