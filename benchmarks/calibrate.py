@@ -16,7 +16,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import log
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,18 @@ def rows(only: Sequence[str] = (), *, varied: bool = False) -> list[Row]:
 
 
 def _row(name: str, row: dict[str, Any], *, varied: bool) -> Row:
-    case = CASES[name]
+    modelled, slopes = _times(CASES[name], varied)
+    return Row(name, row["class"], row["ladder"], row["source"], row["chip"], row["us"], row.get("pipes", {}), modelled, slopes)
+
+
+@cache
+def _times(case: Case, varied: bool) -> tuple[Modelled, tuple[float, ...]]:
+    """The times of a case, which several rows may have measured, and how they change with the fitted constants."""
     launches = case.launches()
-    modelled = case.modelled(launches)
     slopes = tuple(log(case.modelled(launches, partial(changed, name, by=STEP)).us
                        / case.modelled(launches, partial(changed, name, by=1 / STEP)).us) / (2 * log(STEP))
                    for name in FITTED) if varied else ()
-    return Row(name, row["class"], row["ladder"], row["source"], row["chip"], row["us"], row.get("pipes", {}), modelled, slopes)
+    return case.modelled(launches), slopes
 
 
 def changed(name: str, chip: Chip, by: float) -> Chip:

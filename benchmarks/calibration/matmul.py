@@ -126,7 +126,7 @@ def in_loads_of_256(size: int) -> Case:
     return Case(lambda _count: matmul(size, (4, 6), steps=(4, 4), wide=True, chip="910_9391"))
 
 
-IN_PASSES: dict[str, Any] = {"steps": (8, 4), "part": (1024, 1536), "passes": 2}
+IN_PASSES = on_all(steps=(8, 4), part=(1024, 1536), passes=2)
 CASES = {
     "matmul_c0": one_core(2048, (64, 64)),
     "matmul_c1": one_core(4096, (128, 256)),
@@ -134,9 +134,9 @@ CASES = {
     "matmul_c3": on_all(slots=1),
     "matmul_c4": on_all(steps=(2, 2)),
     "matmul_c5": on_all(steps=(8, 4)),
-    "matmul_c6": on_all(**IN_PASSES),
-    "matmul_c7": on_all(**IN_PASSES),
-    "matmul_c8": on_all(**IN_PASSES),
+    "matmul_c6": IN_PASSES,
+    "matmul_c7": IN_PASSES,
+    "matmul_c8": IN_PASSES,
     "gemm_1536": in_loads_of_256(1536),
     "gemm_6144": in_loads_of_256(6144),
 }

@@ -54,6 +54,22 @@ time.
 | steady | that pipe works, or waits for what is under way |
 | tail | some core has no block left to take, or the busiest pipe of the last core has done its work |
 
+## What is modelled, and what is not
+
+- Requests in flight: at most 8 KB of a core's requests to HBM; those that L2 answers without a limit.
+- Waves and tail: a core takes its next block 0.74 us after the last; the last wave has as many cores as blocks are left, and
+  these share HBM and L2.
+- Order of blocks, **an estimate**: core by core in turn. Hardware gives the next block to the core that is free first: where
+  blocks differ much, a launch may end earlier than modelled.
+- Phases in time, **not modelled**: how many transfers are in flight is a mean over a block. Where all cores load first and
+  compute later, HBM is taken to be as busy in both.
+- Cold start, **not modelled**: instructions, page tables and L2 are taken as in the later of many runs. The first tasks of 72
+  cores begin 0.3 to 5.6 us late (simpler); an empty kernel of all cores was seen to take 20 us (Ascend C, guide on profiling).
+- Additions in GM: L2 reads and writes what is added to. Those to one line of 512 bytes wait for each other, 25.8 ns each:
+  measured with reads, **an estimate** for additions.
+- Reads of one line at once, **not modelled**: 48 cores that read the same rows in the same order took 1.6 times as long as
+  those that did in turn (asc-devkit: data_copy).
+
 ## A launch as data
 
 `kernel.last_launch.to_dict()` is a dictionary that JSON can hold. `tilelang-npu run FILE --json OUT` writes one for every

@@ -283,6 +283,42 @@ def test_what_a_kernel_wrote_is_read_from_l2(blocks: int) -> None:
     assert loads[0] < loads[1]
 
 
+def added(blocks: int, apart: bool) -> Launch:
+    """Each block adds a line of 512 bytes to GM: all to the same one, or each to its own."""
+    offset = "%off" if apart else "%zero"
+    given, strided, inside = (f"memref<?xf32, {texts.GM}>", f"memref<128xf32, strided<[1], offset: ?>, {texts.GM}>",
+                              f"memref<128xf32, {texts.UB}>")
+    body = ["    %bid = hivm.hir.get_block_idx -> i64", "    %bi = arith.index_cast %bid : i64 to index",
+            "    %zero = arith.constant 0 : index", "    %line = arith.constant 128 : index",
+            "    %off = arith.muli %bi, %line : index",
+            f"    %g = memref.reinterpret_cast %X to offset: [{offset}], sizes: [128], strides: [1] : {given} to {strided}",
+            texts.tile("t", 0, "128", "f32"), "    %one = arith.constant 1.0 : f32",
+            f"    hivm.hir.vbrc ins(%one : f32) outs(%t : {inside})", texts.sync("V", "MTE3"),
+            f"    hivm.hir.store ins(%t : {inside}) outs(%g : {strided}) atomic = <add>"]
+    text = texts.module(texts.kernel("AIV", [f"%X: {given}"], "\n".join(body)))
+    x = np.zeros(128 * blocks, np.float32)
+    launch = simulate(parse_module(text), [x], blocks=blocks, chip="910B1")
+    assert x[0] == (1 if apart else blocks)
+    return launch
+
+
+@pytest.mark.parametrize("blocks", [8, 48])
+def test_additions_to_one_line_wait_for_each_other(blocks: int) -> None:
+    """DOC data_copy: cores that want one line at the same time get it one after the other, in 25.8 ns each."""
+    apart, same = (added(blocks, apart) for apart in (True, False))
+    together = apart.cycles / apart.chip.clock
+    in_turn = blocks * apart.chip.traffic.same_line
+    assert same.cycles / same.chip.clock >= 0.99 * in_turn
+    assert same.cycles > apart.cycles
+    assert same.cycles / same.chip.clock <= together + 1.05 * in_turn
+
+
+def test_an_addition_in_gm_takes_l2_twice() -> None:
+    one = added(48, apart=True)
+    (buffer, written), moved = next(iter(one.moved.items()))
+    assert written and moved.near == 2 * moved.nbytes == 2 * 48 * 512
+
+
 def test_a_flag_to_other_cores_takes_time_of_its_pipe() -> None:
     """However long it is on its way: each set puts off what its pipe does next until it has left the core."""
     outside, inside = f"memref<2048xf32, {texts.GM}>", f"memref<2048xf32, {texts.UB}>"

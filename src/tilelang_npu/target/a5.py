@@ -79,7 +79,7 @@ ASCEND_910_95 = Chip(
     traffic=replace(a2.TRAFFIC, hbm_read=1.6 * TB, hbm_write=1.6 * TB),  # DOC add on 950; L2 as A2: 5.2 (DOC data_copy)
     launch=a2.LAUNCH,
     estimates=("launch", "paths.gm_l1_nd2nz", "paths.l1_ub", "scalar", "sync", "traffic.hbm_write", "traffic.l2",
-               "traffic.l2_write", "vector"),
+               "traffic.l2_write", "traffic.same_line", "vector"),
 )
 
 CHIPS = (ASCEND_910_95,)

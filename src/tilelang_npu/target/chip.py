@@ -249,6 +249,7 @@ class Traffic(_Table):
         line: bytes of an L2 line, which is what comes from HBM.
         sector: bytes that requests to L2 are multiples of. A run that starts at none of them takes whole lines, which its
             neighbours fetch again.
+        same_line: seconds that L2 takes for an addition to a line, for which the next to the same line waits.
     """
 
     hbm_read: float
@@ -258,6 +259,7 @@ class Traffic(_Table):
     l2: float
     line: int
     sector: int
+    same_line: float
 
     def l2_at(self, reads: float) -> float:
         """The rate of L2 where that share of its bytes is read and the rest written."""

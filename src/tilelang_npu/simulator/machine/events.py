@@ -65,6 +65,11 @@ class Access:
     scratch: bool = False
     unless: Slot | None = None
 
+    @property
+    def adds(self) -> bool:
+        """Whether what is there is changed at once, as an addition in GM does."""
+        return self.reads and self.writes
+
     def is_read(self, event: Event) -> bool:
         """Whether an event reads it."""
         return self.reads and (self.unless is None or not value(self.unless, event))

@@ -330,16 +330,25 @@ class Launch:
     @_in_common
     def serves(self) -> dict[Tensor, Served]:
         """What serves the bytes of each tensor, by (kernel argument, whether they are written)."""
+        usual = self._expand is Expansion
+        missed = self.recorded.alike.missed.get(self.chip.l2, self._missed) if usual else self._missed()
+        return served(self.moved, missed, self._most_added, self.chip)
+
+    @_in_common
+    def _most_added(self) -> dict[int, int]:
+        """Of each tensor that is added to, how often to the line that is added to most often."""
+        return transfers.most_added(self.recorded, self.chip.traffic.line)
+
+    def _missed(self) -> dict[Tensor, float]:
+        """The shares of the bytes of each tensor that L2 does not hold."""
         bound = self.recorded.bound
         sizes = {parameter.index: array.nbytes
                  for parameter, array in zip(bound.parameters, bound.arrays, strict=True) if array is not None}
         if l2.touched(self.moved, sizes) <= self.chip.l2:
-            missed = l2.missed_once(self.moved, sizes, self.produced)
-        else:
-            kinds: l2.Kinds = {}
-            waves = transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
-            missed = l2.missed_by_walk(waves, kinds, self.chip.l2)
-        return served(self.moved, missed, self.chip)
+            return l2.missed_once(self.moved, sizes, self.produced)
+        kinds: l2.Kinds = {}
+        waves = transfers.by_wave(self.recorded, self.expansions, self.cores, kinds)
+        return l2.missed_by_walk(waves, kinds, self.chip.l2)
 
     @_in_common
     def produced(self) -> frozenset[int]:
@@ -523,7 +532,7 @@ class Launch:
     def adds(self, argument: int) -> bool:
         """Whether an op adds to elements of a GM argument."""
         buffer = self.recorded.bound.users[argument]
-        return any(access.memory == "gm" and access.buffer == buffer and access.reads and access.writes
+        return any(access.memory == "gm" and access.buffer == buffer and access.adds
                    for function in self.recorded.program.functions for record in function.records for access in record.accesses)
 
     def trace(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,36 @@ def by_wave(recorded: Recorded, expansions: Sequence[Expansion], cores: int, kin
                 place, kind, written = known[id(stream)]
                 wave.append(Used(kind, written, np.asarray(offsets, np.int64)[place]))
         yield wave
+
+
+def most_added(recorded: Recorded, line: int) -> dict[int, int]:
+    """How often a launch adds to the line in which most of its additions to a tensor start, by tensor."""
+    functions = recorded.program.functions
+    lanes = [functions[index].records for index, _ in recorded.program.lanes]
+    if not any(access.memory == "gm" and access.adds for records in lanes for record in records for access in record.accesses):
+        return {}
+    known: dict[int, dict[int, Numbers]] = {}
+    counted: dict[int, Counter[int]] = {}
+    for run in recorded.blocks:
+        for stream, offsets, records in zip(run.streams, run.gm, lanes, strict=True):
+            if id(stream) not in known:
+                known[id(stream)] = _places_of_additions(stream, records)
+            for buffer, places in known[id(stream)].items():
+                counted.setdefault(buffer, Counter()).update((np.asarray(offsets, np.int64)[places] // line).tolist())
+    return {buffer: max(lines.values()) for buffer, lines in counted.items()}
+
+
+def _places_of_additions(stream: Stream, records: Sequence[OpRecord]) -> dict[int, Numbers]:
+    """Where the offsets of the additions of a stream stand among those of GM, by tensor."""
+    found: dict[int, list[int]] = {}
+    place = 0
+    for event in stream:
+        for access in records[number_of(event)].accesses:
+            if access.offset is None:
+                if access.adds:
+                    found.setdefault(access.buffer, []).append(place)
+                place += 1
+    return {buffer: np.array(places, np.int64) for buffer, places in found.items()}
 
 
 def _of(stream: Stream, records: Sequence[OpRecord], expansion: Expansion, kinds: Kinds) -> _Transfers:

@@ -39,7 +39,7 @@ class BlockUse(NamedTuple):
 
     @property
     def atomic(self) -> bool:
-        return self.access.reads and self.access.writes
+        return self.access.adds
 
 
 class BlockUses:

@@ -144,11 +144,13 @@ class Alike:
 
     Attributes:
         made: what is known of single streams, by what it is, the function's number and the stream's identity.
+        missed: the shares of transfers that L2 misses, by its bytes: the same at whatever rate they go.
     """
 
     def __init__(self, *, apart: bool = False) -> None:
         self.apart = apart
         self.made: Kept[tuple[str, int, int], Any] = Kept()
+        self.missed: Kept[int, dict[tuple[int, bool], float]] = Kept()
 
     def __reduce__(self) -> tuple[type[Alike], tuple[()]]:
         return Alike, ()

@@ -30,7 +30,7 @@ class InGm(NamedTuple):
         written: whether they are written.
         nbytes: bytes that are used.
         far: bytes that come from HBM if L2 does not hold them: of runs that start anywhere in a line, all of their lines.
-        near: bytes that L2 is busy with otherwise.
+        near: bytes that L2 is busy with otherwise: twice as many where what is there is added to, and so read and written.
     """
 
     buffer: int
@@ -104,7 +104,8 @@ class CostModel:
                 plain = place.simplified()
                 rows = max(rows, _count(plain.sizes))
                 moved = self._lines(plain) * _count(plain.sizes)
-                gm.append(InGm(access.buffer, access.writes, place.nbytes, moved, moved * path.spread))
+                times = 2 if access.adds else 1
+                gm.append(InGm(access.buffer, access.writes, place.nbytes, moved, moved * path.spread * times))
                 share = min(share, self._first_of_line(plain))
         near = self.moved(path.near or path.move, source.nbytes, rows)
         far = self.moved(path.move, int(source.nbytes / share), rows)

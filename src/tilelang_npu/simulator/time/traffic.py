@@ -59,12 +59,14 @@ class Served:
     l2: float
 
 
-def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], chip: Chip) -> dict[Key, Served]:
+def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], added: Mapping[int, int],
+           chip: Chip) -> dict[Key, Served]:
     """What serves the bytes of each tensor.
 
     Args:
         moved: bytes of the whole launch.
         missed: of them the share that L2 does not hold, or hold until they are written again (``l2``).
+        added: of each tensor that is added to, how often to the line that is added to most often: one behind the other.
         chip: gives the rates.
     """
     rates = chip.traffic
@@ -74,7 +76,9 @@ def served(moved: Mapping[Key, Moved], missed: Mapping[Key, float], chip: Chip) 
     found = {}
     for key in moved:
         far = missed.get(key, 0.0)
-        found[key] = Served(far, far / (rates.hbm_write if key[1] else rates.hbm_read), (1.0 - far) / l2)
+        buffer, written = key
+        in_turn = added.get(buffer, 0) * rates.same_line / max(moved[key].near, 1.0) if written else 0.0
+        found[key] = Served(far, far / (rates.hbm_write if written else rates.hbm_read), max((1.0 - far) / l2, in_turn))
     return found
 
 

@@ -53,7 +53,7 @@ def hbm_free(chip: Chip) -> Chip:
 
 def l2_free(chip: Chip) -> Chip:
     """A chip whose L2 keeps no core waiting for others."""
-    return replace(chip, traffic=replace(chip.traffic, l2_read=inf, l2_write=inf, l2=inf))
+    return replace(chip, traffic=replace(chip.traffic, l2_read=inf, l2_write=inf, l2=inf, same_line=0.0))
 
 
 def no_launch(chip: Chip) -> Chip:
