@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "repeats": ("repeats",),
     "scalars": ("scalar", "logical", "elements"),
     "order": ("sync", "blocks"),
-    "looking": ("debug",),
+    "looking": ("debug", "structured.npuir_print"),
     "host": (),
 }
 """Each page, and the modules of ``T``, or functions of them, that it has."""
@@ -112,9 +112,10 @@ def _body(made: Any) -> object:
 
 def _section(name: str, value: Any) -> str:
     module = value.__module__.rpartition(".")[2]
-    for group, homes in GROUPS.items():
-        if f"{module}.{name}" in homes or module in homes:
-            return group
+    for home in (f"{module}.{name}", module):
+        for group, homes in GROUPS.items():
+            if home in homes:
+                return group
     raise LookupError(f"{module}.{name}")
 
 
