@@ -10,7 +10,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def persistent_gemm(M, N, K, tile_M=128, tile_N=256, tile_K=64, stages=2, cores=24):
+def persistent_gemm(M, N, K, tile_M=128, tile_N=256, tile_K=128, stages=2, cores=24):
     columns = T.ceildiv(N, tile_N)
     tiles = T.ceildiv(M, tile_M) * columns
 

@@ -15,7 +15,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(target="npuir")
-def split_k_gemm(M, N, K, splits=6, tile_M=128, tile_N=128, tile_K=128, stages=2):
+def split_k_gemm(M, N, K, splits=12, tile_M=128, tile_N=256, tile_K=256, stages=2):
     steps = T.ceildiv(T.ceildiv(K, tile_K), splits)
 
     @T.prim_func

@@ -1,0 +1,60 @@
+"""A product for each expert: rows are sorted by expert, and how many each has is known when the kernel runs."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+`C[rows of g] = A[rows of g] @ B[g]` in float16, summed in float32: the layer of experts in a mixture of experts. A has the
+rows of all experts one after the other, expert `g` from `Offsets[g]` to `Offsets[g + 1]`. A router decides for each token, so
+that no size of a group is known before the kernel runs, and they are uneven: of the 4096 rows here one of the 8 experts has a
+quarter, another one next to none.
+
+The Cube cores do `2 * rows * N * K` operations at least, however rows are grouped. What a kernel does beyond that is what it
+does for rows that are not there."""
+
+REST = """\
+The last step is bound by MTE2, which has no gaps. Most experts end within a tile, so that there are more rows of tiles than the
+rows would fill, and each loads its share of B whole. And the matrix of an expert comes from HBM for its few tiles
+alone, where one matrix for all would be in L2 behind the first of them."""
+
+
+def inputs(rows: int, groups: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    shares = np.arange(groups) ** 1.0
+    offsets = np.floor(rows * np.concatenate([[0], np.cumsum(shares)]) / shares.sum()).astype(np.int32)
+    a, b = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((rows, K), (groups, K, N)))
+    return a, b, offsets, np.zeros((rows, N), np.float16)
+
+
+def expected(a: NDArray[Any], b: NDArray[Any], offsets: NDArray[Any], _c: NDArray[Any], **_: Any) -> NDArray[Any]:
+    parts = [a[first:last].astype(np.float32) @ of.astype(np.float32)
+             for of, first, last in zip(b, offsets[:-1], offsets[1:], strict=True)]
+    return np.concatenate(parts)
+
+
+def work(rows: int, groups: int, N: int, K: int) -> Work:
+    return Work(read=2 * K * (rows + groups * N), written=2 * rows * N, flops={"f16": 2 * rows * N * K})
+
+
+LADDER = Ladder(
+    title="Grouped matrix product",
+    about=ABOUT,
+    cases=[{"rows": 512, "groups": 4, "N": 256, "K": 256}, {"rows": 133, "groups": 3, "N": 300, "K": 200}],
+    large=[{"rows": 4096, "groups": 8, "N": 2048, "K": 1024}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float16": (2e-3, 4e-2)},
+    goal=0.8,
+    beside="cube",
+    rest=REST,
+)
+check = LADDER.check

@@ -1,0 +1,61 @@
+"""A product with weights of four bits and activations of eight."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+PACK = 256
+ABOUT = """\
+`C = (A @ B.T) * scale_a * scale_b` with activations of int8 and weights of four bits, two in a byte: of each 256 weights of a
+row, byte `j` has number `j` in its low half and number `128 + j` in its high half, both with 8 added. It is how a large model
+is kept in half the memory while it writes one token after the other for a few people: 64 rows of A, and so many weights that
+reading them is the work.
+
+The Cube cores know no numbers of four bits. The Vector cores make them bytes, and have no way to L1: what they unpack goes
+to a workspace in GM, and from there to the Cube core. A quarter of the bytes of float16 come from HBM, but four times as many
+go through L2."""
+
+REST = """\
+The last step is far from what HBM takes for the packed weights. Two thirds of the time MTE2 of the Cube core is at work,
+and a fifth is the launch: each weight that HBM gives as half a byte passes through L2 as a byte twice, written by a Vector core
+and read by the Cube core, which lays it in fractals on the way. A chip with a way from UB to L1 has no such detour."""
+
+
+def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-128, 128, (M, K), np.int8)
+    packed = rng.integers(0, 256, (N, K // 2), np.uint8)
+    scale_a, scale_b = (rng.uniform(0.5e-3, 2e-3, shape).astype(np.float32) for shape in ((M, 1), (1, N)))
+    return a, packed, scale_a, scale_b, np.zeros((M, N), np.float16)
+
+
+def expected(a: NDArray[Any], packed: NDArray[Any], scale_a: NDArray[Any], scale_b: NDArray[Any], _c: NDArray[Any],
+             **_: Any) -> NDArray[Any]:
+    packs = packed.reshape(len(packed), -1, PACK // 2).astype(np.int32)
+    b = np.concatenate([(packs & 15) - 8, (packs >> 4) - 8], axis=2).reshape(len(packed), -1)
+    return a.astype(np.int32) @ b.T * scale_a * scale_b
+
+
+def work(M: int, N: int, K: int) -> Work:
+    return Work(read=K * (M + N / 2) + 4 * (M + N), written=2 * M * N, flops={"i8": 2 * M * N * K})
+
+
+LADDER = Ladder(
+    title="Matrix product with weights of four bits",
+    about=ABOUT,
+    cases=[{"M": 64, "N": 512, "K": 512}, {"M": 50, "N": 300, "K": 768}],
+    large=[{"M": 64, "N": 12288, "K": 4096}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float16": (2e-3, 1e-3)},
+    rest=REST,
+)
+check = LADDER.check
