@@ -30,11 +30,13 @@ class Case:
         kernel: compiles it for a size: rows and columns of the matrices, positions of a sequence.
         inputs: makes its inputs of that size.
         by_hand: the same in NumPy, tile by tile.
+        grows: the power of the size that the work grows with.
     """
 
     kernel: Callable[[int], Any]
     inputs: Callable[[np.random.Generator, int], tuple[Array, ...]]
     by_hand: Callable[..., Array]
+    grows: int = 3
 
 
 def gemm(size: int) -> Any:
@@ -189,6 +191,55 @@ def rms_norm_by_hand(x: Array, weight: Array) -> Array:
         tile *= weight
         y[i : i + rows] = tile
     return y
+
+
+PACKED = 256
+"""Numbers of a row that are packed together: byte ``j`` has number ``j`` in its low and ``PACKED / 2 + j`` in its high half."""
+
+
+def w4a8(size: int) -> Any:
+    """size x size x size of int8 and packed int4, which the Vector cores unpack, in tiles of 128 x 128 x 256."""
+    M, N, K, tile_M, tile_N, tile_K, packed_K = size, size, size, 128, 128, PACKED, PACKED // 2
+    columns = N // tile_N
+
+    @T.prim_func
+    def w4a8(A: T.Tensor((M, K), "int8"), B: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "int32")):
+        with T.Kernel(M // tile_M * columns, is_npu=True) as (block, _):
+            a = T.alloc_shared((tile_M, tile_K), "int8")
+            b = T.alloc_shared((tile_N, tile_K), "int8")
+            packed = T.alloc_shared((tile_N, packed_K), "uint8")
+            c = T.alloc_fragment((tile_M, tile_N), "int32")
+            for k in T.Pipelined(K // tile_K, num_stages=2):
+                T.copy(A[block // columns * tile_M, k * tile_K], a)
+                T.copy(B[block % columns * tile_N, k * packed_K], packed)
+                for i, j in T.Parallel(tile_N, packed_K):
+                    b[i, j] = T.cast(packed[i, j] & 15, "int8") - T.cast(8, "int8")
+                    b[i, packed_K + j] = T.cast(packed[i, j] >> 4, "int8") - T.cast(8, "int8")
+                T.gemm(a, b, c, initC=(k == 0), b_transpose=True)
+            T.copy(c, C[block // columns * tile_M, block % columns * tile_N])
+
+    return tilelang.compile(w4a8, out_idx=[-1], target="npuir")
+
+
+def w4a8_inputs(rng: np.random.Generator, size: int) -> tuple[Array, ...]:
+    return rng.integers(-128, 128, (size, size), np.int8), rng.integers(0, 256, (size, size // 2), np.uint8)
+
+
+def w4a8_by_hand(a: Array, packed: Array) -> Array:
+    """Products of so few terms sum exactly in f32."""
+    size, half = len(a), PACKED // 2
+    c = np.empty((size, size), np.int32)
+    b = np.empty((128, PACKED), np.float32)
+    for i in range(0, size, 128):
+        for j in range(0, size, 128):
+            tile = np.zeros((128, 128), np.int32)
+            for k in range(0, size, PACKED):
+                two = packed[j : j + 128, k // 2 : k // 2 + half]
+                b[:, :half] = (two & 15).astype(np.int8) - np.int8(8)
+                b[:, half:] = (two >> 4).astype(np.int8) - np.int8(8)
+                tile += (a[i : i + 128, k : k + PACKED].astype(np.float32) @ b.T).astype(np.int32)
+            c[i : i + 128, j : j + 128] = tile
+    return c
 
 
 HEADS, DIM, TILE = 2, 64, 64
@@ -379,8 +430,9 @@ def tiled(rows: int, columns: int, depth: int, stages: int) -> Any:
 CASES = {
     "gemm": Case(gemm, gemm_inputs, gemm_by_hand),
     "linear": Case(linear, linear_inputs, linear_by_hand),
-    "softmax": Case(softmax, softmax_inputs, softmax_by_hand),
-    "rms_norm": Case(rms_norm, rms_norm_inputs, rms_norm_by_hand),
-    "flash": Case(flash, flash_inputs, flash_by_hand),
+    "w4a8": Case(w4a8, w4a8_inputs, w4a8_by_hand),
+    "softmax": Case(softmax, softmax_inputs, softmax_by_hand, 2),
+    "rms_norm": Case(rms_norm, rms_norm_inputs, rms_norm_by_hand, 2),
+    "flash": Case(flash, flash_inputs, flash_by_hand, 2),
 }
 SCALAR = Case(convolution, convolution_inputs, convolution_by_hand)

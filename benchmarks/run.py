@@ -1,7 +1,7 @@
 """How fast the simulation is, beside NumPy by hand and the interpreters of other tile languages, all in one run.
 
-    python benchmarks/run.py [--only gemm,linear,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,compile,text]
-                             [--json FILE] [--repeat 5]
+    python benchmarks/run.py [--only gemm,linear,w4a8,softmax,rms_norm,flash,scalar,sizes,sanitize,jobs,threads,import,
+                             compile,text] [--json FILE] [--repeat 5]
 
 Every figure is the median of the repeats on one BLAS thread; a kernel beside NumPy runs its blocks on one thread, too, and in
 turns with it. The column that counts is the ratio to NumPy in the same run, since a machine's speed cancels there. NumPy does
@@ -9,8 +9,11 @@ the same tiles in the same order by hand, and no more. Triton's interpreter and 
 they are installed. ``sanitize`` has each kernel at two sizes without and with the sanitizer, and the ratio of the two; beside
 it what ``detect_races`` costs in Pallas. ``scalar`` is a convolution as loops over single elements, whose first call is told
 too, as it is the one that one waits for. ``sizes`` has each kernel from 512 to 8192 rows, a process each: the ratio to NumPy,
-and the peak of the memory. ``jobs`` has each kernel by one thread and by two, and what the machine has room for. ``threads``
-has two calls of one kernel, one after the other and by two threads, and the ratio of the two.
+the time for a unit of work beside that at the least size, and the peak of the memory. ``jobs`` has each kernel by one thread
+and by two, values, cycles and hazards, and what the machine has room for: two calls of NumPy by hand, in turn and by a thread
+each. Where other programs run, the ratio tells of these; beside it stands how long a processor worked on the busier of the two
+threads, to the time of one alone: that is the ratio where nobody else wants the processors, and no thread waits for the other.
+``threads`` has two calls of one kernel, one after the other and by two threads, and the ratio of the two.
 ``compile`` has
 a product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
 final module takes and its ratio to that in the smallest. ``text`` reads, verifies and writes 10 000 ops
@@ -44,14 +47,14 @@ import kernels
 import peers
 import sizes
 
-BENCHMARKS = ("gemm", "linear", "softmax", "rms_norm", "flash", "scalar", "sizes", "sanitize", "jobs", "threads", "import",
-              "compile", "text")
+BENCHMARKS = ("gemm", "linear", "w4a8", "softmax", "rms_norm", "flash", "scalar", "sizes", "sanitize", "jobs", "threads",
+              "import", "compile", "text")
 SIZES = (1024, 4096)
 """Sizes at which the sanitizer is measured; all else is measured at the first."""
 CHANNELS = 64
 """Of the convolution."""
-JOBS = 2048
-"""Size at which one thread is compared with two."""
+JOBS = (2048, 4096)
+"""Sizes at which one thread is compared with two."""
 OPS = (500, 1000, 2000, 5000)
 """Operations of the unrolled kernels whose compilation is timed."""
 DEVELOPER = "developer"
@@ -148,11 +151,15 @@ def compared(name: str, repeat: int) -> Iterator[Row]:
 
 def growing() -> Iterator[Row]:
     """Each kernel at all sizes, with cycles and hazards."""
-    for name in kernels.CASES:
+    for name, case in kernels.CASES.items():
+        first = 0.0
         for size in sizes.SIZES:
             done = subprocess.run([sys.executable, sizes.__file__, name, str(size)], check=True, capture_output=True, text=True)
             found = json.loads(done.stdout)
+            each = found["ours"] / size ** case.grows
+            first = first or each
             yield Row("sizes", f"{name} {size}", found["ours"], found["ours"] / found["by_hand"],
+                      f"{each / first:.2f} of the time for a unit of work at {sizes.SIZES[0]}; "
                       f"peak {found['peak']:.0f} MiB, {found['peak'] - found['inputs']:.0f} above its inputs")
 
 
@@ -183,21 +190,47 @@ def scalar(repeat: int) -> Iterator[Row]:
 def jobs(repeat: int) -> Iterator[Row]:
     """Each kernel by one thread and by two."""
 
-    def by(count: int, work: Callable[[], object]) -> object:
+    def by(count: int, kernel: Any, inputs: tuple[Any, ...]) -> None:
         with threads_for_blocks(count):
-            return work()
+            kernel(*inputs)
+        assert kernel.last_launch.time_us + len(kernel.last_launch.hazards)
 
-    factor = np.random.default_rng(0).standard_normal((512, 512), np.float32)
-    with ThreadPoolExecutor(2) as pool, threadpool_limits(1, "blas"):
-        given = [(factor,)] * 2
-        one, two = _least(partial(_in_turn, _products, given), partial(_at_once, _products, given, pool), repeat)
-        yield Row("jobs", "NumPy's products, by two threads", two, two / one, "what the machine has room for")
+    case, (size, _) = kernels.CASES["softmax"], JOBS
+    halves = [case.inputs(np.random.default_rng(number), size) for number in range(2)]
+    with ThreadPoolExecutor(1) as pool, threadpool_limits(1, "blas"):
+
+        def side_by_side() -> None:
+            other = pool.submit(case.by_hand, *halves[0])
+            case.by_hand(*halves[1])
+            other.result()
+
+        yield from _threads_of("NumPy by hand", "what the machine has room for",
+                               partial(_in_turn, case.by_hand, halves), side_by_side, repeat)
         for name, case in kernels.CASES.items():
-            kernel, inputs = case.kernel(JOBS), case.inputs(np.random.default_rng(0), JOBS)
-            work = partial(kernel, *inputs)
-            one, two = _least(partial(by, 1, work), partial(by, 2, work), repeat)
-            yield Row("jobs", f"{name} {JOBS}", one, 1.0)
-            yield Row("jobs", "  by two threads", two, two / one)
+            for size in JOBS:
+                kernel, inputs = case.kernel(size), case.inputs(np.random.default_rng(0), size)
+                yield from _threads_of(f"{name} {size}", "", *(partial(by, count, kernel, inputs) for count in (1, 2)),
+                                       repeat if size == JOBS[0] else max(2, repeat // 2))
+
+
+def _threads_of(name: str, what: str, one: Callable[[], object], two: Callable[[], object], repeat: int) -> Iterator[Row]:
+    """The rows of a work by one thread and by two, in turns."""
+    walls: tuple[list[float], list[float]] = ([], [])
+    busiest: tuple[list[float], list[float]] = ([], [])
+    for number in range(repeat + 2):
+        for work, wall, busy in zip((one, two), walls, busiest, strict=True):
+            begin = time.perf_counter(), time.process_time(), time.thread_time()
+            work()
+            end = time.perf_counter(), time.process_time(), time.thread_time()
+            took, process, mine = (behind - before for before, behind in zip(begin, end, strict=True))
+            if number > 1:  # the second call of a small launch is when it is seen which blocks run as one
+                wall.append(took * 1000)
+                busy.append(max(mine, process - mine))
+    alone, beside = map(statistics.median, walls)
+    share = statistics.median(busiest[1]) / statistics.median(busiest[0])
+    yield Row("jobs", name, alone, 1.0)
+    yield Row("jobs", "  by two threads", beside, beside / alone,
+              f"{share:.2f} by the processors' time{what and '; '}{what}")
 
 
 def sanitizing(repeat: int) -> Iterator[Row]:
