@@ -65,6 +65,7 @@ time.
   compute later, HBM is taken to be as busy in both.
 - Cold start, **not modelled**: instructions, page tables and L2 are taken as in the later of many runs. The first tasks of 72
   cores begin 0.3 to 5.6 us late (simpler); an empty kernel of all cores was seen to take 20 us (Ascend C, guide on profiling).
+  The rows below that were measured at less than 40 us took 4 to 10 us longer than modelled, whatever they do.
 - Additions in GM: L2 reads and writes what is added to. Those to one line of 512 bytes wait for each other, 25.8 ns each:
   measured with reads, **an estimate** for additions.
 - Reads of one line at once, **not modelled**: 48 cores that read the same rows in the same order took 1.6 times as long as
