@@ -1,6 +1,7 @@
 """Random loops, pipelined and serial: equal to the bit, for any number of trips, at any addresses, and without a hazard.
 
-``TILELANG_RANDOM_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many.
+``TILELANG_RANDOM_LOOPS=1000 pytest tests/test_random_loops.py`` draws so many. Of some (``TILELANG_RANDOM_WAITS``) every
+wait is taken out once, and every call is looked at: any number of trips, any choice of branches.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from removal import Call, Removed, removed
+
 LOOPS = int(os.environ.get("TILELANG_RANDOM_LOOPS", "40"))
+WAITS = int(os.environ.get("TILELANG_RANDOM_WAITS", "0"))
 ROWS, COLUMNS = 8, 24
+BEYOND = 2  # so many tiles behind the end of the tensors a loop may run whose end is a number of the call
 TILES = ("x", "y", "z", "carried")
 
 TEXT = """
@@ -108,7 +114,7 @@ class Loop:
             load, steps = ["if G[i] > 0:", *(" " * 4 + line for line in load)], [" " * 4 + line for line in steps]
         elif self.guard == "rest":
             steps = ["if G[i] > 0:", *(" " * 4 + line for line in steps)]
-        turns = "M" if self.bound == "symbolic" else self.start + self.trips or 1
+        turns = "M" if self.bound == "symbolic" else (self.start + self.trips or 1) + BEYOND * (self.bound == "argument")
         made = TEXT.format(length=length, without=list(without), turns=turns, columns=COLUMNS, rows=ROWS,
                            dtype="float16" if self.product else "float32",
                            before="            T.copy(W[0, 0], w)" if self.product or self.chained else "",
@@ -169,7 +175,8 @@ def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loo
     x = rng.uniform(-1, 1, (length, COLUMNS)).astype(np.float16 if loop.product else np.float32)
     w = rng.uniform(-1, 1, (COLUMNS, COLUMNS)).astype(np.float16)
     end = loop.start + loop.trips if loop.bound != "symbolic" else length // ROWS
-    chosen = rng.integers(0, 2, length if loop.bound == "symbolic" else length // ROWS, np.int32)
+    turns = length if loop.bound == "symbolic" else length // ROWS + BEYOND * (loop.bound == "argument")
+    chosen = rng.integers(0, 2, turns, np.int32)
     left = []
     for kernel in (elsewhere(loop.stages), make(1), make(loop.stages)):
         out = np.full((length, COLUMNS), 7.0, np.float32)
@@ -214,3 +221,64 @@ def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: 
         expected = left.get(i, np.full((ROWS, COLUMNS), 7.0))
         np.testing.assert_allclose(out[i * ROWS:(i + 1) * ROWS], expected, rtol=exact, atol=exact)
     np.testing.assert_allclose(carried, tiles["carried"], rtol=1e-5, atol=1e-5)
+
+
+def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
+    """Calls with every number of trips and rounds, and branches taken always, never and now and then; the longest first."""
+    beyond = BEYOND * (loop.bound == "argument")
+    for trips in range(loop.trips + beyond, -1, -1) if loop.bound != "constant" else (loop.trips,):
+        end = loop.start + trips
+        tiles = (end if loop.bound == "symbolic" else loop.start + loop.trips) or 1
+        x = np.zeros((tiles * ROWS, COLUMNS), np.float16 if loop.product else np.float32)
+        w, o, s = (np.zeros((rows, COLUMNS), kind) for rows, kind in ((COLUMNS, np.float16), (tiles * ROWS, np.float32),
+                                                                     (ROWS, np.float32)))
+        turns = np.arange(tiles * ROWS if loop.bound == "symbolic" else tiles + beyond)
+        for chosen in (turns >= 0, turns % 2 == 0, turns % 2 == 1, turns % 3 == 0, turns < 0) if loop.guard else (turns >= 0,):
+            for rounds in (3, 1, 0) if loop.around else (1,):
+                call = kernel.signature.bind((x, w, chosen.astype(np.int32), end, rounds, o, s))
+                yield Call(kernel.machine_arguments(call), kernel.blocks(call)[0])
+
+
+SPARE = [
+    # a wait for the other core orders all of its pipes, so that no flag goes back
+    (Loop(start=0, trips=3, bound="constant", product=True, inner=2, stages=2, chained=True, guard="", row=False,
+          around="branch", through=False, again=False, twice=True,
+          steps=["T.vadd(carried, y, y)", "T.copy(y[4:8, 0:24], carried[2:6, 0:24])",
+                 "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(z, y)", "T.vabs(y, carried)"]), {}),
+    # round trips between the cores count in branches; M // 8 tiles have no edge, whose fill is there
+    (Loop(start=0, trips=4, bound="symbolic", product=False, inner=2, stages=2, chained=True, guard="rest", row=True,
+          around="", through=False, again=False, twice=False,
+          steps=["T.vabs(y, y)", "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(carried, y)",
+                 "T.vabs(z, carried)"]), {"hivm.hir.pipe_barrier[<PIPE_V>]": 1}),
+    # the first of two loops of the same bounds ran where the second one does
+    (Loop(start=0, trips=4, bound="argument", product=True, inner=2, stages=3, chained=False, guard="", row=True,
+          around="branch", through=False, again=True, twice=True, steps=["T.copy(y[0:4, 0:24], z[2:6, 0:24])"]), {}),
+]
+"""Loops, and which of their waits can go: those that the compiler knows no better of, by the first operation of each."""
+
+
+def _removed(folder: Path, loop: Loop) -> Removed:
+    kernel = _made(folder / "loop.py", loop.text())(loop.stages)
+    return removed(kernel.mlir(), list(_calls(kernel, loop)))
+
+
+@pytest.mark.parametrize(("loop", "spare"), SPARE, ids=["both cores", "branch", "same bounds"])
+def test_no_wait_can_go(tmp_path: Path, loop: Loop, spare: dict[str, int]) -> None:
+    assert Counter(idle.split("; ")[0] for idle in _removed(tmp_path, loop).idle) == spare
+
+
+@pytest.mark.skipif(not WAITS, reason="TILELANG_RANDOM_WAITS says of how many random loops every wait is taken out")
+def test_few_waits_of_random_loops_can_go(tmp_path_factory: pytest.TempPathFactory) -> None:
+    tried = idle = 0
+
+    @settings(max_examples=WAITS, suppress_health_check=list(HealthCheck), derandomize=True)
+    @given(loop=LOOP)
+    def count(loop: Loop) -> None:
+        nonlocal tried, idle
+        if loop.bound != "constant":
+            loop = replace(loop, trips=loop.stages + 2)
+        found = _removed(tmp_path_factory.mktemp("loop"), loop)
+        tried, idle = tried + found.tried, idle + len(found.idle)
+
+    count()
+    assert idle <= tried / 10

@@ -3,34 +3,24 @@
 So it is of the events that mmadL1 sets and waits for itself.
 
 That holds of what the compiler inserts, and of what the examples for Expert mode set by hand.
-Which set meets which wait is read from the order in which the machine ran them, not from what the passes thought.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation
+from xdsl.dialects import scf
 
-from captured import KERNELS, Run, captured, copies
-from tilelang_npu import TileError
+from captured import KERNELS, Run, captured
+from removal import Call, removed
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.effects import constant
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.runtime.factory import Factory
-from tilelang_npu.simulator.machine.events import number_of
-from tilelang_npu.simulator.result.launch_result import Launch
-from tilelang_npu.simulator.result.static_check import check
-from tilelang_npu.simulator.run.program import Program
 
-SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
 EXAMPLES = sorted(file for file in FOLDER.glob("*.py") if "expert" not in file.stem)
 BY_HAND = sorted(file for file in FOLDER.glob("*.py") if "expert" in file.stem)
@@ -62,106 +52,10 @@ SPARE = {
 with what it is for. Not more, and not less: a compiler that knows better shortens the list."""
 
 
-Site = tuple[Operation, int]
-"""What synchronises: an operation, and which of its ``sync_related_args`` does; -1 where it is the operation."""
-PASSED = range(4)
-"""The ``sync_related_args`` of mmadL1 that are events with MTE2: two that it waits for, two that it sets."""
-
-
-def _sites(module: ModuleOp) -> list[Site]:
-    found: list[Site] = []
-    for op in module.walk():
-        if isinstance(op, SYNC):
-            found.append((op, -1))
-        elif isinstance(op, hivm.MmadL1Op) and op.sync_related_args:
-            found += [(op, place) for place in PASSED if constant(op.sync_related_args[place]) != -1]
-    return found
-
-
-def _remove(site: Site) -> None:
-    op, place = site
-    block = op.parent_block()
-    assert block is not None
-    if place < 0:
-        block.erase_op(op)
-        return
-    none = arith.ConstantOp(IntegerAttr(-1, i64))
-    block.insert_op_before(none, op)
-    op.operands[7 + place] = none.result
-
-
-def _spelled(site: Site) -> str:
-    op, place = site
-    return str(op) if place < 0 else f"argument {place} of {op}"
-
-
-def _units(program: Program, launch: Launch) -> Iterator[list[int]]:
-    """What must be taken out together, as places among the sites: sets and waits that ever meet; a barrier alone."""
-    sites = _sites(program.module)
-    kernels = [op for op in program.module.walk()
-               if isinstance(op, func.FuncOp) and op.body.blocks and "hacc.entry" in op.attributes]
-    numbers = {site: number for number, site in enumerate(sites)}
-    place: dict[tuple[int, int, int], int] = {}
-    for index, (_, function) in enumerate(zip(kernels, program.functions, strict=True)):
-        for op, record in zip(function.recorded, function.records, strict=True):
-            for argument in (-1, *PASSED):
-                if (op, argument) in numbers:
-                    place[index, record.number, argument] = numbers[op, argument]
-    assert len(set(place.values())) == len(sites)
-    root = list(range(len(sites)))
-
-    def find(number: int) -> int:
-        while root[number] != number:
-            number = root[number]
-        return number
-
-    for run in launch.distinct_blocks:
-        order = launch._order([run])
-        lanes = [index for index, _ in program.lanes]
-
-        where = [place.get((lanes[step.core], number_of(run.streams[step.core][step.number]), step.step.place))
-                 for step in order.steps]
-        for one, step in zip(where, order.steps, strict=True):
-            for two in (where[partner] for partner in step.partners):
-                if one is not None and two is not None:  # a macro's own events are no ops
-                    root[find(one)] = find(two)
-    groups: dict[int, list[int]] = defaultdict(list)
-    for number in range(len(sites)):
-        groups[find(number)].append(number)
-    yield from groups.values()
-
-
-def _exempt(sites: list[Site]) -> bool:
-    """The barrier that ends a kernel, and the events of a product's own two slots in L0."""
-    ops = [op for op, _ in sites]
-    if any(isinstance(op, hivm.PipeBarrierOp) and isinstance(op.next_op, func.ReturnOp) for op in ops):
-        return True
-    return all(isinstance(op, (hivm.SetFlagOp, hivm.WaitFlagOp)) and op.pipes() == ("M", "MTE1") for op in ops)
-
-
 def _idle(run: Run) -> list[str]:
-    module = parse_module(run.text)
-    program, blocks = Program(module), run.launch.blocks
-    checked = check(program, copies(run.before), blocks)
-    assert checked.hazards == [] and checked.errors == [] and checked.launch is not None
-    idle = []
-    units = list(_units(program, checked.launch))
-    for unit in units:
-        made = module.clone()
-        all_of_it = _sites(made)
-        sites = [all_of_it[number] for number in unit]
-        if _exempt(sites):
-            continue
-        for site in sites:
-            _remove(site)
-        try:
-            after = check(Program(made), copies(run.before), blocks)
-        except TileError:
-            continue
-        if not after.hazards and not after.errors:
-            idle.append("; ".join(_spelled(_sites(module)[number]) for number in unit))
-    assert len(units) > 3
-    return idle
+    found = removed(run.text, [Call(run.before, run.launch.blocks)])
+    assert found.there > 3
+    return found.idle
 
 
 def _in_long_loops(names: dict[str, Any]) -> None:
