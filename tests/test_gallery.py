@@ -71,6 +71,19 @@ def test_a_step_is_right_and_clean_and_takes_what_its_page_says(
             f"{line}: the page is older; run benchmarks/gallery.py --only {name}")
 
 
+def test_a_step_that_is_asked_says_where_the_time_of_each_large_size_goes(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    step = next(step for step in STEPS if step.file.parent.name == "rms_norm")
+    ladder = ladders.load(step.file.parent)
+    monkeypatch.setattr(sys, "argv", [str(step.file), "--profile"])
+    ladder.times(step.factory())
+    said = capsys.readouterr().out
+    times = re.findall(r"^[\w ]* ([\d.]+) us \+-", said, re.MULTILINE)
+    assert len(times) == len(ladder.large)
+    paths = re.findall(r"^critical path of ([\d.]+) us", said, re.MULTILINE)
+    assert [float(took) for took in paths] == pytest.approx([float(took) for took in times], abs=0.06)
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_no_step_is_slower_than_the_one_before(folder: Path) -> None:
     ladder, tables = ladders.load(folder), _tables(folder)

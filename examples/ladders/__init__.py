@@ -113,7 +113,8 @@ class Ladder:
     counterparts: Sequence[Counterpart] = ()
 
     def check(self, factory: Callable[..., Any]) -> None:
-        """What a step does as a script: its values against NumPy, and how long it takes at large sizes."""
+        """What a step does as a script: its values against NumPy, and how long it takes at large sizes; behind ``--profile``
+        also where that time goes."""
         self.values(factory)
         self.times(factory)
         print("PASS")
@@ -131,7 +132,10 @@ class Ladder:
     def times(self, factory: Callable[..., Any]) -> None:
         """Print how long they take at the large sizes."""
         for case in self.large:
-            print(f"{name(case):<40} {self.timed(factory, case)}")
+            timed = self.timed(factory, case)
+            print(f"{name(case):<40} {timed}")
+            if "--profile" in sys.argv[1:]:
+                print(f"\n{timed.kernel.profile()}\n")
 
     def timed(self, factory: Callable[..., Any], case: Case) -> Timed:
         """How long the kernel for a case takes; nothing is computed unless what it does depends on what it reads."""
