@@ -158,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("scripts", nargs="*", type=Path, help="default: examples/")
     parser.add_argument("--count", type=int, default=SAMPLE, help=f"refusals in the table; default {SAMPLE}")
     options = parser.parse_args(argv)
-    for line in table(options.scripts or sorted(EXAMPLES.glob("*.py")), options.count):
+    for line in table([script.resolve() for script in options.scripts] or sorted(EXAMPLES.glob("*.py")), options.count):
         print(line, flush=True)
     return 0
 

@@ -56,6 +56,18 @@ def test_a_tile_too_large_for_two_slots_is_halved_and_the_loop_overlaps(benchmar
     assert row.endswith(f"| tile=56 in place of 112 | {tried.before:.1f} | {tried.after:.1f} |")
 
 
+def test_scripts_named_from_here_import_what_lies_beside_each(benchmark: ModuleType, tmp_path: Path,
+                                                              monkeypatch: pytest.MonkeyPatch,
+                                                              capsys: pytest.CaptureFixture[str]) -> None:
+    for name, tile in (("one", 112), ("two", 56)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "beside.py").write_text(f"TILE = {tile}")
+        (tmp_path / name / "run.py").write_text("from beside import TILE\n" + SCRIPT.replace("tile=112", "tile=TILE"))
+    monkeypatch.chdir(tmp_path)
+    assert benchmark.main(["one/run.py", "two/run.py", "--count", "0"]) == 0
+    assert capsys.readouterr().out.startswith("1 refusals in 1 of 2 scripts")  # two slots of the small tile have room
+
+
 def test_a_sample_takes_of_each_optimisation_in_turn(benchmark: ModuleType) -> None:
     from tilelang_npu.dialects.remarks import REFUSED, Remark
 
