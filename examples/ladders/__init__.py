@@ -125,7 +125,8 @@ class Ladder:
             arrays = self.inputs(**case)
             wanted = self.expected(*(array.copy() for array in arrays), **case)
             got = factory(**case)(*arrays)
-            for one, other in zip(_several(arrays[-self.results:] if got is None else got), _several(wanted), strict=True):
+            written = arrays[-self.results:] if got is None or (isinstance(got, list) and not got) else got
+            for one, other in zip(_several(written), _several(wanted), strict=True):
                 rtol, atol = {**TOLERANCE, **self.tolerance}.get(one.dtype.name, (0.0, 0.0))
                 np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), rtol, atol, err_msg=name(case))
 
