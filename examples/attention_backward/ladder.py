@@ -1,0 +1,82 @@
+"""Attention, backward: the gradients of queries, keys and values."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from ladders import Ladder, Work
+
+ABOUT = """\
+The gradients of [attention](attention.md) by its queries, keys and values. The forward pass leaves no weights, as there
+is no matrix of all of them, but of each row `i` the logarithm `L[i]` of the sum of its exponentials, with which they
+are made again:
+
+- `P = exp(Q @ K.T / sqrt(dim) - L)`, and `dV = P.T @ dO`
+- `dS = P * (dO @ V.T - D) / sqrt(dim)`, where `D[i]` is the sum of `dO[i] * O[i]`, which the caller has
+- `dQ = dS @ K`, and `dK = dS.T @ Q`
+
+Five products where forward has two, and one of them sums along the other axis: `dK` and `dV` sum over queries, `dQ`
+over keys. A block that keeps a tile of keys has the first two sums for itself; the third is everybody's. Operands are
+float16, the gradients float32. The operations in the table are those of five products; a kernel that makes weights
+twice does more."""
+
+REST = """\
+FIX of the Cube cores bounds the last step, and L2 slows it: all three results leave L0C as float32 to be added up in
+GM, and an addition takes L2 twice, as it reads and writes. `dQ` does so once for 256 keys, `dK` and `dV` once for 256
+queries; if more were summed in L0C first, less would be added, but L1 is full with 256 keys and 256 queries, as keys
+and values stay, and queries and the gradients of results come twice. Forward has two products where this has five, and
+none that two cores add to."""
+
+
+def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:
+    rng = np.random.default_rng(0)
+    shape = heads, length, dim
+    q, k, v, do = (rng.standard_normal(shape, np.float32).astype(np.float16) for _ in range(4))
+    s = q.astype(np.float32) @ k.astype(np.float32).transpose(0, 2, 1) * dim**-0.5
+    largest = s.max(axis=2)
+    np.exp(s - largest[:, :, None], out=s)
+    total = s.sum(axis=2)
+    o = s @ v.astype(np.float32) / total[:, :, None]
+    lse, delta = largest + np.log(total), (do * o).sum(axis=2)
+    return q, k, v, do, lse, delta.astype(np.float32), *(np.zeros(shape, np.float32) for _ in range(3))
+
+
+def expected(q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], do: NDArray[Any], *_: NDArray[Any],
+             **sizes: Any) -> tuple[NDArray[Any], ...]:
+    q, k, v, do = (array.astype(np.float64) for array in (q, k, v, do))
+    scale = q.shape[2] ** -0.5
+    p = np.exp(q @ k.transpose(0, 2, 1) * scale)
+    p /= p.sum(axis=2, keepdims=True)
+    dp = do @ v.transpose(0, 2, 1)
+    ds = p * (dp - (p * dp).sum(axis=2, keepdims=True)) * scale
+    return ds @ k, ds.transpose(0, 2, 1) @ q, p.transpose(0, 2, 1) @ do
+
+
+def work(heads: int, length: int, dim: int) -> Work:
+    return Work(read=heads * length * (8 * dim + 8), written=12 * heads * length * dim,
+                flops={"f16": 10 * heads * length * length * dim})
+
+
+LADDER = Ladder(
+    title="Attention backward",
+    about=ABOUT,
+    cases=[
+        {"heads": 2, "length": 256, "dim": 128},
+        {"heads": 1, "length": 300, "dim": 64},
+    ],
+    large=[{"heads": 3, "length": 8192, "dim": 128}],
+    inputs=inputs,
+    expected=expected,
+    work=work,
+    tolerance={"float32": (1e-2, 5e-3)},  # weights and their gradients pass as float16
+    goal=0.6,
+    beside="cube",
+    rest=REST,
+    results=3,
+)
+check = LADDER.check
