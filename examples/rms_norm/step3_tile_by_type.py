@@ -1,11 +1,9 @@
 """As many rows as have room
 
-A float16 tile takes half the room in UB, and so there may be more rows in it than in float32, with two slots still.
+Eight rows of float32 have room with two slots, twelve of float16, which takes half the room: instructions are longer and
+fewer, and so are the loads.
 
 Cures: small tiles
-
-To know: that rows and slots are paid with the same room, and that more rows win a little more than a third slot, as every
-instruction is longer then. (The profile says so too, but second.)
 """
 
 from ladder import EPS, check
