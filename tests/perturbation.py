@@ -28,9 +28,8 @@ import numpy as np
 import pytest
 
 from tilelang_npu import ops
-from tilelang_npu.ops import meaning
+from tilelang_npu.ops import meaning, recipes
 from tilelang_npu.ops.spec import Step
-from tilelang_npu.simulator.codegen import vector
 from tilelang_npu.transforms.tile import expand_composites
 
 _USED: set[str] = set()
@@ -105,7 +104,7 @@ def perturbed(name: str | None) -> Iterator[set[str]]:
             elif isinstance(entry, ops.Composite) and entry.name == name:
                 more = (*entry.expansion, Step("add", ("dst", 1.0), "dst"))
                 stack.enter_context(_attribute(entry, "expansion", more))
-        stack.enter_context(mock.patch.dict(vector._KERNELS, clear=True))
+        stack.enter_context(mock.patch.dict(recipes._MADE, clear=True))
         stack.enter_context(mock.patch.object(meaning, "kernel", _kernel(name)))
         stack.enter_context(mock.patch.object(meaning, "ufunc", return_value=None))
         stack.enter_context(mock.patch.object(expand_composites, "_expand", _expand(name)))

@@ -14,6 +14,8 @@ from runtime.test_findings_file import check
 from tilelang_npu.errors import TileError
 from tilelang_npu.runtime.remarks_file import write_remarks
 
+pytestmark = pytest.mark.filterwarnings("ignore:T149")  # of the order of its points
+
 
 def shifted() -> Any:
     @T.prim_func
