@@ -12,7 +12,6 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.simulator.machine.events import Stream
 from tilelang_npu.simulator.machine.memory import POISON
-from tilelang_npu.simulator.run.arguments import bind
 from tilelang_npu.simulator.run.bound_core import Means, cores_of_block, finished, part_of, run_beside
 from tilelang_npu.simulator.run.recorded import BlockRun
 
@@ -35,7 +34,7 @@ def made() -> Any:
 
 def cores(kernel: Any, a: Any, at: int, b: Any, poison: int | None = POISON) -> Any:
     program = kernel.program
-    bound = bind(program.entry, program.declared, [a, at, b], BLOCKS, program.workspace, program.used)
+    bound = program._bind([a, at, b], BLOCKS)
     return cores_of_block(program, bound, BLOCKS, Means(program.functions, poison=poison))
 
 
@@ -98,7 +97,7 @@ def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Genera
     assert program.mixed
     a, c = rng.standard_normal((32, 32)).astype(np.float16), np.zeros((32, 32), np.float32)
     arguments = kernel.machine_arguments(kernel.signature.bind([a, c]))
-    bound = bind(program.entry, program.declared, arguments, 1, program.workspace, program.used)
+    bound = program._bind(arguments, 1)
     run_beside(cores_of_block(program, bound, 1, Means(program.functions)), [0], program)
     np.testing.assert_allclose(c, 0.5 * (a.astype(np.float32) @ a.astype(np.float32)), rtol=1e-3, atol=1e-3)
 
