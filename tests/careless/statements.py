@@ -161,7 +161,7 @@ CASES = [
     ("a reduction into another shape", "npuir", "T.reduce_max(a, c, dim=1)", "T111", "T.reduce_max(a, c, dim=1)",
      "give it the shape [8, 1], or [8]", "T.reduce_max(a, r, dim=1)\nc[0, 0] = r[0, 0]", "put(b, (0, 0), a[0].max())"),
     ("a keyword that is not there", "npuir", "T.reduce_sum(a, r, axis=1)", "T145", "T.reduce_sum(a, r, axis=1)",
-     "it is called as T.reduce_sum(buffer, out, dim=-1, *options, clear=True,",
+     "did you mean dim? it is called as T.reduce_sum(buffer, out, dim=-1, *options, clear=True,",
      "T.reduce_sum(a, r, dim=1)\nc[0, 0] = r[0, 0]", "put(b, (0, 0), a[0].sum())"),
     ("num_stage", "npuir", "for i in T.Pipelined(8, num_stage=2):\n    c[i, 0] = 1", "T145", "T.Pipelined(8, num_stage=2)",
      "did you mean num_stages? it is called as T.Pipelined(start, stop=None,",

@@ -17,7 +17,7 @@ def factory(M):
     return main
 
 
-def test_an_access_past_the_end_names_the_call_and_bytes(refused):
-    message = r"^T\.tile\.fill touches bytes 120\.\.151 of a, which has 128 bytes in block 0$"
-    with refused("T502", at="T.tile.fill", message=message, help="check the offset"):
+def test_an_access_past_the_end_names_the_call_and_elements(refused):
+    message = r"^T\.tile\.fill takes 60\.\.75 of axis 0 of a, which has 0\.\.63 in block 0$"
+    with refused("T502", at="T.tile.fill", message=message, help="clamp the start"):
         factory(64)(60)

@@ -43,6 +43,7 @@ def test_a_pipeline_names_what_its_iterations_take_in_turn() -> None:
     assert "loops" not in made.sections
 
 
+@pytest.mark.filterwarnings("ignore:T149")  # of the order of its points
 def test_loops_say_how_or_why_not() -> None:
     @tilelang.jit(target="npuir")
     def factory() -> Any:

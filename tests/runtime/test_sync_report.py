@@ -225,6 +225,7 @@ def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), n: 
 '''
 
 
+@pytest.mark.filterwarnings("ignore:.* stores to none of")  # some of them
 def test_the_rows_of_random_kernels_are_the_waits_of_their_texts(tmp_path: Path) -> None:
     several = 0
     for seed in range(RANDOM):
