@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tilelang_npu import compat
 from tilelang_npu.dialects.remarks import Remark
@@ -74,15 +75,14 @@ def _called(script: Path) -> list[tuple[JITKernel, Factory | None]]:
             found.append(self)
         return call(self, *args, **options)
 
-    JITKernel.__call__ = observed  # type: ignore[method-assign]
     sys.path.insert(0, str(script.parent))
     compat.install()
     before = set(sys.modules)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (mock.patch.object(JITKernel, "__call__", observed), contextlib.redirect_stdout(io.StringIO()),
+              contextlib.redirect_stderr(io.StringIO())):
             names = runpy.run_path(str(script), run_name="__main__")
     finally:
-        JITKernel.__call__ = call  # type: ignore[method-assign]
         sys.path.remove(str(script.parent))
         for name in set(sys.modules) - before:  # what lies beside one script is of another name beside the next
             if Path(getattr(sys.modules[name], "__file__", None) or "").parent == script.parent:

@@ -105,6 +105,7 @@ def perturbed(name: str | None) -> Iterator[set[str]]:
                 more = (*entry.expansion, Step("add", ("dst", 1.0), "dst"))
                 stack.enter_context(_attribute(entry, "expansion", more))
         stack.enter_context(mock.patch.dict(recipes._MADE, clear=True))
+        stack.enter_context(mock.patch.dict(recipes._RECIPES))  # by the ids of objects that are let go behind it
         stack.enter_context(mock.patch.object(meaning, "kernel", _kernel(name)))
         stack.enter_context(mock.patch.object(meaning, "ufunc", return_value=None))
         stack.enter_context(mock.patch.object(expand_composites, "_expand", _expand(name)))

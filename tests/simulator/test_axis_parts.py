@@ -1,0 +1,20 @@
+"""A part of an axis is there or it is not: by the set of its elements."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tilelang_npu.simulator.machine.axis_parts import LeavesAxisError, taken
+
+
+def test_a_part_is_there_where_all_of_its_elements_are() -> None:
+    for start, size, extent in itertools.product(range(-3, 6), range(1, 6), range(1, 6)):
+        if {*range(start, start + size)} <= {*range(extent)}:
+            assert taken(start, start + size, extent, 1, "x") == 0
+        else:
+            with pytest.raises(LeavesAxisError) as error:
+                taken(start, start + size, extent, 1, "x")
+            what = f"starts at {start} on" if start < 0 else f"takes {start}..{start + size - 1} of"
+            assert str(error.value) == f"{what} axis 1 of x, which has 0..{extent - 1}"
