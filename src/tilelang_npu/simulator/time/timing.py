@@ -234,4 +234,5 @@ def beside(cost: Cost, pace: Pace) -> tuple[float, float, float]:
     busy, done = cost.busy + far * cost.more_busy, cost.done + far * cost.more_done
     if shared <= busy:
         return busy, done, 0.0
-    return shared, max(done, cost.latency + shared), shared - busy
+    late = shared - busy
+    return shared, max(done, min(cost.latency + shared, done + late)), late  # no jump where others just begin to matter
