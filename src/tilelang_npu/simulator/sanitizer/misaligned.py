@@ -42,9 +42,13 @@ def find_misaligned(recorded: Recorded, runs: Sequence[BlockRun]) -> Iterator[Ha
                     if start is not None or _is_fixed(access):
                         left[record.number].remove(access)
                     if start is not None:
+                        step = -(-block // access.element)
+                        repair = (f"begin at a multiple of {step} elements" if start == where.offset else
+                                  f"let rows lie a multiple of {step} elements apart")
                         site = site_of(recorded, run, lane, stream.index(event), record, access.pipe, access.name)
                         what = (f"{record.mnemonic} begins{'' if start == where.offset else ' a row'} at byte {start} of "
-                                f"{name_of(access.memory)}{access.label and f', in {access.label}'}, no multiple of {block}")
+                                f"{name_of(access.memory)}{access.label and f', in {access.label}'}, no multiple of {block}: "
+                                f"{repair}")
                         yield Hazard("S223", "address", site, None, name_of(access.memory), start, where.end, what, run.block,
                                      access.label)
 
