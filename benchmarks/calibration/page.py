@@ -17,7 +17,7 @@ _HEAD = """# Modelled times: what they are made of, and how far to trust them
 writes.)
 
 A time that this package shows is modelled: what a profiler on the card would show as the task's duration. It stands
-with the error that the model has for kernels of its class: `gemm: 25.9 us +- 23 % on Ascend910B2, 64 blocks, bound by MTE2`.
+with the error that the model has for kernels of its class: `gemm: 27.9 us +- 18 % on Ascend910B2, 64 blocks, bound by MTE2`.
 
 ## The error
 
@@ -44,7 +44,7 @@ and on chips that a user describes in a file. The time of several launches toget
 
 ## The parts
 
-`of which  launch 3.5   ramp 0.0   steady 14.7   tail 7.7 us`: the parts lie one behind the other, and their sum is the
+`of which  launch 5.5   ramp 0.0   steady 14.7   tail 7.7 us`: the parts lie one behind the other, and their sum is the
 time.
 
 | part | |
@@ -63,9 +63,10 @@ time.
   blocks differ much, a launch may end earlier than modelled.
 - Phases in time, **not modelled**: how many transfers are in flight is a mean over a block. Where all cores load first and
   compute later, HBM is taken to be as busy in both.
-- Cold start, **not modelled**: instructions, page tables and L2 are taken as in the later of many runs. The first tasks of 72
+- Cold start, **an estimate**: 2 us for each launch, in which cores wait for instructions and page tables. The first tasks of 72
   cores begin 0.3 to 5.6 us late (simpler); an empty kernel of all cores was seen to take 20 us (Ascend C, guide on profiling).
-  The rows below that were measured at less than 40 us took 4 to 10 us longer than modelled, whatever they do.
+  What L2 holds is taken as in the later of many runs. Most rows below that were measured at less than 40 us took 2 to 7 us
+  longer than modelled, whatever they do.
 - Additions in GM: L2 reads and writes what is added to. Those to one line of 512 bytes wait for each other, 25.8 ns each:
   measured with reads, **an estimate** for additions.
 - Reads of one line at once, **not modelled**: 48 cores that read the same rows in the same order took 1.6 times as long as

@@ -227,7 +227,7 @@ PLANTED: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "narrow tile": (lambda: flat_tiles(2048, 2048, 1024, 16), ("narrow tile", "height="),
                     lambda: flat_tiles(2048, 2048, 1024, 128)),
     "scalar fallback": (lambda: one_by_one(768), ("scalar work",), None),
-    "redundant barrier": (lambda: with_barriers(6144), ("redundant barrier",), None),
+    "redundant barrier": (lambda: with_barriers(8192), ("redundant barrier",), None),
     "unaligned rows": (lambda: shifted_rows(12288, 267), ("unaligned rows",), lambda: shifted_rows(12288, 384)),
     "vector work on one core": (lambda: on_one_core(1536), ("one Vector core",), None),
     "too many hand-overs": (lambda: to_and_fro(3072, 16), ("hand-overs", "width="), lambda: to_and_fro(3072, 128)),

@@ -268,10 +268,11 @@ class Traffic(_Table):
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchTimes(_Table):
-    """Microseconds around a kernel: its start and end with one core, each further core that takes part, of either kind, and the
-    next block on a core."""
+    """Microseconds around a kernel: its start and end with one core, what cold cores wait for (instructions, page
+    tables), each further core that takes part, of either kind, and the next block on a core."""
 
     kernel_us: float
+    cold_us: float
     core_us: float
     block_us: float
 

@@ -178,9 +178,11 @@ class Launch:
 
     @property
     def launch_us(self) -> float:
-        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel, core by core."""
+        """Microseconds of ``time_us`` in which no block runs: the start and the end of the kernel, core by core, and what cold
+        cores wait for."""
         cores = min(self.cores, self.blocks) * len(self.recorded.program.lanes)
-        return self.chip.launch.kernel_us + self.chip.launch.core_us * (cores - 1)
+        law = self.chip.launch
+        return law.kernel_us + law.cold_us + law.core_us * (cores - 1)
 
     @_in_common
     def kind(self) -> str:

@@ -58,7 +58,7 @@ def l2_free(chip: Chip) -> Chip:
 
 def no_launch(chip: Chip) -> Chip:
     """A chip that starts kernels and blocks at once."""
-    return replace(chip, launch=replace(chip.launch, kernel_us=0.0, core_us=0.0, block_us=0.0))
+    return replace(chip, launch=replace(chip.launch, kernel_us=0.0, cold_us=0.0, core_us=0.0, block_us=0.0))
 
 
 def begun_less_often(times: float, chip: Chip) -> Chip:
