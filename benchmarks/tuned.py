@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = " ".join(f"{name}={value}" for name, value in found.numbers.items()) if found.beaten else "-"
         print(f"{entry.name:24} {found.tried:5} {found.refused:7}  {hand:>18} {best:>18}  {said}", flush=True)
     print(f"{beaten} beaten")
-    return 0
+    return int(beaten > 0)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def attention(length, keys, dim, tile=64, stages=2):
+def attention(length, keys, dim, tile=128, stages=3):
     scale = dim**-0.5
 
     @T.prim_func

@@ -10,7 +10,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def gemm(M, N, K, tile_M=128, tile_N=128, tile_K=64, stages=2):
+def gemm(M, N, K, tile_M=128, tile_N=256, tile_K=128, stages=2):
     columns = T.ceildiv(N, tile_N)
 
     @T.prim_func

@@ -12,7 +12,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def exp_of_product(M, N, K, tile_M=128, tile_N=128, blocks=24, stages=2):
+def exp_of_product(M, N, K, tile_M=64, tile_N=128, blocks=24, stages=2):
     columns = T.ceildiv(N, tile_N)
     tiles = T.ceildiv(M, tile_M) * columns
 

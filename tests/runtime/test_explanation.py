@@ -32,8 +32,7 @@ def test_buffers_and_hand_overs_of_both_cores() -> None:
     assert flags and "flags between the cores" in made.sections["waits"][0]
     launch = kernel.last_launch
     time = f"{launch.time_us:.1f} us +- {100 * launch.error:.0f} %: {launch.split}"
-    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\ntime\n  {time}\n\nedits that win most, tried\n")
-    assert "\n\nbuffers\n" in str(made)
+    assert str(made).startswith(f"{kernel.name} on {kernel.chip.name}\n\ntime\n  {time}\n\nbuffers\n"), "no edit wins anything"
 
 
 def test_a_pipeline_names_what_its_iterations_take_in_turn() -> None:
@@ -66,8 +65,10 @@ def test_loops_say_how_or_why_not() -> None:
     assert second.endswith("T.Parallel 8x15  point by point: an element is read that another point writes")
 
 
-def test_at_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", str(ROOT / "examples" / "softmax.py"), "--explain"]) == 0
+def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slower = (ROOT / "examples" / "softmax.py").read_text(encoding="utf-8").replace("stages=3", "stages=2")
+    (tmp_path / "softmax.py").write_text(slower, encoding="utf-8")
+    assert main(["compile", str(tmp_path / "softmax.py"), "--explain"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("softmax on Ascend910B2\n\ntime\n  ")
     assert out.splitlines()[5] == "edits that win most, tried" and out.splitlines()[6].startswith("  stages=3 in place of 2 ")
