@@ -18,10 +18,6 @@ Vector core loads it, and what it becomes is stored again.
 
 The question of this ladder is whether the product notices."""
 
-REST = """\
-The last step is a hundredth short of 80 % of the peak: what MTE2 of the Cube core loads is what the product without an
-epilogue loads, and beside it the tiles for the Vector cores pass through L2 twice."""
-
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
     rng = np.random.default_rng(0)
@@ -49,6 +45,5 @@ LADDER = Ladder(
     tolerance={"float16": (2e-3, 4e-2)},
     goal=0.8,
     beside="cube",
-    rest=REST,
 )
 check = LADDER.check
