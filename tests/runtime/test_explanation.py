@@ -66,12 +66,12 @@ def test_loops_say_how_or_why_not() -> None:
 
 
 def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    slower = (ROOT / "examples" / "softmax.py").read_text(encoding="utf-8").replace("stages=3", "stages=2")
+    slower = (ROOT / "examples" / "softmax.py").read_text(encoding="utf-8").replace("tile=8", "tile=2")
     (tmp_path / "softmax.py").write_text(slower, encoding="utf-8")
     assert main(["compile", str(tmp_path / "softmax.py"), "--explain"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("softmax on Ascend910B2\n\ntime\n  ")
-    assert out.splitlines()[5] == "edits that win most, tried" and out.splitlines()[6].startswith("  stages=3 in place of 2 ")
+    assert out.splitlines()[5] == "edits that win most, tried" and out.splitlines()[6].startswith("  tile=3 in place of 2 ")
     assert "\n\nbuffers\n" in out and "hivm.hir" not in out
 
 
