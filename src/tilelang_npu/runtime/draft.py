@@ -21,6 +21,7 @@ from tilelang_npu.runtime import cache
 from tilelang_npu.runtime.log import unheard
 from tilelang_npu.runtime.switches import PassConfigKey, disabled, resolve
 from tilelang_npu.runtime.targets import dialect_of, select_chip
+from tilelang_npu.transforms.ir.collector import collector_waits
 
 if TYPE_CHECKING:
     from tilelang_npu.frontend import Traced
@@ -102,7 +103,7 @@ class Draft:
 def timed(draft: Draft, seconds: float) -> Timing:
     """Compile a draft and time it without values; for that it may take so many seconds where :func:`at_most` can hold it."""
     try:
-        with unheard(), at_most(seconds):
+        with unheard(), at_most(seconds), collector_waits():
             launch = draft.kernel().trace()
     except Exception as error:  # noqa: BLE001  (whatever it is, it is this configuration's)
         return failed(error)

@@ -322,7 +322,7 @@ class Program:
                                 help="take one of the two out")
             with Stops(args, stop_in):
                 return self.run(args, blocks=blocks, order=order, observer=observer, most_ops=most_ops, jobs=jobs)
-        bound = self._bind(args, blocks)
+        bound = self._bind(args, blocks, self.used)
         if schedule is None and observer is None and order is None and (plan := self._plan(bound, blocks, most_ops)):
             with one_blas_thread(), np.errstate(all="ignore"), shown(f"running {self.name}, {blocks} blocks"):
                 run_piles(self, self.stacked, plan, bound, most_ops, jobs)
@@ -359,15 +359,15 @@ class Program:
                 its memory; S305, S306, a loop comes to no end: where data end it, it may not without them.
         """
         self._check_blocks(blocks)
-        bound = self._bind(args, blocks)
+        bound = self._bind(args, blocks, frozenset() if self.data_free else self.used)
         witnesses = [Witness(value, None if ways is None else ways[index]) for index in range(len(self.traced))]
         if most is None and self.data_free and (runs := traced_together(self, bound, blocks, most_ops, witnesses)) is not None:
             return Recorded(self, bound, tuple(runs), self.workspace, blocks, traced=True)
         return self._trace(bound, blocks, witnesses, most, most_ops)
 
-    def _bind(self, args: Sequence[object], blocks: int) -> Bound:
-        """The arguments of a launch."""
-        return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, self.used, grid=self.has_grid)
+    def _bind(self, args: Sequence[object], blocks: int, used: frozenset[int]) -> Bound:
+        """The arguments of a launch; ``used`` are those that something reads or writes."""
+        return bind(self.functions[0].name, self.declared, args, blocks, self.workspace, used, grid=self.has_grid)
 
     def _trace(self, bound: Bound, blocks: int, witnesses: Sequence[Witness], most: int | None,
                most_ops: int | None) -> Recorded:

@@ -45,13 +45,14 @@ def _found(ops: Iterable[Operation], buffer: SSAValue, ranges: Ranges, inside: t
                 if inner.reads or inner.replaces:
                     return inner
             continue
-        for use in effects_of(op):
-            if root_of(use.value) is buffer and use.reads:
+        uses = [use for use in effects_of(op) if root_of(use.value) is buffer]
+        for use in uses:
+            if use.reads:
                 anew = isinstance(op, tile.GemmOp) and holds_first(op.init, inside, ranges)  # the accumulator is not read then
                 if not (anew and use.role == "accumulator") and (use.role == "scalar" or not written.holds(use.value)):
                     return _OldValues(reads=True, replaces=False)
-        for use in effects_of(op):
-            if root_of(use.value) is buffer and use.writes and use.role != "scalar":
+        for use in uses:
+            if use.writes and use.role != "scalar":
                 written.add(use.value)
         if written.complete:
             return _OldValues(reads=False, replaces=True)

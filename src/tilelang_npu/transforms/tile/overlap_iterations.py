@@ -81,6 +81,17 @@ class _Skew:
                                "ask for fewer stages (num_stages), or shrink the tiles")
         return None
 
+    def hopeless(self, chip: chips.Chip) -> Refusal | None:
+        """Why no depth has a plan: a buffer that the loop works on is alone more than its memory; None where none is."""
+        for value in dict.fromkeys(value for statement in self.body.statements for value in statement.touches):
+            maker, space = value.root.owner, space_of(value.root)
+            if isinstance(maker, tile.AllocOp) and space in chip.memory:
+                size, room = nbytes_of(value.root), chip.memory[space].size
+                if size > room:
+                    return Refusal(f"{maker.label.data} alone takes {spaced(size)} bytes of {name_of(space)}, and {spaced(room)} "
+                                   "are there", "shrink the tiles")
+        return None
+
     def crowded(self, chip: chips.Chip) -> Refusal | None:
         """Why it is not plain that there is room for the rings beside all that the kernel allocates; None where it is."""
         launch = launch_of(self.loop)
@@ -342,8 +353,11 @@ class OverlapIterations(ModulePass):
         first: Refusal | None = None
         for ahead in range(tile.stages_of(loop), 0, -1):
             skew = _Skew(body, ahead)
-            kept = skew.too_large(chips.chip(self.chip))
-            if kept is None and (kept := skew.crowded(chips.chip(self.chip))) is not None and self.trial is not None:
+            chip = chips.chip(self.chip)
+            if (never := skew.hopeless(chip)) is not None:
+                return never
+            kept = skew.too_large(chip)
+            if kept is None and (kept := skew.crowded(chip)) is not None and self.trial is not None:
                 kept = self._tried(module, loop, ahead)
             if kept is None:
                 return skew

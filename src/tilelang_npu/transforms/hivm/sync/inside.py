@@ -25,6 +25,7 @@ class Inside:
         self._solved: dict[int, tuple[BlockItems, Order]] = {}
         self._left: dict[tuple[int, object], Left] = {}
         self._entered: dict[tuple[int, object, str, bool, bool], bool] = {}
+        self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
     def add(self, body: BlockItems, order: Order) -> None:
         """A block's order, which may stand for one that was asked about already."""
@@ -189,12 +190,15 @@ class Inside:
 
     def _where(self, item: Item, touch: Touch) -> Iterator[tuple[BlockItems, Order, int]]:
         """Where an access stands in the blocks of an item."""
-        for block in item.blocks:
-            known = self._solved.get(id(block))
+        key = id(item), id(touch)
+        if key not in self._places:  # with the access: as long as it is held, its identity is no other's
+            sought = touch.key
+            self._places[key] = touch, [(id(block), index) for block in item.blocks for index, inner in enumerate(block.items)
+                                        if any(one.key == sought for one in inner.touches)]
+        for block, index in self._places[key][1]:
+            known = self._solved.get(block)
             if known is not None:
-                for index, inner in enumerate(block.items):
-                    if any(one.key == touch.key for one in inner.touches):
-                        yield *known, index
+                yield *known, index
 
 
 def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[State]:
