@@ -15,6 +15,7 @@ from simulator import texts
 from tilelang_npu.dialects.text import parse_module
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
+from tilelang_npu.simulator.run.arguments import bind
 
 
 @pytest.mark.parametrize("script", KERNELS, ids=lambda path: path.stem)
@@ -130,3 +131,20 @@ def test_a_kernel_tells_its_time_without_arrays(capsys: pytest.CaptureFixture[st
 def test_a_trace_wants_arrays_that_fit() -> None:
     with pytest.raises(TileError, match="T403"):
         _scaled().trace(np.ones(4096, np.float32), np.zeros((2, 2), np.float32))
+
+
+def test_a_trace_fills_no_workspace_that_nothing_is_read_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run poisons it, as the machine leaves it undefined; that was a third of what timing attention takes."""
+    program = Program(parse_module(texts.scaled_product(64)))
+    filled: list[frozenset[int]] = []
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        filled.append(args[5])
+        return bind(*args, **kwargs)
+
+    monkeypatch.setattr("tilelang_npu.simulator.run.program.bind", noted)
+    arrays = [np.zeros((4, 64, 64), kind) for kind in (np.float16, np.float16, np.float32, np.float32)]
+    program.trace([*arrays, 2], blocks=2)
+    program.run([*arrays, 2], blocks=2)
+    assert program.data_free and program.used
+    assert filled == [frozenset(), program.used]

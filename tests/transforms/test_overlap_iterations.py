@@ -10,7 +10,9 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.dialects.text import parse_module
+from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Program
+from tilelang_npu.transforms import pipeline
 
 TILE, DIM = 16, 32
 
@@ -318,3 +320,16 @@ def test_a_schedule_by_hand_is_refused_with_the_reason(asked: dict[str, Any], co
     with pytest.raises(tilelang.TileError) as told:
         tilelang.compile(asking(**asked), out_idx=[2], target="npuir")
     assert told.value.code == code and next(iter(asked)) in str(told.value)
+
+
+def test_no_depth_is_tried_where_a_tile_alone_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them has a plan, and each trial is a way to the plan; what is told is the tile's demand as before."""
+    tried = []
+    monkeypatch.setattr(pipeline, "_trial", lambda options: lambda module: tried.append(module) or "there is no room")
+    monkeypatch.setitem(globals(), "TILE", 192)
+    with pytest.raises(TileError, match=r"L0C needs 147 456 bytes, 131 072 are there") as refusal:
+        tilelang.compile(weighted_sums(384, 2, 4, (192, 1)), target="npuir")
+    assert refusal.value.code == "T104" and not tried
+    monkeypatch.setitem(globals(), "TILE", 16)
+    sums_through_a_workspace(4, 2, 240)
+    assert tried

@@ -88,8 +88,8 @@ class _Skew:
             if isinstance(maker, tile.AllocOp) and space in chip.memory:
                 size, room = nbytes_of(value.root), chip.memory[space].size
                 if size > room:
-                    return Refusal(f"{maker.label.data} alone takes {spaced(size)} bytes of {name_of(space)}, and {spaced(room)} "
-                                   "are there", "shrink the tiles")
+                    return Refusal(f"{maker.label.data} alone takes {spaced(size)} bytes of {name_of(space)}, and "
+                                   f"{spaced(room)} are there", "shrink the tiles")
         return None
 
     def crowded(self, chip: chips.Chip) -> Refusal | None:

@@ -60,6 +60,9 @@ _COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.c
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
 
+I8, I16 = IntegerType(8), IntegerType(16)
+_IN_INT16 = "bitwise_lshift"
+"""What is computed in int16 for int8, which the Vector core does not shift left: the low byte of the result is the same."""
 _EXACT = 1 << 24
 """Up to here float32 has every integer."""
 
@@ -505,13 +508,17 @@ class Vectoriser:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
         element = operands[1 if entry.condition else 0].type
-        if dtype_of(_data(element)) not in entry.dtypes:
+        widened = dtype_of(_data(element)) not in entry.dtypes
+        if widened and not (name == _IN_INT16 and element == I8):
             msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
         if entry.commutes and not self.invariants.depends(operands[0]):  # a scalar stands second
             operands = [*reversed(operands)]
-        inside = self._in_target(entry, operands, target)
+        inside = None if widened else self._in_target(entry, operands, target)
         inputs = [self.operand(operand, target if position == inside else None) for position, operand in enumerate(operands)]
+        place = self.scratch(I16) if widened else target
+        if widened:
+            inputs = [self._in_int16(value) for value in inputs]
         for position, value in enumerate(inputs):
             shaped = isinstance(value.type, MemRefType)
             if not shaped and position not in entry.scalar:
@@ -519,10 +526,21 @@ class Vectoriser:
                 self.emit(tile.FillOp(value, filled))
                 inputs[position] = filled
             elif shaped and not entry.broadcast and tile.shape_of(value) != tile.shape_of(target):
-                wide = self.scratch(operands[position].type)
+                wide = self.scratch(I16 if widened else operands[position].type)
                 self.emit(tile.BroadcastOp(value, wide))
                 inputs[position] = wide
-        self.emit(tile.ElementwiseOp(name, inputs, target, dict(clauses)))
+        self.emit(tile.ElementwiseOp(name, inputs, place, dict(clauses)))
+        if widened:
+            self.emit(tile.CopyOp(place, target, round_mode=_CASTS["arith.trunci"]))
+
+    def _in_int16(self, value: SSAValue) -> SSAValue:
+        """An int8 number, or a tile of them, as int16."""
+        if not isinstance(value.type, MemRefType):
+            return self.emit(arith.ExtSIOp(value, I16)).results[0]
+        kind = MemRefType(I16, tile.shape_of(value), memory_space=hivm.address_space("ub"))
+        made = self.emit(tile.AllocOp(MADE, kind)).results[0]
+        self.emit(tile.CopyOp(value, made, round_mode=_CASTS["arith.extsi"]))
+        return made
 
 
 __all__ = ["Vectoriser"]
