@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,81 @@ def test_what_an_earlier_load_left(between: str, reduced: str, right: bool) -> N
     assert hazard.missing.startswith("an earlier load of x left them; 3")
     static = check(kernel.program, [a, s], 1)
     assert [(one.code, one.first.location) for one in static.hazards] == [(hazard.code, hazard.first.location)]
+
+
+def unwritten(kind: str) -> Any:
+    """A kernel that reads all of a tile that nothing has written, on the line with the mark."""
+    if kind == "read":
+        @T.prim_func
+        def main(X: T.Tensor((8, 64), "int32"), Y: T.Tensor((8, 64), "int32")):
+            with T.Kernel(1, is_npu=True) as _:
+                x = T.alloc_ub((8, 64), "int32")
+                y = T.alloc_ub((8, 64), "int32")
+                T.copy(X[0, 0], x)
+                T.tile.add(y, x, y)  # reads y
+                T.copy(y, Y[0, 0])
+    elif kind == "element":
+        @T.prim_func
+        def main(X: T.Tensor((8, 64), "int32"), Y: T.Tensor((8, 64), "int32")):
+            with T.Kernel(1, is_npu=True) as _:
+                x = T.alloc_ub((8, 64), "int32")
+                y = T.alloc_ub((8, 64), "int32")
+                T.copy(X[0, 0], x)
+                T.copy(x, Y[0, 0])
+                Y[0, 0] = y[0, 0]  # reads y
+    elif kind == "named alike":
+        @T.macro
+        def add(X, Y, number, full):
+            y = T.alloc_ub((8, 64), "int32")
+            if full:
+                T.copy(X[0, 0], y)
+            T.tile.add(y, y, number)  # reads y
+            T.copy(y, Y[0, 0])
+
+        @T.prim_func
+        def main(X: T.Tensor((8, 64), "int32"), Y: T.Tensor((8, 64), "int32")):
+            with T.Kernel(1, is_npu=True) as _:
+                add(X, Y, 1, True)
+                add(X, Y, 2, False)
+    elif kind == "in every turn":
+        @T.prim_func
+        def main(X: T.Tensor((32, 64), "int32"), Y: T.Tensor((32, 64), "int32")):
+            with T.Kernel(1, is_npu=True) as _:
+                for i in T.serial(4):
+                    x = T.alloc_ub((8, 64), "int32")
+                    y = T.alloc_ub((8, 64), "int32")
+                    T.copy(X[8 * i, 0], x)
+                    T.tile.add(y, y, x)  # reads y
+                    if i == 2:  # nothing comes of it before
+                        T.copy(y, Y[8 * i, 0])
+    else:
+        @T.prim_func
+        def main(X: T.Tensor((32, 64), "int32"), Y: T.Tensor((32, 64), "int32")):
+            with T.Kernel(1, is_npu=True) as _:
+                x = T.alloc_ub((8, 64), "int32")
+                y = T.alloc_ub((8, 64), "int32")
+                z = T.alloc_ub((8, 64), "int32")
+                T.copy(X[0, 0], x)
+                T.copy(x, Y[0, 0])
+                for i in T.serial(4):
+                    T.tile.add(z, y, 1)  # reads y
+                    if i == 2:  # nothing comes of it before
+                        T.copy(z, Y[8 * i, 0])
+    return main
+
+
+@pytest.mark.parametrize("planning", [True, False])
+@pytest.mark.parametrize("kind", ["read", "element", "named alike", "of use later", "in every turn"])
+def test_a_tile_that_nothing_wrote_is_told_of_wherever_it_lies(kind: str, planning: bool) -> None:
+    kernel = tilelang.compile(unwritten(kind), target="ascendc", pass_configs={
+        "tl.ascend_auto_sync": True, "tl.ascend_memory_planning": planning})
+    x, y = (np.ones(parameter.shape, np.int32) for parameter in kernel.params)
+    with pytest.warns(tilelang.TileWarning, match="S22") as caught:  # in the default run, too
+        kernel(x, y)
+    marked = Path(__file__).read_text().splitlines()[caught[0].lineno - 1]
+    assert marked.endswith("# reads y")
+    (hazard,) = [hazard for hazard in kernel.last_launch.hazards if hazard.code in ("S221", "S222")]
+    assert hazard.buffer == "y"
+    assert hazard.first.location is not None and hazard.first.location.line == caught[0].lineno
+    if hazard.code == "S222":
+        assert f"{'y' if kind == 'named alike' else 'x'} left them at line" in str(hazard)

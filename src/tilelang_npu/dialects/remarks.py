@@ -95,6 +95,7 @@ class Placed:
         room: bytes of it that could be given out.
         span: positions in the program from which to which it holds a value.
         lines: the first and the last line of these; 0 where none has one.
+        pinned: the author chose the address.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Placed:
     room: int
     span: tuple[int, int]
     lines: tuple[int, int]
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

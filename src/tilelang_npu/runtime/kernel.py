@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +16,8 @@ from tilelang_npu.errors import TileError, doors
 from tilelang_npu.runtime import coverage, environment, listeners
 from tilelang_npu.runtime.binding import BoundCall, Signature, indices, size_of
 from tilelang_npu.runtime.here import Here
-from tilelang_npu.runtime.log import TileWarning, is_unheard, told, warn_at
+from tilelang_npu.runtime.left_over import tell_left_over
+from tilelang_npu.runtime.log import is_unheard, told, warn_at
 from tilelang_npu.runtime.longer import longer
 from tilelang_npu.runtime.lowering import FINAL, Lowering
 from tilelang_npu.runtime.pointing import find
@@ -257,7 +257,7 @@ class JITKernel:
         listeners.launched(self, launch)
         self._check_written(launch, call)
         self._check_hazards(launch)
-        self._check_stale(launch, call)
+        tell_left_over(self.name, launch, call, self._effects, self._here)
         if self.keep is not None:
             self.keep(self)
 
@@ -412,18 +412,6 @@ class JITKernel:
     def _overwritten(self, call: BoundCall) -> frozenset[int]:
         """The results of which an equal call has written all, and reads nothing: it did so whatever the arguments hold."""
         return self._here.overwritten.get(call.sizes, frozenset()).intersection(call.made)
-
-    def _check_stale(self, launch: AnyLaunch, call: BoundCall) -> None:
-        """Where a result has a NaN, warn once if it comes of on-chip memory that nothing in its block wrote."""
-        if self._here.stale_told or listeners.are_sanitized():
-            return
-        written = (call.values[position] for position, effect in self._effects.items() if effect.writes)
-        if not any(coverage.has_nan(value) for value in written if isinstance(value, np.ndarray)):
-            return
-        hazard = launch.stale()
-        if hazard is not None and self._here.first_stale():
-            where = hazard.first.location
-            warnings.warn_explicit(str(hazard), TileWarning, where.file if where else self.name, where.line if where else 1)
 
     def input_shapes(self, symbols: Mapping[str, int]) -> Iterator[tuple[Parameter, tuple[int, ...] | None]]:
         """The parameters that a call passes, each with its shape (None for a number).

@@ -14,6 +14,7 @@ from xdsl.utils.hints import isa
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.hivm import space_of
 from tilelang_npu.dialects.names import spoken
+from tilelang_npu.dialects.remarks import Placed, remark_of
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import TileError
 from tilelang_npu.simulator.codegen.control import turn
@@ -196,7 +197,9 @@ def _pointer_cast(em: PythonEmitter, op: hivm.PointerCastOp) -> Value:
         raise unsupported(op, f"its memory is {memory or 'not given'}")
     rest = iter(op.dynamicSizes)
     sizes = tuple(em.integer(next(rest)) if size < 0 else Int(size) for size in kind.get_shape())
-    base = em.on_chip(memory, spoken(op.results[0]))
+    said = remark_of(op)
+    planned = said.facts if said is not None and isinstance(said.facts, Placed) and not said.facts.pinned else None
+    base = em.on_chip(memory, spoken(op.results[0]), None if planned is None else planned.number)
     strides = tuple(em.row_major(sizes, element.nbytes))
     places = [em.integer(address) for address in op.addrs]
     bytes_ = element.nbytes * math.prod(size.constant for size in sizes) if all(size.known for size in sizes) else None

@@ -172,7 +172,7 @@ class Records(Values):
             memory=first.base.memory, buffer=first.base.buffer, reads=operand.reads, writes=operand.writes,
             element=first.element.nbytes, offset=offset, sizes=tuple(self.slot(size, facts) for size in first.sizes),
             strides=tuple(self.slot(stride, facts) for stride in first.strides), pipe=operand.pipe, name=operand.name,
-            label=first.base.label, holder=first.base.holder,
+            label=first.base.label, holder=first.base.holder, owner=first.base.owner,
             scratch=operand.scratch, unless=Fact(facts.setdefault(operand.unless, len(facts))) if operand.unless else None)
 
     def _place_of(self, buffer: Buffer) -> str:

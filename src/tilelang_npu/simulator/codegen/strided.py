@@ -23,6 +23,7 @@ class Base:
         size: bytes, where they are known.
         label: what the user calls the buffer or tensor.
         holder: the core of the block that has the memory, where it is not the one that the code is for.
+        owner: the number of an on-chip buffer whose address the planner chose; None of one that its author placed.
     """
 
     memory: str
@@ -31,6 +32,7 @@ class Base:
     size: int | None
     label: str = field(default="", compare=False)
     holder: str = ""
+    owner: int | None = field(default=None, compare=False)
 
 
 def of_vector_core(buffer: Buffer, sub: int) -> Buffer:

@@ -146,11 +146,12 @@ class Values(Definitions, ABC):
             found = self._who[name] = self.atom(name, scope, bounds)
         return found
 
-    def on_chip(self, memory: str, label: str) -> Base:
-        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name."""
+    def on_chip(self, memory: str, label: str, owner: int | None = None) -> Base:
+        """A memory of the core, or of the block's other core (the first Vector core's), for a buffer with a name, and a number
+        where the planner has put it there."""
         kind = self.chip.memory[memory].core
         holder = "" if kind == self.core else "AIC" if kind == "AIC" else "AIV0"
-        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder)
+        return Base(memory, 0, f"m_{memory}", self.chip.memory[memory].size, label, holder, owner)
 
     def array(self, buffer: Buffer, element: np.dtype[np.void] | None = None) -> str:
         """The name of the NumPy array over a memref; ``element`` replaces its element type."""

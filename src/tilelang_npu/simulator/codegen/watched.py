@@ -16,7 +16,7 @@ from tilelang_npu.target import Chip
 
 
 class Observer(Protocol):
-    """What the generated code calls around an op that writes numbers."""
+    """What the generated code calls around an op that reads or writes numbers."""
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
@@ -42,10 +42,10 @@ class WatchingEmitter(PythonEmitter):
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
-        """Record the op and call the observer ahead of it; ops that write no numbers are of no interest."""
+        """Record the op and call the observer ahead of it; ops that have no numbers are of no interest."""
         self.finish_op()
         made = super().record(op, pipe, operands, work)
-        if any(operand.writes and not operand.scratch for operand in operands):
+        if any(not operand.scratch for operand in operands):
             reads, writes = (self._views(operands, writes=writes) for writes in (False, True))
             given = f"{self.constant(op, 'op')}, {self.constant(made, 'record')}"
             self._watched = self.fresh("w")

@@ -48,6 +48,7 @@ class Access:
         holder: the core of the block whose memory it is (``AIC``, ``AIV1``), where that is not the one that the op runs on.
         scratch: whether it is memory that the op only computes in.
         unless: what is true in an event where nothing of it is read after all; None where that is never known.
+        owner: the number of its buffer, where the planner chose the address; None of one that its author placed.
     """
 
     memory: str
@@ -64,6 +65,7 @@ class Access:
     holder: str = ""
     scratch: bool = False
     unless: Slot | None = None
+    owner: int | None = None
 
     @property
     def adds(self) -> bool:

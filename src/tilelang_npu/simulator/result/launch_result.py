@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -487,15 +488,17 @@ class Launch:
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
     def stale(self) -> Hazard | None:
-        """The first read of bytes that nothing wrote on which a tensor depends.
+        """The first read of bytes that nothing wrote, or another buffer left, on which a tensor depends.
 
         Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
         """
         from tilelang_npu.simulator.sanitizer.blank import find_blank
+        from tilelang_npu.simulator.sanitizer.stale import find_stale
         from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
 
-        on_chip = next(find_uninitialised(self.recorded, self.distinct_blocks[:STALE_KINDS]), None)
-        return on_chip if on_chip is not None else next(find_blank(self.recorded, self._blank), None)
+        kinds = self.distinct_blocks[:STALE_KINDS]
+        return next(chain(find_uninitialised(self.recorded, kinds), find_blank(self.recorded, self._blank),
+                          find_stale(self.recorded, kinds)), None)
 
     @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:

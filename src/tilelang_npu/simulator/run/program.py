@@ -29,6 +29,7 @@ from tilelang_npu.simulator.run.recorded import Again, BlockRun, Recorded
 from tilelang_npu.simulator.run.reorder import LeftSet, Parts, Policy, Stepped, Stores, policy, run_reordered
 from tilelang_npu.simulator.run.stacks import Plan, planned, run_piles
 from tilelang_npu.simulator.run.together import traced_together
+from tilelang_npu.simulator.run.unwritten import reads_first
 from tilelang_npu.simulator.time.cost import CostModel
 from tilelang_npu.target import DEFAULT, Chip
 from tilelang_npu.target import chip as find_chip
@@ -109,7 +110,7 @@ class Program:
         if any(isinstance(function, TracedFunction) for function in self.functions):
             raise TypeError(self.name)
         facts = ("functions", "name", "mixed", "lanes", "global_sync", "workspace", "workspace_from")
-        found_out = ("declared", "has_grid", "_least_ops", "places", "data_free")
+        found_out = ("declared", "has_grid", "_least_ops", "places", "data_free", "reads_first")
         return {**{name: getattr(self, name) for name in facts},
                 **{name: vars(self)[name] for name in found_out if name in vars(self)}}
 
@@ -203,6 +204,11 @@ class Program:
     def data_free(self) -> bool:
         """Whether a kernel does the same whatever its tensors hold: a trace is then what a run records."""
         return not any(function.data.uses for function in self.traced)
+
+    @once
+    def reads_first(self) -> bool:
+        """Whether the first op that touches some buffer on chip reads it, in the order of the program."""
+        return any(reads_first(function.records) for function in self.functions)
 
     @once
     def stacked(self) -> tuple[StackedFunction, ...]:
@@ -302,7 +308,7 @@ class Program:
                 leaves set is added.
             stores: sees each tile that an op writes in a schedule, except scratch and what is added to GM, and each that it
                 reads: the core, the pipe, the memory or ``read``, the numbers.
-            observer: sees every op that writes before and behind it.
+            observer: sees every op that reads or writes before and behind it.
             most_ops: ops that a core may issue in a block; as ``endless`` says where None.
             jobs: threads that compute blocks of which none touches what another one writes; by their size where None.
             stop_in: the indices of the block in which ``breakpoint()`` stops, with commas; "" for the first that comes by, and
@@ -435,7 +441,7 @@ class Program:
             poison: the byte that fills on-chip memory at first.
             spans: bytes of the written arrays that the blocks are known to access, first and behind the last; the others are 0
                 in what they run on. None takes all.
-            observer: sees every op that writes before and behind it.
+            observer: sees every op that reads or writes before and behind it.
         """
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))

@@ -93,7 +93,7 @@ class Replay:
         Args:
             run: the block's run; only the bytes that were accessed are copied.
             poison: the byte that fills on-chip memory at first.
-            observer: sees every op that writes before and behind it.
+            observer: sees every op that reads or writes before and behind it.
             blank: bytes of arguments that are filled so too.
         """
         return self._run(self._before, [one.block for one in self.together(run)], poison, self.spans(run), observer, blank)

@@ -67,6 +67,22 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
                     view[...] = True
 
 
+def reads_first(records: Sequence[OpRecord]) -> bool:
+    """Whether the first op that touches some buffer reads it, as far as the order of the program tells.
+
+    An accumulator that an op starts over where it is told to is not meant, nor what another core's buffer holds.
+    """
+    touched: set[tuple[str, int | str]] = set()
+    for record in records:
+        mine = {access: (access.memory, access.label if access.owner is None else access.owner) for access in record.accesses
+                if access.memory != "gm" and not access.holder}
+        if any(access.reads and not access.scratch and access.unless is None and buffer not in touched
+               for access, buffer in mine.items()):
+            return True
+        touched.update(mine.values())
+    return False
+
+
 def _from_other_cores(program: Program, streams: Sequence[Stream], lane: int) -> Iterator[tuple[str, Footprint]]:
     """What the block's other cores write into the memories of a core; when they do is for the flags to say."""
     label = program.core_ids(0)[lane].label

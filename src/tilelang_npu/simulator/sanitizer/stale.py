@@ -1,12 +1,13 @@
 """Bytes that something else left and an op reads as its own, where a result depends on them.
 
-Buffers whose lives do not overlap share addresses. One that is written in part and read as a whole then has another one's
-values in the rest: they are ordinary numbers, the same in every run, and right or wrong by where the buffers happen to lie.
-As with bytes that nothing wrote, reading them is no fault as long as nothing comes of it. So the block runs twice more on
-copies, the second time with these bytes replaced just before the read; if a tensor differs then, it depends on what the other
-buffer left.
+Buffers whose lives do not overlap share addresses. One that is written in part, or not at all, and read as a whole then has
+another one's values in the rest: they are ordinary numbers, the same in every run, and right or wrong by where the buffers
+happen to lie. As with bytes that nothing wrote, reading them is no fault as long as nothing comes of it. So the block runs
+again on copies, with these bytes replaced just before the reads; if a tensor differs then, it depends on what the other buffer
+left.
 
-A buffer of which no byte is its own is not looked at: who reads one buffer under another one's name means to.
+Which buffer a byte is of is known by the planner's number, and by the name where an author chose the address. Such a buffer of
+which no byte is its own is not looked at: who puts one buffer where another one is, and reads what that holds, means to.
 
 The same happens inside one buffer: a load that moves less than it did in an earlier iteration, as the last tile's, leaves the
 rest as it was. Until something is written over it, that rest is the earlier tile's.
@@ -14,16 +15,16 @@ rest as it was. Until something is written over it, that rest is the earlier til
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRecord, footprint, number_of
-from tilelang_npu.simulator.machine.memory import Array
+from tilelang_npu.simulator.machine.memory import POISON, Array
 from tilelang_npu.simulator.run.recorded import BlockRun, Recorded
 from tilelang_npu.simulator.sanitizer.finding import Hazard
 from tilelang_npu.simulator.sanitizer.uninitialised import OTHER, dependent, site_of
@@ -32,21 +33,16 @@ from tilelang_npu.target import name_of
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-MOST_SUSPECTS = 4
-"""Ops of a core that are looked into."""
-
 
 class _Suspect(NamedTuple):
     """A read of bytes that are another buffer's.
 
     Attributes:
-        lane: the core.
         record, iteration, operand: the op, how often it had run, and which of its reading operands it is.
         mask: the elements concerned, in the operand's shape.
         hazard: the report, as far as it is known.
     """
 
-    lane: int
     record: OpRecord
     iteration: int
     operand: int
@@ -55,21 +51,27 @@ class _Suspect(NamedTuple):
 
 
 class _Replaced:
-    """An observer that puts other numbers in the place of what a buffer left."""
+    """An observer that fills with a byte what buffers left, before each of the reads."""
 
-    def __init__(self, suspect: _Suspect, block: int, sub: int) -> None:
-        self._suspect, self._block, self._sub, self._seen = suspect, block, sub, 0
+    def __init__(self, suspects: Sequence[_Suspect], block: int, sub: int, byte: int) -> None:
+        self._block, self._sub, self._byte = block, sub, byte
+        self._suspects: dict[tuple[str, int], dict[int, list[_Suspect]]] = {}
+        self._seen: dict[tuple[str, int], int] = {}
+        for suspect in suspects:
+            op = self._suspects.setdefault((suspect.record.core, suspect.record.number), {})
+            op.setdefault(suspect.iteration, []).append(suspect)
 
     def before(self, block: int, sub: int, op: Operation, record: OpRecord, reads: Sequence[Array],
                writes: Sequence[Array]) -> object:
-        """Write over the bytes when the read is about to happen."""
-        wanted = self._suspect.record
-        if (record.number, record.core, block, sub) != (wanted.number, wanted.core, self._block, self._sub):
+        """Write over the bytes when a read is about to happen."""
+        key = record.core, record.number
+        if (block, sub) != (self._block, self._sub) or key not in self._suspects:
             return None
-        self._seen += 1
-        array = reads[self._suspect.operand]
-        if self._seen == self._suspect.iteration + 1 and array.shape == self._suspect.mask.shape:
-            array[self._suspect.mask] = np.frombuffer(bytes([OTHER] * array.dtype.itemsize), array.dtype)[0]
+        iteration = self._seen[key] = self._seen.get(key, -1) + 1
+        for suspect in self._suspects[key].get(iteration, ()):
+            array = reads[suspect.operand]
+            if array.shape == suspect.mask.shape:
+                array[suspect.mask] = np.frombuffer(bytes([self._byte] * array.dtype.itemsize), array.dtype)[0]
         return None
 
     def after(self, kept: object) -> None:
@@ -87,7 +89,7 @@ def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazar
         for lane, stream in enumerate(run.streams):
             suspects: list[_Suspect] = recorded.alike.made.get(
                 ("stale", recorded.program.lanes[lane][0], id(stream)),
-                lambda run=run, lane=lane: list(islice(_suspects(recorded, run, lane), MOST_SUSPECTS)))  # type: ignore[misc]
+                lambda run=run, lane=lane: list(_suspects(recorded, run, lane)))  # type: ignore[misc]
             found = _first_dependent(recorded, run, suspects, recorded.program.lanes[lane][1])
             if found is not None:
                 yield found
@@ -95,13 +97,22 @@ def find_stale(recorded: Recorded, blocks: Sequence[BlockRun]) -> Iterator[Hazar
 
 
 def _first_dependent(recorded: Recorded, run: BlockRun, suspects: Sequence[_Suspect], sub: int) -> Hazard | None:
-    """The report of the first suspect that a result depends on."""
+    """The report of the first suspect that a result depends on.
+
+    All are replaced at once, as nothing comes of most; where something does, as few of the first as it takes.
+    """
     first = recorded.replay.after(run) if suspects else None
-    for suspect in suspects:
-        second = recorded.replay.after(run, observer=_Replaced(suspect, run.block, sub))
-        found = dependent(recorded, run, suspect.hazard, first, second)
-        if found is not None:
-            return replace(found, missing=f"{suspect.hazard.missing}; {found.missing}")
+
+    def found(count: int, byte: int) -> Hazard | None:
+        second = recorded.replay.after(run, observer=_Replaced(suspects[:count], run.block, sub, byte))
+        return dependent(recorded, run, suspects[count - 1].hazard, first, second)
+
+    for byte in (OTHER, POISON) if suspects else ():
+        if found(len(suspects), byte) is not None:
+            count = bisect_left(range(1, len(suspects) + 1), True, key=lambda count: found(count, byte) is not None) + 1
+            hazard = found(count, byte)
+            assert hazard is not None, "it was found with as many"
+            return replace(hazard, missing=f"{suspects[count - 1].hazard.missing}; {hazard.missing}")
     return None
 
 
@@ -110,27 +121,52 @@ class _Owners:
     """Whose the bytes of a core's memories are.
 
     Attributes:
-        names: the number of each buffer, by its label, and of what an earlier load of it left, by the label and ``True``.
+        names: the label of each buffer, and whether it stands for what an earlier load of it left, by the number behind 0.
         changed: counts what changed.
     """
 
     sizes: Mapping[str, int]
-    names: dict[tuple[str, bool], int] = field(default_factory=dict)
+    names: list[tuple[str, bool]] = field(default_factory=list)
     changed: int = 0
+    _numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _owners: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     _loads: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _met: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     _before: dict[tuple[int, int], Footprint] = field(default_factory=dict)
 
-    def number(self, label: str, earlier: bool = False) -> int:
-        return self.names.setdefault((label, earlier), len(self.names) + 1)
+    def number(self, access: Access, earlier: bool = False) -> int:
+        """The number of an access's buffer."""
+        key = (access.label, earlier) if access.owner is None else (access.memory, access.owner, earlier)
+        if key not in self._numbers:
+            self.names.append((access.label, earlier))
+            self._numbers[key] = len(self.names)
+        return self._numbers[key]
 
     def of(self, memory: str, where: Footprint) -> NDArray[np.int32]:
         """The number of each byte's owner, in the footprint's shape."""
         return self._view(self._owners, memory, where)
 
+    def foreign(self, access: Access, where: Footprint) -> NDArray[np.bool_]:
+        """Which bytes of a read are another buffer's, but those of which that was said since they were written."""
+        view, mine = self.of(access.memory, where), self.number(access)
+        found: NDArray[np.bool_] = (view != mine) & (view != 0)
+        if access.owner is None and not (view == mine).any():
+            return np.zeros_like(found)
+        return found & (self._view(self._met, access.memory, where) != mine) if access.memory in self._met else found
+
+    def meet(self, access: Access, where: Footprint, foreign: NDArray[np.bool_]) -> None:
+        """Note of which bytes of a read it was said."""
+        self._view(self._met, access.memory, where)[foreign] = self.number(access)
+
+    def is_met(self, record: OpRecord) -> bool:
+        """Whether an op may touch bytes of which it was said: what it writes there is new."""
+        return any(access.memory in self._met for access in record.accesses)
+
     def write(self, record: OpRecord, event: Event, access: Access, where: Footprint) -> None:
         """Note a write."""
-        self._set(self.of(access.memory, where), self.number(access.label))
+        self._set(self.of(access.memory, where), self.number(access))
+        if access.memory in self._met:
+            self._view(self._met, access.memory, where)[...] = 0
         loads = self._view(self._loads, access.memory, where)
         if record.pipe == "MTE2":
             key = record.number, where.offset
@@ -142,7 +178,7 @@ class _Owners:
                 rest &= ~_inside(before, where, self.sizes[access.memory])
                 if rest.any():
                     self.changed += 1
-                    self.of(access.memory, before)[rest] = self.number(access.label, earlier=True)
+                    self.of(access.memory, before)[rest] = self.number(access, earlier=True)
         elif not any(other.reads and other.memory == access.memory and footprint(other, event) == where
                      for other in record.accesses):
             self._set(loads, 0)
@@ -170,19 +206,20 @@ def _inside(where: Footprint, other: Footprint, size: int) -> NDArray[np.bool_]:
 
 
 def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect]:
-    """Reads of a buffer that is in part another one's, or an earlier load's: one for each op."""
+    """Reads of bytes that are another buffer's, or an earlier load's, in the order of the program; of the same bytes the first
+    since they were written."""
     index, _ = recorded.program.lanes[lane]
     records = recorded.program.functions[index].records
     owners = _Owners({name: memory.size for name, memory in recorded.program.chip.memory.items()})
     writers: dict[int, int] = {}
     counts: dict[int, int] = {}
     done: dict[Event, int] = {}
-    told: set[int] = set()
+    masks: dict[tuple[tuple[int, ...], bytes], NDArray[np.bool_]] = {}
     for place, event in enumerate(run.streams[lane]):
         record = records[number_of(event)]
         iteration = counts.get(record.number, 0)
         counts[record.number] = iteration + 1
-        if done.get(event) == owners.changed:  # nothing was written by another op since it was looked at
+        if done.get(event) == owners.changed and not owners.is_met(record):  # nothing was written by another op since
             continue
         reads = [access for access in record.accesses if access.reads and not access.scratch]
         for writes in (False, True):
@@ -193,17 +230,16 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                 where = footprint(access, event)
                 if where.empty:
                     continue
-                mine = owners.number(access.label)
                 if writes:
                     owners.write(record, event, access, where)
-                    writers[mine] = writers[owners.number(access.label, earlier=True)] = record.number
+                    writers[owners.number(access)] = writers[owners.number(access, earlier=True)] = record.number
                     continue
-                view = owners.of(access.memory, where)
-                foreign = (view != mine) & (view != 0)
-                if record.number not in told and foreign.any() and (view == mine).any():
-                    told.add(record.number)
-                    tenant = int(view[foreign][0])
-                    name, earlier = next(name for name, number in owners.names.items() if number == tenant)
+                if not access.is_read(event):
+                    continue
+                foreign = owners.foreign(access, where)
+                if foreign.any():
+                    tenant = int(owners.of(access.memory, where)[foreign][0])
+                    name, earlier = owners.names[tenant - 1]
                     line = records[writers[tenant]].location
                     what = (f"an earlier load of {name}" if earlier else name) + " left them"
                     what += f" at line {line.line}" if line is not None and not earlier else ""
@@ -212,7 +248,10 @@ def _suspects(recorded: Recorded, run: BlockRun, lane: int) -> Iterator[_Suspect
                     end = where.offset + _byte(int(bytes_at[-1]), where.sizes, where.strides, where.element) + 1
                     hazard = Hazard("S222", "left over", site_of(recorded, run, lane, place, record, access.pipe, access.name),
                                     None, name_of(access.memory), start, end, what, run.block, access.label)
-                    yield _Suspect(lane, record, iteration, reads.index(access), foreign.any(axis=-1), hazard)
+                    mask: NDArray[np.bool_] = np.any(foreign, axis=-1)
+                    mask = masks.setdefault((mask.shape, mask.tobytes()), mask)
+                    yield _Suspect(record, iteration, reads.index(access), mask, hazard)
+                    owners.meet(access, where, foreign)
         done[event] = owners.changed
 
 

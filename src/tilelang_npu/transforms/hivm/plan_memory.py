@@ -284,7 +284,7 @@ def _placed(number: int, life: Life, layout: MemoryPlan) -> Placed:
     places = [location_of(op) for op in layout.order[life.start:life.end + 1]]
     lines = [place.line for place in places if place is not None]
     return Placed(life.label, number, 0, life.slots, life.nbytes, layout.space, layout.room, (life.start, life.end),
-                  (min(lines, default=0), max(lines, default=0)))
+                  (min(lines, default=0), max(lines, default=0)), ADDRESS in life.op.attributes)
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:
