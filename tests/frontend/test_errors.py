@@ -169,8 +169,8 @@ MISTAKES = [
     ("for i in T.grid(2.5):\n    pass", "T150", "T.grid(2.5)", "bound 2.5 is not an integer"),
     ("x = T.view(b, dtype='int64')", "T110", "T.view(b, dtype='int64')", "int64 has 64"),
     ("T.reduce(b, b, -1, 'none')", "T145", "T.reduce(b, b, -1, 'none')", "no reduction 'none'"),
-    ("for i in T.Pipelined(8, num_stages=2, order=[0]):\n    pass", "T190", "T.Pipelined(8, num_stages=2, order=[0])",
-     "'order'"),
+    ("for i in T.Pipelined(8, num_stages=2, sync=[0]):\n    pass", "T190", "T.Pipelined(8, num_stages=2, sync=[0])",
+     "'sync'"),
 ]
 
 

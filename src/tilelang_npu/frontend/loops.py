@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block
 
 from tilelang_npu.dialects import tile
@@ -26,6 +26,7 @@ from tilelang_npu.traced.arithmetic import binary, compare
 from tilelang_npu.traced.arithmetic import truth as traced_truth
 from tilelang_npu.traced.buffers import Variable
 from tilelang_npu.traced.conversions import bounds_of_index, extent
+from tilelang_npu.traced.counted import Counted
 from tilelang_npu.traced.emitter import region_of
 from tilelang_npu.traced.jumps import Jumps
 from tilelang_npu.traced.kinds import INDEX
@@ -34,6 +35,8 @@ from tilelang_npu.traced.scalars import Expr
 FOR, WHILE = "`for` loop", "`while` loop"
 _IN_PARALLEL = ("cannot stand in T.Parallel, whose points are computed in no order",
                 "choose each point's value with T.if_then_else")
+_BY_HAND = ("skips statements of a loop whose order or stage is given",
+            "put what follows under `if`, which is one statement, or leave order and stage out")
 _IN_GRID = ("in T.grid would leave the innermost of its loops only", "write the loops one inside another with T.serial")
 
 
@@ -111,14 +114,24 @@ class Loops(Calls, ABC):
         jumps_here = Jumps(builder.block, _IN_GRID if len(loop.extents) > 1 and loop.kind == "grid" else None)
         rest = names[1:]
         walk = (lambda: self._counted(node, loop, rest, bounds[3:])) if rest else (lambda: self.body(node.body))
+        counted, outer = None, builder.counted
+        if loop.schedule is not None:
+            builder.schedules += 1
+            builder.counted = counted = Counted(block, builder.schedules)
+            jumps_here.refusal = _BY_HAND
         self._loop_body(walk, block, names[:1], [bounds_of_index(stop, start)], jumps_here)
-        builder.location = location
+        builder.location, builder.counted = location, outer
         jumps.close(builder, block, jumps_here)
         with builder.at(block):
             builder.emit(scf.YieldOp(), location)
         made = scf.ForOp(lower, upper, stride, [], region_of(block))
         if loop.num_stages:
             made.attributes[tile.NUM_STAGES] = IntegerAttr(loop.num_stages, i64)
+        if loop.schedule is not None and counted is not None:
+            stages, order = loop.schedule.of_statements(counted.places)
+            made.attributes[tile.SCHEDULE] = IntegerAttr(counted.number, i64)
+            for name, numbers in ((tile.STAGE, stages), (tile.ORDER, order)):
+                made.attributes[name] = DenseArrayBase.from_list(i64, numbers)
         if loop.cross_interval > 1:
             made.attributes[tile.CROSS_INTERVAL] = IntegerAttr(loop.cross_interval, i64)
         if loop.kind == "unroll":

@@ -115,6 +115,8 @@ class Statements(Loops):
         except TileError as error:
             error.at(self.where(node))
             raise
+        if self.builder.counted is not None:
+            self.builder.counted.close(self.builder.block, self.where(node))
 
     # --- plain statements ------------------------------------------------------------------------------------------------
 

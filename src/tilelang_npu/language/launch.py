@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeGuard, TypeVar, overload
 
 from tilelang_npu.errors import TileError
+from tilelang_npu.language.schedules import Schedule, schedule
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.running import Trace, TracedValue
 from tilelang_npu.traced.symbols import Sym
@@ -174,6 +175,7 @@ class Loop(Generic[V]):
         num_stages: pipeline depth that was asked for; 0 for none.
         index: of ``Persistent`` the number of the block; its extents are the domain, the wave and the group.
         cross_interval: iterations that were to share a flag between the cores.
+        schedule: of the statements, by the author.
     """
 
     kind: Literal["serial", "range", "unroll", "Pipelined", "Parallel", "Persistent", "grid", "parallel", "vectorized"]
@@ -181,6 +183,7 @@ class Loop(Generic[V]):
     num_stages: int = 0
     index: object = None
     cross_interval: int = 1
+    schedule: Schedule | None = None
 
     def __iter__(self) -> Iterator[V]:
         raise TileError(f"T.{self.kind} can only stand behind `for` in the source of a kernel", code="T141",
@@ -289,9 +292,15 @@ def loop_break() -> None:
     Trace.running("T.loop_break").jump("T.loop_break", leaves=True)
 
 
-def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: object = None, stage: object = None,
-              sync: object = None, group: object = None, cross_interval: int | None = None) -> Loop[int]:
+def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, order: Sequence[int] | None = None,
+              stage: Sequence[int] | None = None, sync: object = None, group: Sequence[Sequence[int]] | None = None,
+              cross_interval: int | None = None) -> Loop[int]:
     """Like ``serial``, and loads of later iterations may overlap the work of earlier ones, ``num_stages`` deep.
+
+    With ``stage`` each statement of the body works so many iterations behind, and with ``order`` it stands at that place of
+    the body; with ``group`` these are of groups of statements, by their numbers from 0 on. What a statement hands to one that
+    is further behind gets slots. -1 in both is a load whose place the compiler chooses. The values are those of the loop as
+    written: a schedule that would change them is refused (T206).
 
     Each iteration has flags of its own between the cores, also where ``cross_interval`` asks for fewer; ``explain()`` tells.
 
@@ -299,13 +308,11 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
 
     Raises:
         TileError: T150, a negative depth, an interval below 1, or an empty range that looks like a depth in second place;
-            T190, a schedule by hand, as the compiler puts each statement where what it needs allows.
+            or a schedule that is not one of the body's statements; T190, ``sync``.
     """
-    for name, value in {"order": order, "stage": stage, "sync": sync, "group": group}.items():
-        if value is not None:
-            raise TileError(f"T.Pipelined: argument {name!r} schedules the statements by hand, by numbers that count what "
-                            "another compiler makes of them", code="T190",
-                            help=f"leave {name} out: statements are put where what they need allows, and explain() says how")
+    if sync is not None:
+        raise TileError("T.Pipelined: argument 'sync' is not supported", code="T190",
+                        help="leave it out: the compiler sets what orders the statements, wherever order and stage put them")
     if cross_interval is not None and (not _is_integer(cross_interval) or cross_interval < 1):
         raise TileError(f"T.Pipelined: cross_interval={cross_interval!r} is not a number of iterations", code="T150",
                         help="leave it out, or give 1 or more")
@@ -315,7 +322,8 @@ def Pipelined(start: Whole, stop: Whole | None = None, num_stages: int = 0, orde
     if _is_integer(start) and _is_integer(stop) and start >= stop and start != 0:
         raise TileError(f"T.Pipelined({start}, {stop}) never runs: the second argument is `stop`", code="T150",
                         help=f"write T.Pipelined({start}, num_stages={stop}) for a pipeline of {stop} stages")
-    return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages, cross_interval=cross_interval or 1)
+    return Loop("Pipelined", _bounds("Pipelined", start, stop), num_stages, cross_interval=cross_interval or 1,
+                schedule=schedule(order, stage, group))
 
 
 @overload

@@ -15,6 +15,7 @@ from tilelang_npu.errors import Location, TileError
 from tilelang_npu.linear import ANY, Interval, Linear
 from tilelang_npu.ops import DType
 from tilelang_npu.traced import numbers
+from tilelang_npu.traced.counted import Counted
 from tilelang_npu.traced.forms import Atoms
 from tilelang_npu.traced.ir_types import float_type, integer_type, scalar_type
 from tilelang_npu.traced.kinds import INDEX, Kind
@@ -39,6 +40,8 @@ class Emitter(Trace):
         in_parallel: whether the current statement stands in ``T.Parallel``.
         remarks: what the author should know though nothing is wrong.
         path: the blocks that are open, from the kernel's body to the current one.
+        counted: of the loop whose schedule its author gives, while it is walked.
+        schedules: the number of such loops so far.
     """
 
     def __init__(self, dialect: str, entry: Block, location: Location) -> None:
@@ -53,6 +56,8 @@ class Emitter(Trace):
         self.in_parallel = False
         self.remarks: list[TileError] = []
         self.path: tuple[Block, ...] = ()
+        self.counted: Counted | None = None
+        self.schedules = 0
         self._constants: dict[Block, dict[tuple[str, str], Operation]] = {}
         self._discardable: list[Operation] = []
 

@@ -52,6 +52,7 @@ from tilelang_npu.transforms.tile.number_events import NumberEvents
 from tilelang_npu.transforms.tile.order_hand_overs import OrderHandOvers
 from tilelang_npu.transforms.tile.overlap_iterations import OverlapIterations
 from tilelang_npu.transforms.tile.own_workspaces import OwnWorkspaces
+from tilelang_npu.transforms.tile.schedule_statements import ScheduleStatements
 from tilelang_npu.transforms.tile.sink_buffers import SinkBuffers
 from tilelang_npu.transforms.tile.split_launches import SplitLaunches
 from tilelang_npu.transforms.tile.unroll_loops import UnrollLoops
@@ -143,6 +144,9 @@ ROWS: tuple[Row, ...] = (
     Row("sink-buffers",
         lambda o: SinkBuffers(chip=o.chip.name, multi_buffer=o.does("multi-buffer"), sink=o.has("sink-buffers"), split=o.reuse),
         "cored", "while copies are still whole tiles"),
+    Row("schedule-statements",
+        lambda o: ScheduleStatements(chip=o.chip.name, follow=o.has("schedule-statements")),
+        "cored", "what is of one iteration is known; what its author has put in its place stays there"),
     Row("overlap-iterations",
         lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"), trial=_trial(o)),
         "cored", "what is of one iteration is known"),

@@ -33,7 +33,10 @@ from tilelang_npu.dialects.tile.structure import (
     CROSS_INTERVAL,
     DIALECT,
     NUM_STAGES,
+    ORDER,
+    SCHEDULE,
     SCRATCH,
+    STAGE,
     UNROLL,
     WORKSPACE,
     ByCoreOp,
@@ -42,6 +45,9 @@ from tilelang_npu.dialects.tile.structure import (
     ParallelOp,
     YieldOp,
     stages_of,
+    statement_name,
+    statement_of,
+    without_statement,
 )
 
 Tile = Dialect(
@@ -77,7 +83,10 @@ __all__ = [
     "CROSS_INTERVAL",
     "DIALECT",
     "NUM_STAGES",
+    "ORDER",
+    "SCHEDULE",
     "SCRATCH",
+    "STAGE",
     "TELLING",
     "UNROLL",
     "WORKSPACE",
@@ -110,4 +119,7 @@ __all__ = [
     "shape_of",
     "shape_text",
     "stages_of",
+    "statement_name",
+    "statement_of",
+    "without_statement",
 ]

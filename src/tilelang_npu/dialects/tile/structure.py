@@ -7,15 +7,19 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     DenseArrayBase,
+    FusedLoc,
     IndexType,
     IntegerAttr,
+    LocationAttr,
+    NameLoc,
     StringAttr,
     UnitAttr,
     i64,
 )
 from xdsl.dialects.utils import DynamicIndexList, split_dynamic_index_list, verify_dynamic_index_list
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     VarConstraint,
@@ -172,11 +176,43 @@ class YieldOp(EffectsOp):
 
 
 NUM_STAGES = "tile.num_stages"  # attribute of scf.for: the depth that T.Pipelined asked for
+SCHEDULE = "tile.schedule"  # attribute of scf.for: the number of the loop in the locations of its statements' ops
+STAGE = "tile.stage"  # attribute of scf.for beside SCHEDULE: for each statement how many iterations it is behind
+ORDER = "tile.order"  # attribute of scf.for beside SCHEDULE: for each statement its place
 CROSS_INTERVAL = "tile.cross_interval"  # attribute of scf.for: iterations that T.Pipelined wanted to share a flag
 SCRATCH = "tile.scratch"  # argument attribute: a tensor allocated for the kernel, with nothing in it
 WORKSPACE = "tile.workspace"  # argument attribute, beside SCRATCH: nobody sees the tensor but this kernel
 UNROLL = "tile.unroll"  # attribute of scf.for: T.unroll
 DIALECT = "tile.dialect"  # attribute of the function: "npuir" or "ascendc", whose rules the source follows
+
+
+def statement_name(loop: int, statement: int) -> StringAttr:
+    """What stands in the locations of the ops of a statement of a loop that has a schedule: their numbers."""
+    return StringAttr(f"tile.statement {loop} {statement}")
+
+
+def statement_of(op: Operation, loop: Operation) -> int | None:
+    """Which statement of a loop that has a schedule an op is of, by its location; None where it does not say."""
+    number = loop.attributes.get(SCHEDULE)
+    where: Attribute = op.location
+    while isinstance(where, (FusedLoc, NameLoc)) and isinstance(number, IntegerAttr):
+        if isinstance(where, FusedLoc):  # remarks are in it
+            assert isinstance(where.locations, ArrayAttr)
+            where = where.locations.data[0]
+            continue
+        word, *numbers = where.desc.data.split()
+        if word == "tile.statement" and int(numbers[0]) == number.value.data:
+            return int(numbers[1])
+        where = where.location
+    return None
+
+
+def without_statement(where: LocationAttr) -> LocationAttr:
+    """A location that says of no statement any more."""
+    while (isinstance(where, NameLoc) and where.desc.data.startswith("tile.statement ")
+           and isinstance(where.location, LocationAttr)):
+        where = where.location
+    return where
 
 
 def stages_of(loop: Operation) -> int:

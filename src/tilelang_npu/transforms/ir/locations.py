@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
 
 from tilelang_npu.dialects.remarks import place
-from tilelang_npu.errors import Location, TileError
-
-
-def location_of(op: Operation) -> Location | None:
-    """The line of the user's kernel that ``op`` comes from, or None."""
-    where = place(op.location)
-    if isinstance(where, FileLineColLoc):
-        return Location(where.filename.data, where.line.data, where.column.data)
-    return None
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import TileError
 
 
 def line_of(op: Operation) -> str:
@@ -46,3 +38,6 @@ def stand_in(op: Operation, *made: Operation) -> None:
     """Give operations that a pass made for ``op`` its source location."""
     for new in made:
         new.location = place(op.location)
+
+
+__all__ = ["line_of", "lines_of", "location_of", "refuse", "stand_in"]

@@ -81,6 +81,12 @@ def _check(first: scf.ForOp, second: scf.ForOp, between: list[Operation], channe
     if not _same_range(first, second, ranges):
         raise refuse(first, f"this loop and {other} pass values to each other, and do not surely run over the same range",
                      "T205", help="give both the same bounds: an iteration of one works with the same iteration of the other")
+    for loop in (first, second):
+        if tile.SCHEDULE in loop.attributes:
+            partner = other if loop is first else f"the loop at {line_of(first)}"
+            raise refuse(loop, f"this loop has an order or a stage for its statements, and it and {partner} pass values to "
+                         "each other, so that they become one", "T205",
+                         help="write both cores' work into one loop, and count its statements")
     if tile.stages_of(first) != tile.stages_of(second):
         raise refuse(first, f"this loop has {tile.stages_of(first)} stages and {other}, with which it passes values back and "
                      f"forth, {tile.stages_of(second)}", "T205", help="give both the same num_stages")

@@ -21,26 +21,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.buffers import root_of, space_of
-from tilelang_npu.transforms.ir.cores import core_of, put_core
-from tilelang_npu.transforms.ir.locations import line_of, stand_in
+from tilelang_npu.transforms.ir.buffers import space_of
+from tilelang_npu.transforms.ir.cores import core_of
+from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
 from tilelang_npu.transforms.tile.channels import is_hand_over
-from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, StoredValue, cut_body, launch_of
+from tilelang_npu.transforms.tile.skew import Piece, Skew, rings_of
+from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, cut_body, launch_of
 
 Trial = Callable[[ModuleOp], str | None]
 """What there is no room for in the memories of a module."""
@@ -48,7 +46,7 @@ _SHARE_FOR_RINGS = 16
 """Rings on chip take at most one part in so many of their memory, beside those through which the cores hand over."""
 
 
-class _Skew:
+class _Overlap:
     """Rewrites a loop by the stages of its body.
 
     Args:
@@ -59,12 +57,10 @@ class _Skew:
     def __init__(self, body: StagedBody, ahead: int) -> None:
         self.body, self.ahead = body, ahead
         self.loop = body.loop
-        self.index = self.loop.body.block.args[0]
-        self.lags: dict[StoredValue, list[int]] = {}
-        for statement in body.statements:
-            for value in [value for value in statement.touches if value in body.own]:
-                self.lags.setdefault(value, []).append(self.lag(statement.stage))
-        self.rings = {value: max(lags) - min(lags) + 1 for value, lags in self.lags.items() if len(set(lags)) > 1}
+        self._stages = [[s for s in body.statements if s.stage == stage] for stage in range(body.stages)]
+        self._pieces = [Piece(self.lag(number), part) for number, statements in enumerate(self._stages)
+                        for part in self._parts(statements)]
+        self.rings, self._lags = rings_of(self._pieces, body.own)
 
     def lag(self, stage: int) -> int:
         """Iterations that a stage is behind the first."""
@@ -113,32 +109,9 @@ class _Skew:
 
     def run(self) -> list[tile.AllocOp]:
         """Replace the body; the buffers that have one slot after all."""
-        block, loop = self.loop.body.block, self.loop
-        stages = [[s for s in self.body.statements if s.stage == stage] for stage in range(self.body.stages)]
-        last = self.lag(self.body.stages - 1)
-        old = [op for op in block.ops if not isinstance(op, tile.AllocOp)]
-        rings = {value: self._ring(self.body.own[value], count) for value, count in self.rings.items()}
-        end = loop.ub
-        more = self._insert(arith.ConstantOp(IntegerAttr(last, IndexType())), loop).results[0]
-        step = self._insert(arith.MuliOp(more, loop.step), loop).results[0]
-        loop.operands[1] = self._insert(arith.AddiOp(end, step), loop).results[0]
-        for op in old:
-            if not op.has_trait(IsTerminator):
-                block.detach_op(op)
-        terminator = block.last_op
-        assert terminator is not None
-        kept = set(old)
-        spared = self._spare_slots(stages)
+        spared = self._spare_slots(self._stages)
         self._widen_workspaces()
-        for number, statements in enumerate(stages):
-            for part in self._parts(statements):
-                self._stage(number, part, kept, rings, end, last, terminator)
-        for op in reversed(old):
-            if op.parent_block() is None:
-                op.erase(safe_erase=False)
-        for allocation in dict.fromkeys(self.body.own[value] for value in rings):
-            if not list(allocation.result.uses):
-                Rewriter.erase_op(allocation)
+        Skew(self.loop, self.body.own, self._pieces, self.rings, self._lags).run()
         return spared
 
     def _widen_workspaces(self) -> None:
@@ -146,7 +119,7 @@ class _Skew:
         when the slot is taken again, what came back from that says that it was read, and nobody waits for it."""
         last = self.lag(self.body.stages - 1)
         for value, allocation in self.body.own.items():
-            followed = max(self.lags.get(value, [last])) < last
+            followed = max(self._lags.get(value, [last])) < last
             if followed and space_of(allocation.result) == chips.GM and (slots := allocation.slots) is not None:
                 allocation.properties["slots"] = IntegerAttr(max(slots.value.data, self.ahead + 1), i64)
 
@@ -164,16 +137,6 @@ class _Skew:
                 spared.append(allocation)
         return spared
 
-    def _ring(self, allocation: tile.AllocOp, count: int) -> SSAValue:
-        kind = allocation.result.type
-        assert isinstance(kind, MemRefType)
-        wide = MemRefType(kind.element_type, [count, *kind.get_shape()], memory_space=kind.memory_space)
-        made = tile.AllocOp(allocation.label.data, wide)
-        made.result.name_hint = allocation.result.name_hint
-        stand_in(allocation, made)
-        Rewriter().insert_op(made, InsertPoint.before(self.loop))
-        return made.result
-
     def _parts(self, statements: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
         """The statements of a stage, apart the loads in front with which it need not wait for the other core: a wait stands in
         front of a branch, and holds all that is in it."""
@@ -189,110 +152,6 @@ class _Skew:
     def _meets(self, statement: Statement) -> bool:
         """Whether a statement touches what the other core does too."""
         return any(statement.touches & other.touches for other in self.body.statements if other.core != statement.core)
-
-    def _stage(self, number: int, statements: Sequence[Statement], kept: set[Operation], rings: dict[StoredValue, SSAValue],
-               end: SSAValue, last: int, before: Operation) -> None:
-        """Statements of a stage in front of the terminator, where its iteration exists."""
-        lag = self.lag(number)
-        first = statements[0].op
-        inner = Block()
-        mapped: dict[SSAValue, SSAValue] = {}
-        index: SSAValue = self.index
-        if lag:
-            back = self._put(arith.ConstantOp(IntegerAttr(lag, IndexType())), first, before).results[0]
-            back = self._put(arith.MuliOp(back, self.loop.step), first, before).results[0]
-            start = self._put(arith.AddiOp(self.loop.lb, back), first, before).results[0]
-            index = arith_of(inner, arith.SubiOp(self.index, back), first)
-        if lag < last:  # what the condition says, for those who ask which numbers an index can be
-            final = arith_of(inner, arith.SubiOp(end, self.loop.step), first)
-            index = arith_of(inner, arith.MinSIOp(index, final), first)
-        mapped[self.index] = arith_of(inner, arith.MaxSIOp(index, self.loop.lb), first)
-        conditions: list[SSAValue] = []
-        if lag:
-            conditions.append(self._put(arith.CmpiOp(self.index, start, "sge"), first, before).results[0])
-        if lag < last:
-            bound = self._put(arith.AddiOp(end, back), first, before).results[0] if lag else end
-            conditions.append(self._put(arith.CmpiOp(self.index, bound, "slt"), first, before).results[0])
-        condition = conditions[0]
-        if len(conditions) == 2:
-            condition = self._put(arith.AndIOp(conditions[0], conditions[1]), first, before).results[0]
-        slots = {value: self._slot(rings[value], count, (lag - min(self.lags[value])) % count, inner, first)
-                 for value, count in self.rings.items() if any(value in statement.touches for statement in statements)}
-        ringed = {value.root for value in slots}
-        for statement in statements:
-            seen = mapped | {value.root: slots[value] for value in statement.touches & slots.keys()}
-            for op in self._with_scalars(statement.op, kept, seen):
-                _clone_into(op, inner, seen)
-            mapped = {old: new for old, new in seen.items() if root_of(old) not in ringed}  # views are of the statement's value
-        inner.add_op(scf.YieldOp())
-        put_core(self._put(scf.IfOp(condition, [], Region(inner)), first, before), "either")
-
-    def _slot(self, ring: SSAValue, count: int, lag: int, inner: Block, like: Operation) -> SSAValue:
-        """The slot of the stage's iteration: those of the ring are taken in turn."""
-        shape = tile.shape_of(ring)
-        slots = arith_of(inner, arith.ConstantOp(IntegerAttr(count, IndexType())), like)
-        turn = arith_of(inner, arith.SubiOp(self.index, self.loop.lb), like)
-        if lag:
-            shift = arith_of(inner, arith.ConstantOp(IntegerAttr(count - lag, IndexType())), like)
-            turn = arith_of(inner, arith.AddiOp(turn, shift), like)
-        turn = arith_of(inner, arith.RemUIOp(turn, slots), like)
-        sizes = [1, *shape[1:]]
-        return arith_of(inner, tile.RegionOp(ring, [turn] + [0] * (len(shape) - 1), sizes, range(1, len(shape))), like)
-
-    @staticmethod
-    def _with_scalars(op: Operation, kept: set[Operation], mapped: dict[SSAValue, SSAValue]) -> list[Operation]:
-        """A statement behind the scalars, regions and views of the body that it needs and that are not there yet."""
-        needed: list[Operation] = []
-
-        def visit(value: SSAValue) -> None:
-            owner = value.owner
-            if isinstance(owner, Operation) and owner in kept and value not in mapped and owner not in needed:
-                for operand in owner.operands:
-                    visit(operand)
-                needed.append(owner)
-
-        for inner in op.walk():
-            for operand in inner.operands:
-                if isinstance(operand, BlockArgument) or not _is_inside(operand.owner, op):
-                    visit(operand)
-        return [*needed, op]
-
-    def _insert(self, made: Operation, before: Operation) -> Operation:
-        stand_in(self.loop, made)
-        Rewriter().insert_op(made, InsertPoint.before(before))
-        return made
-
-    @staticmethod
-    def _put(made: Operation, like: Operation, before: Operation) -> Operation:
-        stand_in(like, made)
-        Rewriter().insert_op(made, InsertPoint.before(before))
-        return made
-
-
-def arith_of(block: Block, made: Operation, like: Operation) -> SSAValue:
-    """Add an operation at the end of a block, in the place of another one; its result."""
-    stand_in(like, made)
-    block.add_op(made)
-    return made.results[0]
-
-
-def _is_inside(owner: Operation | Block, op: Operation) -> bool:
-    return isinstance(owner, Operation) and op.is_ancestor(owner)
-
-
-def _clone_into(op: Operation, block: Block, mapped: dict[SSAValue, SSAValue]) -> None:
-    """A copy at the end of a block; the types of regions follow their sources."""
-    if isinstance(op, tile.RegionOp):
-        source = mapped.get(op.source, op.source)
-        offsets = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_offsets()]
-        sizes = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_sizes()]
-        made: Operation = tile.RegionOp(source, offsets, sizes, op.kept.get_values())
-        mapped[op.result] = made.results[0]
-        made.results[0].name_hint = op.result.name_hint
-    else:
-        made = op.clone(value_mapper=mapped)
-    made.location = op.location
-    block.add_op(made)
 
 
 @dataclass(frozen=True)
@@ -316,7 +175,8 @@ class OverlapIterations(ModulePass):
         loops = [inner for inner in op.walk() if isinstance(inner, scf.ForOp) and tile.stages_of(inner) > 1]
         for loop, turns in [(loop, _turns(loop)) for loop in loops]:
             where, stages = location_of(loop), tile.stages_of(loop)
-            found = self._skew(op, loop, ranges) if self.overlap else None
+            by_hand = tile.SCHEDULE in loop.attributes
+            found = self._skew(op, loop, ranges) if self.overlap and not by_hand else None
             if isinstance(found, Refusal):
                 refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit)
             elif found is not None:
@@ -337,14 +197,15 @@ class OverlapIterations(ModulePass):
             if isinstance(asked, IntegerAttr) and {"AIC", "AIV"} <= {core_of(each) for each in inner.walk()}:
                 refused(op, self.name, location_of(inner), f"each iteration has flags of its own between the cores, not one in "
                         f"{asked.value.data} (cross_interval)", "do the work of several iterations in one, or leave it out")
-            inner.attributes.pop(tile.NUM_STAGES, None)
+            for name in (tile.NUM_STAGES, tile.SCHEDULE):
+                inner.attributes.pop(name, None)
             if isinstance(inner, scf.ForOp):
                 for workspace in [each for each in _turns(inner) if space_of(each.result) == chips.GM]:
                     assert workspace.slots is not None
                     text = f"{workspace.label.data} has {workspace.slots.value.data} slots in the loop at {line_of(inner)}"
                     done(op, "multi-buffer", location_of(workspace), text, maker=self.name)
 
-    def _skew(self, module: ModuleOp, loop: scf.ForOp, ranges: Ranges) -> _Skew | Refusal | None:
+    def _skew(self, module: ModuleOp, loop: scf.ForOp, ranges: Ranges) -> _Overlap | Refusal | None:
         """How the iterations of a loop overlap, the more of them the better, or why they do not; None where there is nothing to
         gain."""
         body = cut_body(loop, ranges)
@@ -352,7 +213,7 @@ class OverlapIterations(ModulePass):
             return body
         first: Refusal | None = None
         for ahead in range(tile.stages_of(loop), 0, -1):
-            skew = _Skew(body, ahead)
+            skew = _Overlap(body, ahead)
             chip = chips.chip(self.chip)
             if (never := skew.hopeless(chip)) is not None:
                 return never
@@ -373,7 +234,7 @@ class OverlapIterations(ModulePass):
         assert isinstance(twin, scf.ForOp)
         body = cut_body(twin, Ranges())
         assert isinstance(body, StagedBody), "a copy is cut as the loop is"
-        skew = _Skew(body, ahead)
+        skew = _Overlap(body, ahead)
         rings = skew.rings_in("ub") or skew.rings_in("cbuf")
         skew.run()
         for op in copied.walk():

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, KeysView, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.effects import is_pure
+from tilelang_npu.dialects.effects import effects_of, is_pure
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.cores import core_of, has_core
 from tilelang_npu.transforms.ir.locations import line_of
@@ -26,7 +26,7 @@ from tilelang_npu.transforms.ir.sizes import nbytes_of
 from tilelang_npu.transforms.tile.channels import uses_below
 from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
 
-_LEFT_ALONE = (tile.OnCoreOp, *tile.TELLING, scf.WhileOp)
+LEFT_ALONE = (tile.OnCoreOp, *tile.TELLING, scf.WhileOp)
 _MOST_STAGES = 16
 
 
@@ -43,7 +43,7 @@ class Statement:
     """A statement of the body.
 
     Attributes:
-        core: who runs it, ``AIC`` or ``AIV``.
+        core: who runs it, ``AIC`` or ``AIV``; ``either`` where it is no matter.
         reads, writes: the values that it touches, of each buffer one, in the order of its effects: the order of a set is
             another one in each run.
         stage: which of the pieces of the body it is in.
@@ -220,20 +220,66 @@ def _body_of(loop: scf.ForOp, ranges: Ranges) -> StagedBody | Refusal | None:
     """The statements of a loop that can be cut, or why they cannot; None where the work is one core's alone."""
     statements = []
     for op in loop.body.block.ops:
-        if is_pure(op) or isinstance(op, tile.AllocOp) or op.has_trait(IsTerminator):
+        if not is_statement(op):
             continue
-        core = _core_of(op)
+        core = core_below(op)
         if core is None or op.results:
             return _neither(op) if _has_both(loop) else None
-        uses = uses_below(op)
-        statements.append(Statement(op, core, dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.reads),
-                                    dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.writes)))
+        if (read := next((load for load in loads_for(op) if space_of(root_of(load.memref)) != chips.GM), None)) is not None:
+            return Refusal(f"{line_of(op)} needs a scalar that {line_of(read)} reads of a tile", "keep in a tile what changes"
+                           ) if _has_both(loop) else None
+        if (read := changed_before(op)) is not None:
+            return Refusal(f"{line_of(op)} needs a scalar that was read at {line_of(read)}, from memory that is written in "
+                           "between", "keep in a tile what changes") if _has_both(loop) else None
+        statements.append(statement(op, core))
     if len({statement.core for statement in statements}) != 2:
         return None
+    return numbered(loop, statements, ranges)
+
+
+def is_statement(op: Operation) -> bool:
+    """Whether an operation of a body does something: no scalar, which goes to whoever needs it, and no allocation."""
+    return not (is_pure(op) or isinstance(op, (tile.AllocOp, memref.LoadOp)) or op.has_trait(IsTerminator))
+
+
+def statement(op: Operation, core: str) -> Statement:
+    """An operation of a body, with what it reads by the scalars that it needs."""
+    uses = [*(use for load in loads_for(op) for use in effects_of(load)), *uses_below(op)]
+    return Statement(op, core, dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.reads),
+                     dict.fromkeys(StoredValue(root_of(use.value)) for use in uses if use.writes))
+
+
+def numbered(loop: scf.ForOp, statements: list[Statement], ranges: Ranges) -> StagedBody:
+    """A body in which the values that a buffer holds one after the other are told apart."""
     body = StagedBody(loop, statements, {})
     for value in dict.fromkeys(value for statement in statements for value in statement.touches):
         _number(body, value, ranges)
     return body
+
+
+def loads_for(op: Operation) -> list[memref.LoadOp]:
+    """The scalars of its block, read from memory, that an operation needs."""
+    block, found = op.parent_block(), list[memref.LoadOp]()
+    seen, pending = set[Operation](), [operand.owner for inner in op.walk() for operand in inner.operands]
+    while pending:
+        owner = pending.pop()
+        if isinstance(owner, Operation) and owner.parent_block() is block and owner not in seen and owner is not op:
+            seen.add(owner)
+            if isinstance(owner, memref.LoadOp):
+                found.append(owner)
+            pending += [operand.owner for operand in owner.operands]
+    return found
+
+
+def changed_before(op: Operation) -> memref.LoadOp | None:
+    """A scalar that an operation needs, and that it would not find in memory any more."""
+    for load in loads_for(op):
+        between = load.next_op
+        while between is not None and between is not op:
+            if any(use.writes and root_of(use.value) is root_of(load.memref) for use in uses_below(between)):
+                return load
+            between = between.next_op
+    return None
 
 
 def _number(body: StagedBody, whole: StoredValue, ranges: Ranges) -> None:
@@ -243,7 +289,8 @@ def _number(body: StagedBody, whole: StoredValue, ranges: Ranges) -> None:
         return
     users = [statement for statement in body.statements if whole in statement.touches]
     ops = [statement.op for statement in users]
-    fresh = not reads_earlier(ops, whole.root, ranges)
+    by_scalars = any(isinstance(op, memref.LoadOp) and root_of(op.memref) is whole.root for op in body.loop.body.block.ops)
+    fresh = not by_scalars and not reads_earlier(ops, whole.root, ranges)
     if allocation.parent_block() is not body.loop.body.block and not (
             fresh and allocation.address is None and dies_in(body.loop, whole.root, ranges)):
         return
@@ -268,17 +315,17 @@ def _neither(op: Operation) -> Refusal:
     if op.results:
         return Refusal(f"{line_of(op)} hands a scalar to what comes behind", "keep in a tile what changes")
     for inner in op.walk():
-        if isinstance(inner, _LEFT_ALONE) or inner.name.startswith("hivm."):
+        if isinstance(inner, LEFT_ALONE) or inner.name.startswith("hivm."):
             return Refusal(f"{line_of(inner)} prints, or its author orders it or puts it on a core",
                            "leave order and cores to the compiler, and print outside of the loop")
     return Refusal(f"{line_of(op)} is work of both cores, or of neither", "split it into a statement for each core")
 
 
-def _core_of(op: Operation) -> str | None:
+def core_below(op: Operation) -> str | None:
     """The core that runs an operation and all inside it; None where it is not one."""
     found = set()
     for inner in op.walk():
-        if isinstance(inner, _LEFT_ALONE) or inner.name.startswith("hivm."):
+        if isinstance(inner, LEFT_ALONE) or inner.name.startswith("hivm."):
             return None
         if not inner.regions and has_core(inner):
             found.add(core_of(inner))
@@ -312,4 +359,5 @@ def cut_body(loop: scf.ForOp, ranges: Ranges) -> StagedBody | Refusal | None:
     return body
 
 
-__all__ = ["StagedBody", "Statement", "StoredValue", "cut_body", "launch_of"]
+__all__ = ["LEFT_ALONE", "StagedBody", "Statement", "StoredValue", "changed_before", "core_below", "cut_body",
+           "is_statement", "launch_of", "numbered", "statement"]
