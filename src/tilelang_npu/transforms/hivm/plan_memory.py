@@ -506,7 +506,8 @@ class PlanMemory(ModulePass):
             if names := [life.label for life in lives if not apart.get(life, True)]:
                 refused(module, "banks", location_of(next(life for life in lives if not apart.get(life, True)).op),
                         f"{', '.join(names)} in the banks of what is read beside: {taken}",
-                        "shrink the tiles" if unpinned else f"pin them {around // 2} bytes behind a multiple of {around}",
+                        "shrink the tiles, if more of them cost less" if unpinned
+                        else f"pin them {around // 2} bytes behind a multiple of {around}",
                         maker=self.name)
         needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
         if self.keep_apart and self.reuse and needed > layout.room:
@@ -524,7 +525,8 @@ class PlanMemory(ModulePass):
             refused(module, "keep-apart", location_of(largest.op),
                     f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: else the "
                     f"buffers in {name} take {_spaced(layout.needed)} bytes, and {_spaced(layout.room)} are there",
-                    f"shrink the tiles to {layout.room * 100 // layout.needed} % or less", maker=self.name)
+                    f"shrink the tiles to {layout.room * 100 // layout.needed} % or less, if more of them cost less than the "
+                    "waits", maker=self.name)
 
     def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
         """Where the pass puts the allocations of a module.

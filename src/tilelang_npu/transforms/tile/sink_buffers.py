@@ -280,7 +280,9 @@ def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, ma
         if not made.sink or not isinstance(user, scf.ForOp) or user is around or allocation.address is not None:
             return
         what = f"{sized(buffer)} lives for all iterations of the loop at {line_of(user)}"
-        about, kept = SinkBuffers.name, _carried(label, buffer, user)
+        carried = _carried(label, buffer, user)
+        about = SinkBuffers.name
+        kept = Refusal(carried.why, f"{carried.edit}: that frees its bytes meanwhile, and wins no time where there is room")
     refused(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit, maker=SinkBuffers.name)
 
 
@@ -320,7 +322,8 @@ def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges, mad
 def _no_room(allocation: tile.AllocOp, chip: Chip) -> Refusal:
     space = space_of(allocation.result)
     return Refusal(f"the next product waits until it is drained, as of the {spaced(chip.memory[space].size)} bytes of "
-                   f"{name_of(space)} too few are left beside what else the loop needs", "shrink the tiles")
+                   f"{name_of(space)} too few are left beside what else the loop needs",
+                   "shrink the tiles, if more of them cost less than the wait")
 
 
 def _carried(label: str, buffer: SSAValue, loop: scf.ForOp) -> Refusal:
