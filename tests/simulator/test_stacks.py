@@ -13,6 +13,7 @@ from tilelang_npu.ops import dtype
 from tilelang_npu.simulator import Launch
 from tilelang_npu.simulator.machine import datapath
 from tilelang_npu.simulator.run import stacks
+from tilelang_npu.simulator.run.recorded import Alike
 
 SWITCHES = {
     tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
@@ -284,11 +285,11 @@ def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
     piles = (stacks.Pile(0, ()),) * 8
     enough, calls = stacks.LEAST_WRITTEN, stacks.LEAST_WRITTEN // stacks.LEAST_AT_A_TIME
-    assert stacks.threads_for(stacks.Plan((), piles, enough, calls), None) == 3
-    assert stacks.threads_for(stacks.Plan((), piles[:2], enough, calls), None) == 2
-    assert stacks.threads_for(stacks.Plan((), piles, enough, 2 * calls), None) == 1
-    assert stacks.threads_for(stacks.Plan((), piles, enough - 1, 1), None) == 1
-    assert stacks.threads_for(stacks.Plan((), piles, 0, 1), 5) == 5
+    assert stacks.threads_for(stacks.Plan((), piles, enough, calls, Alike()), None) == 3
+    assert stacks.threads_for(stacks.Plan((), piles[:2], enough, calls, Alike()), None) == 2
+    assert stacks.threads_for(stacks.Plan((), piles, enough, 2 * calls, Alike()), None) == 1
+    assert stacks.threads_for(stacks.Plan((), piles, enough - 1, 1, Alike()), None) == 1
+    assert stacks.threads_for(stacks.Plan((), piles, 0, 1, Alike()), 5) == 5
 
 
 def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) -> None:
@@ -324,8 +325,7 @@ def test_bytes_that_nothing_wrote_are_those_of_a_block_by_itself(loaded: int, rn
     found = piles(kernel, args, 8)
     assert found is not None
     assert len(found) > 2
-    poisons = kernel.program._planned[1].poisons
-    assert poisons == (loaded < 64)
+    assert kernel.program._planned[1].alike.filled == (loaded == 64)
     kernel.program.run(args, blocks=8)
     np.testing.assert_array_equal(args[1][:, :loaded], args[0][:, :loaded])
     assert np.isnan(args[1][:, loaded:]).all()

@@ -37,7 +37,8 @@ def tell_left_over(name: str, launch: AnyLaunch, call: BoundCall, effects: Mappi
     written = (call.values[position] for position, effect in effects.items() if effect.writes)
     suspected = any(part.recorded.program.reads_first for part in launch.parts) and not is_unheard()
     first = suspected and here.first_of_sizes(call.sizes)
-    if not first and not any(coverage.has_nan(value) for value in written if isinstance(value, np.ndarray)):
+    nans = (coverage.has_nan(value) for value in written if isinstance(value, np.ndarray))
+    if not first and not (launch.may_be_stale and any(nans)):
         return
     hazard = launch.stale()
     if hazard is not None and here.first_stale():

@@ -74,6 +74,11 @@ class Launches:
         """What was seen of the numbers, where somebody watched them."""
         return [number for part in self.parts for number in part.numbers]
 
+    @property
+    def may_be_stale(self) -> bool:
+        """See ``Launch.may_be_stale``."""
+        return any(part.may_be_stale for part in self.parts)
+
     def stale(self) -> Hazard | None:
         """See ``Launch.stale``."""
         return next((found for part in self.parts if (found := part.stale()) is not None), None)

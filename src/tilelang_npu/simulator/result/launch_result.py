@@ -487,31 +487,31 @@ class Launch:
 
         return list(find_misaligned(self.recorded, self.recorded.blocks))
 
-    def stale(self) -> Hazard | None:
-        """The first read of bytes that nothing wrote, or another buffer left, on which a tensor depends.
+    @property
+    def may_be_stale(self) -> bool:
+        """Whether an op may read what nothing wrote, as far as that is known without looking at the bytes."""
+        one = self.recorded
+        return not one.alike.filled or any(one.reads(one.bound.users[argument]) for argument in self._made)
 
-        Bytes on chip are looked at in the first few kinds of blocks, then those of tensors that the call allocated.
-        """
+    def stale(self) -> Hazard | None:
+        """The first read, in the first few kinds of blocks, of bytes that nothing wrote, or another buffer left, on which a
+        tensor depends."""
         from tilelang_npu.simulator.sanitizer.blank import find_blank
         from tilelang_npu.simulator.sanitizer.stale import find_stale
         from tilelang_npu.simulator.sanitizer.uninitialised import find_uninitialised
 
-        kinds = self.distinct_blocks[:STALE_KINDS]
-        return next(chain(find_uninitialised(self.recorded, kinds), find_blank(self.recorded, self._blank),
-                          find_stale(self.recorded, kinds)), None)
+        one, kinds = self.recorded, self.distinct_blocks[:STALE_KINDS]
+        return next(chain(find_uninitialised(one, kinds), find_blank(one, self._blank), find_stale(one, kinds)), None)
 
     @once
     def _blank(self) -> dict[int, NDArray[np.bool_]]:
-        """The bytes that nothing has written of the arguments that the call allocated and this launch reads; none where it is
-        not known what was written."""
+        """The bytes that nothing has written of arguments that the call allocated and this launch reads, where it is known."""
         if not all(part.recorded.is_complete for part in (*self._before, self)):
             return {}
-        from tilelang_npu.simulator.sanitizer.blank import reads
-
         found: dict[int, NDArray[np.bool_]] = {}
         for argument in self._made:
             buffer, array = self.recorded.bound.users[argument], self.recorded.bound.given[argument]
-            if isinstance(array, np.ndarray) and reads(self.recorded, buffer):
+            if isinstance(array, np.ndarray) and self.recorded.reads(buffer):
                 left = ~self.writes(argument)
                 for part in self._before:
                     left &= ~part.writes(argument)

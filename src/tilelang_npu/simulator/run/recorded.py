@@ -141,14 +141,15 @@ class Alike:
 
     Args:
         apart: whether it is known that no block touches what another one writes.
+        filled: whether it is known that ops read no bytes on chip but those that their block wrote before.
 
     Attributes:
         made: what is known of single streams, by what it is, the function's number and the stream's identity.
         missed: the shares of transfers that L2 misses, by its bytes: the same at whatever rate they go.
     """
 
-    def __init__(self, *, apart: bool = False) -> None:
-        self.apart = apart
+    def __init__(self, *, apart: bool = False, filled: bool = False) -> None:
+        self.apart, self.filled = apart, filled
         self.made: Kept[tuple[str, int, int], Any] = Kept()
         self.missed: Kept[int, dict[tuple[int, bool], float]] = Kept()
 
@@ -178,6 +179,11 @@ class Recorded:
     def is_complete(self) -> bool:
         """Whether it is known what the launch accesses: all blocks are there, and no data could have decided otherwise."""
         return not self.traced or (len(self.blocks) == self.count and self.program.data_free)
+
+    def reads(self, buffer: int) -> bool:
+        """Whether an op reads a GM argument and does not write it."""
+        return any(access.buffer == buffer and access.memory == "gm" and access.reads and not access.writes
+                   for function in self.program.functions for record in function.records for access in record.accesses)
 
     @once
     def replay(self) -> Replay:

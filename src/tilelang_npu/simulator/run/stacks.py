@@ -12,8 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from itertools import accumulate
 from threading import Event as Signal
 from threading import Lock
@@ -77,7 +76,6 @@ class Plan:
         runs: what the blocks record.
         piles: which run as one.
         written, calls: bytes that all blocks write, on chip and in GM, and ops of all piles.
-        poisons: whether an op may read bytes on chip that nothing in its block wrote, so that it shows what they are.
         alike: what follows from it for all launches that run so.
     """
 
@@ -85,8 +83,7 @@ class Plan:
     piles: tuple[Pile, ...]
     written: int
     calls: int
-    poisons: bool = True
-    alike: Alike = field(default_factory=partial(Alike, apart=True))
+    alike: Alike
 
 
 def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequence[BlockRun], numbers: Sequence[Numbers],
@@ -122,9 +119,10 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
     if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
         return None
     kinds = {tuple(map(id, run.streams)): run for run in runs}.values()
-    poisons = bool(foreign) or any(any(unwritten_reads(program, run.streams, lane)) for run in kinds
-                                   for lane in range(len(program.lanes)))
-    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls, poisons)
+    filled = not foreign and not any(any(unwritten_reads(program, run.streams, lane)) for run in kinds
+                                     for lane in range(len(program.lanes)))
+    return Plan(tuple(runs), tuple(sorted(piles, key=lambda pile: pile.first)), written, calls,
+                Alike(apart=True, filled=filled))
 
 
 def _gaps(program: Program, functions: Sequence[StackedFunction]) -> dict[str, int]:
@@ -329,7 +327,7 @@ class _Work:
                  most_ops: int | None) -> None:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
         self._blocks = len(plan.runs)
-        self._poison = POISON if plan.poisons else None
+        self._poison = None if plan.alike.filled else POISON  # bytes that nobody looks at may be any
         self._gaps = _gaps(program, functions)
         self._made: dict[tuple[int, int], _PileMemories] = {}
         self._bound_to: dict[tuple[object, ...], _Bound] = {}

@@ -26,12 +26,6 @@ _Read = tuple[int, int, OpRecord, Access, Footprint]
 """A read: place among the GM operands of the stream, place in the stream, op, access, footprint at offset 0."""
 
 
-def reads(recorded: Recorded, buffer: int) -> bool:
-    """Whether an op reads a GM argument and does not write it."""
-    return any(access.buffer == buffer and access.memory == "gm" and access.reads and not access.writes
-               for function in recorded.program.functions for record in function.records for access in record.accesses)
-
-
 def find_blank(recorded: Recorded, blank: Mapping[int, NDArray[np.bool_]]) -> Iterator[Hazard]:
     """What results depend on though no launch wrote it: the first such read of each op.
 
