@@ -46,7 +46,7 @@ def measure(folder: Path, steps: Sequence[Step], done: Progress) -> Measured:
 def pictures(measured: Measured) -> dict[str, str]:
     """The pictures of a page, by their file."""
     name = measured.folder.name
-    made = {f"{name}.svg": shares(measured.ladder, measured.steps, measured.times),
+    made = {f"{name}.svg": shares(measured.ladder, measured.times),
             f"{name}-timeline.svg": timeline(measured.said[-1]),
             f"{name}-roofline.svg": roofline({f"step {number}": one for number, one in enumerate(measured.said, 1)})}
     return {file: text for file, text in made.items() if text}

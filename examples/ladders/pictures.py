@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import ladders
-from ladders import Ladder, Step, Timed
+from ladders import Ladder, Timed
 from ladders.advised import Said
-from tilelang_npu.charts import picture
+from tilelang_npu.charts import Curve, curves, picture
 from tilelang_npu.simulator.result.profile import drawings
 
-COLOURS = ("#2f6f9f", "#d1782b", "#4b8f5a", "#8d5aa3", "#b24c4c", "#6b6b6b")
+GOAL = "#b24c4c"
+"""The colour of the line that the last step is to reach."""
 SLICES = 160
 """Pieces of work of a timeline."""
 
 
-def shares(ladder: Ladder, steps: Sequence[Step], times: Sequence[Sequence[Timed]]) -> str:
-    """Shares of the roof as bars: a group for each step, in it a bar for each size, with the model's error."""
-    cases = ladder.large
-    left, top, height, bar, gap = 44, 16, 220, 18, 26
-    group = bar * len(cases) + gap
-    width = max(left + group * len(steps) + 16, 480)
-    legend = top + height + 34
-    total = legend + 18 * len(cases) + 6
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{total}" viewBox="0 0 {width} {total}" '
-           'font-family="sans-serif" font-size="12">', f'<rect width="{width}" height="{total}" fill="white"/>']
-    for percent in (0, 25, 50, 75, 100):
-        y = top + height * (1 - percent / 100)
-        out.append(f'<line x1="{left}" x2="{width - 8}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>'
-                   f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{percent} %</text>')
-    goal = top + height * (1 - ladder.goal)
-    out.append(f'<line x1="{left}" x2="{width - 8}" y1="{goal:.1f}" y2="{goal:.1f}" stroke="#b24c4c" stroke-dasharray="5 4"/>')
-    for number, (step, row) in enumerate(zip(steps, times, strict=True)):
-        x = left + gap / 2 + number * group
-        for place, timed in enumerate(row):
-            tall = height * min(timed.share, 1.0)
-            out.append(f'<rect x="{x + place * bar:.1f}" y="{top + height - tall:.1f}" width="{bar - 2}" height="{tall:.1f}" '
-                       f'fill="{COLOURS[place % len(COLOURS)]}"><title>{escape(step.title)}: {timed.share:.1%}</title></rect>')
-            low, high = (top + height * (1 - min(timed.share / (1 + side * timed.error), 1.04)) for side in (1, -1))
-            middle = x + place * bar + bar / 2 - 1
-            out.append(f'<path d="M{middle:.1f} {low:.1f}V{high:.1f}m-3 0h6M{middle - 3:.1f} {low:.1f}h6" stroke="#222222"/>')
-        middle = x + bar * len(cases) / 2
-        out.append(f'<text x="{middle:.1f}" y="{top + height + 16}" text-anchor="middle">step {number + 1}</text>')
-    for place, case in enumerate(cases):
-        y = legend + 18 * place
-        out.append(f'<rect x="{left}" y="{y - 10}" width="12" height="12" fill="{COLOURS[place % len(COLOURS)]}"/>'
-                   f'<text x="{left + 18}" y="{y}">{escape(ladders.name(case))}</text>')
-    return "\n".join([*out, "</svg>", ""])
+def shares(ladder: Ladder, times: Sequence[Sequence[Timed]]) -> str:
+    """Shares of the roof, step by step: a curve for each size, with the model's error, and the goal."""
+    drawn = [Curve(ladders.name(case), [(step, 100 * timed.share) for step, timed in enumerate(row, 1)],
+                   [(100 * timed.share / (1 + timed.error), 100 * timed.share / (1 - timed.error)) for timed in row])
+             for case, row in zip(ladder.large, zip(*times, strict=True), strict=True)]
+    goal = Curve("the goal", [(step, 100 * ladder.goal) for step in (0, len(times) + 1)], colour=GOAL, dashed=True)
+    return curves([*drawn, goal], title="Share of the roof", x="step", y="%")
 
 
 def timeline(said: Said) -> str:
