@@ -43,3 +43,40 @@ def test_text_does_not_depend_on_where_objects_lie(root: Path, example: str) -> 
         texts.add(kernel.mlir(locations=True))
         gc.collect()
     assert len(texts) == 1
+
+
+KERNELS = """
+import hashlib, runpy, sys
+
+for example in ("gemm", "softmax", "flash_attention"):
+    module = runpy.run_path(f"{sys.argv[1]}/{example}.py")
+    factory = next(value for value in module.values() if hasattr(value, "draft"))
+    for shape in module["SHAPES"][:1]:
+        kernel = factory(*shape)
+        made = kernel(*module["inputs"](*shape))
+        made = made if isinstance(made, tuple) else (made,)
+        print(example, shape, *(hashlib.sha256(one.tobytes()).hexdigest() for one in made))
+        print(kernel.sync_report(), kernel.memory_report(), kernel.explain())
+"""
+"""Says of a handful of kernels what came out, and what the compiler tells of them."""
+
+
+def test_results_and_reports_depend_on_neither_seeds_nor_threads(root: Path, python: str, tmp_path: Path) -> None:
+    """All that a run tells, as text and in files: numbers, times, advice, findings, timelines, each stage of the text."""
+    told: list[dict[str, bytes]] = []
+    for seed, jobs in (("0", "1"), ("1", "2")):
+        place = tmp_path / seed
+        place.mkdir()
+        (place / "kernels.py").write_text(KERNELS)
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "TILELANG_NPU_JOBS": jobs, "TILELANG_DISABLE_CACHE": "1",
+                       "PYTHONPATH": str(root / "src")}
+        command = [python, "-m", "tilelang_npu", "run", "kernels.py", str(root / "examples"), "--json", "times.json",
+                   "--mlir", "stages", "--all-stages", "--trace", "timeline.json", "--profile", "--html", "sheet.html",
+                   "--sanitize", "--report", "findings.json"]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=place)
+        files = {str(file.relative_to(place)): file.read_bytes() for file in sorted(place.rglob("*")) if file.is_file()}
+        told.append({"stdout": done.stdout, "stderr": done.stderr, **files})
+    assert told[0].keys() == told[1].keys()
+    assert [name for name in told[0] if told[0][name] != told[1][name]] == []
+    assert {"times.json", "timeline.json", "sheet.html", "findings.json"} <= told[0].keys()
+    assert sum(name.endswith("hivm.mlir") for name in told[0]) >= 3 and told[0]["stdout"].count(b"flags between the cores") >= 1
