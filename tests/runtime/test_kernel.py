@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -251,3 +253,22 @@ def test_a_number_may_be_infinite(dtype: str, value: float) -> None:
         kernel(1e40)  # no type here has it
     assert caught.value.code == "T405"
     assert "float('inf') if infinity is meant" in caught.value.help
+
+
+def test_a_call_lets_go_of_the_launch_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results of two calls of one kernel are never in memory at once, where their caller has let go of the first."""
+    kernel, a = doubled(40, 64), np.ones((40, 64), np.float32)
+    kernel(a)
+    launch, bind = weakref.ref(kernel.last_launch), type(kernel.signature).bind
+    seen = []
+
+    def watched(*args: Any, **named: Any) -> Any:
+        seen.append(launch() is None)
+        return bind(*args, **named)
+
+    monkeypatch.setattr(type(kernel.signature), "bind", watched)
+    kernel(a)
+    assert seen == [True]  # when it allocates
+    with pytest.raises(TileError):
+        kernel(a.astype(np.int32))
+    assert kernel.last_launch is None, "the call asked for last came to no end"

@@ -135,8 +135,8 @@ class JITKernel:
 
     @property
     def last_launch(self) -> AnyLaunch | Any:  # None before the first call, which scripts do not ask about
-        """Times, hazards and trace of the last run that the calling thread asked for; None before its first. Of a kernel with
-        several ``T.Kernel`` it is ``Launches``, whose ``parts`` are the launches in order."""
+        """Times, hazards and trace of the run that the calling thread asked for last; None before its first, and where it came
+        to no end. Of a kernel with several ``T.Kernel`` it is ``Launches``, whose ``parts`` are the launches in order."""
         return getattr(self._here.threads, "last", None)
 
     @last_launch.setter
@@ -212,6 +212,7 @@ class JITKernel:
         args = self.positional(args, named)
         if self.dialect == "npuir" and (lengths := self.signature.longer(args)):
             return self._with_lengths(lengths)._called_for(self, args)
+        self.last_launch = None  # what it holds of the last call is as much as this one allocates
         call = self.signature.bind(args, self._overwritten)
         if same := self._same_arrays(call):
             return self._with_same(same)._called_for(self, args)
