@@ -17,9 +17,9 @@ so that each key that is loaded serves eight products and no more: HBM is the ro
 sixteen, have next to nothing to do. What there is to win is that all cores load all the time."""
 
 REST = """\
-MTE2 of the Cube cores has no gaps in the last step, at work for 91 % of the time: with 24 cores that load, and put rows of
+MTE2 of the Cube cores has no gaps in the last step, at work for 90 % of the time: with 24 cores that load, and put rows of
 256 bytes into fractals on the way, each waits for HBM a third of the time and moves its own bytes for the rest, so that HBM
-has pauses, too. The two launches take 11 us. The 48 Vector cores, whose loads would add to those under way, cannot
+has pauses, too. The two launches take 15 us. The 48 Vector cores, whose loads would add to those under way, cannot
 multiply."""
 
 

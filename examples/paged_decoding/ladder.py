@@ -20,11 +20,9 @@ the scalar unit, which waits for it hundreds of cycles.
 As there, eight query heads share a head of keys and values, and HBM is the roof."""
 
 REST = """\
-MTE2 of the Cube cores has no gaps in the last step. For three fifths of the call it puts rows of 256 bytes into
-fractals, as fast as a core does that; for a fifth HBM slows it, which has pauses nevertheless, when all cores are at
-the former; an eighth are the beginnings of loads of 16 KB, of which each page has one for its keys and one for its
-values. Decoding from a cache in one piece has loads of 192 KB in their place and reaches more. The two launches take 11
-us, 4 % of the whole."""
+MTE2 of the Cube cores has no gaps in the last step. For two thirds of the call it puts rows of 256 bytes into fractals, as
+fast as a core does that; for a fifth HBM slows it, which has pauses nevertheless, when all cores are at the former. Decoding
+from a cache in one piece is no faster. The two launches take 15 us, 6 % of the whole."""
 PAGE = 64
 """Tokens of a page."""
 

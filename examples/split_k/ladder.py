@@ -18,7 +18,7 @@ core, as that for square matrices does, has four tiles for 24 cores."""
 
 
 REST = """\
-HBM is what the last step waits for, and the launch of 24 blocks takes 10 us. The rest of the way to the roof is B, which
+HBM is what the last step waits for, and the launch takes 5 us of its 227. The rest of the way to the roof is B, which
 both tiles of C want: it comes from HBM once, but to the cores twice. C in one tile would have no room in L0C, which has 128
 KB for the 256 KB of its sums."""
 
