@@ -65,7 +65,8 @@ def test_a_number_that_is_part_of_a_format_is_not_tuned(tuned: ModuleType) -> No
 
 @pytest.mark.parametrize("name", ["w4a8", "persistent_gemm", "gemm", "flash_attention", "softmax", "minicv"])
 def test_numbers_by_hand_are_those_that_tuning_finds(tuned: ModuleType, name: str) -> None:
-    for entry in tuned.entries([name]):  # an example, a ladder, or both
-        found = tuned.compare(entry)
-        assert found.tried + found.refused == len(tuned.space(entry.numbers))
+    tried = [found for entry in tuned.entries([name]) if (found := tuned.compare(entry))]  # a ladder may have no numbers
+    assert tried
+    for found in tried:
+        assert found.tried + found.refused == len(tuned.space(found.entry.numbers))
         assert not found.beaten, f"{found.numbers}: {found.by_hand} would become {found.best}"
