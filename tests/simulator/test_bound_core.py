@@ -34,7 +34,7 @@ def made() -> Any:
 
 def cores(kernel: Any, a: Any, at: int, b: Any, poison: int | None = POISON) -> Any:
     program = kernel.program
-    bound = program._bind([a, at, b], BLOCKS)
+    bound = program._bind([a, at, b], BLOCKS, program.used)
     return cores_of_block(program, bound, BLOCKS, Means(program.functions, poison=poison))
 
 
@@ -97,7 +97,7 @@ def test_cores_beside_each_other_hand_over_where_they_wait(rng: np.random.Genera
     assert program.mixed
     a, c = rng.standard_normal((32, 32)).astype(np.float16), np.zeros((32, 32), np.float32)
     arguments = kernel.machine_arguments(kernel.signature.bind([a, c]))
-    bound = program._bind(arguments, 1)
+    bound = program._bind(arguments, 1, program.used)
     run_beside(cores_of_block(program, bound, 1, Means(program.functions)), [0], program)
     np.testing.assert_allclose(c, 0.5 * (a.astype(np.float32) @ a.astype(np.float32)), rtol=1e-3, atol=1e-3)
 
