@@ -302,12 +302,31 @@ def through_a_workspace(M: int, N: int, K: int) -> Any:
     return through_a_workspace
 
 
+@tilelang.jit(out_idx=[-1], target="npuir")
+def placed(M: int, N: int) -> Any:
+    """Rows less their maximum, which work one iteration behind their loads, and in front of them."""
+
+    @T.prim_func
+    def placed(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            x = T.alloc_shared((8, N), "float32")
+            largest = T.alloc_shared((8, 1), "float32")
+            for i in T.Pipelined(T.ceildiv(M, 8), stage=[0, 1, 1, 1], order=[3, 0, 1, 2]):
+                T.copy(X[i * 8, 0], x)
+                T.reduce_max(x, largest, dim=-1)
+                T.vsub(x, largest, x)
+                T.copy(x, Y[i * 8, 0])
+
+    return placed
+
+
 def _small(*shape: int, dtype: Any = np.float16) -> Any:
     return np.random.default_rng([*shape]).integers(-3, 4, shape).astype(dtype)
 
 
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows": (lambda: rows(40, 48), (_small(40, 48, dtype=np.float32),)),
+    "placed": (lambda: placed(40, 48), (_small(40, 48, dtype=np.float32),)),
     "product": (lambda: product(70, 40, 90), (_small(70, 90), _small(90, 40))),
     "both_cores": (lambda: both_cores(150, 48, 32), (_small(150, 32), _small(32, 48), _small(1, 48, dtype=np.float32))),
     "damped": (lambda: damped(32, 48, 96), (_small(32, 96), _small(96, 48))),
