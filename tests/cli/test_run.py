@@ -142,9 +142,9 @@ def test_usage(tool) -> None:
 
 
 def test_the_environment_of_a_script(tool, tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("value = 5\n")
+    (tmp_path / "lies_beside.py").write_text("value = 5\n")
     path = tmp_path / "main.py"
-    path.write_text("import sys, beside\nprint(__name__, beside.value, sys.argv[0] == __file__, *sys.argv[1:])\n")
+    path.write_text("import sys, lies_beside\nprint(__name__, lies_beside.value, sys.argv[0] == __file__, *sys.argv[1:])\n")
     assert tool("run", path, "x", "--", "--chip", "y").out == "__main__ 5 True x --chip y\n"
 
 
