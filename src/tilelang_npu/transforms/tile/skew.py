@@ -269,18 +269,29 @@ def _is_inside(owner: Operation | Block, op: Operation) -> bool:
 
 
 def _clone_into(op: Operation, block: Block, mapped: dict[SSAValue, SSAValue]) -> None:
-    """A copy at the end of a block; the types of regions follow their sources."""
+    """A copy at the end of a block; the types of regions follow their sources, inside of it too."""
+    made: Operation
     if isinstance(op, tile.RegionOp):
-        source = mapped.get(op.source, op.source)
-        offsets = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_offsets()]
-        sizes = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_sizes()]
-        made: Operation = tile.RegionOp(source, offsets, sizes, op.kept.get_values())
+        made = _region_of(op, mapped)
         mapped[op.result] = made.results[0]
-        made.results[0].name_hint = op.result.name_hint
     else:
         made = op.clone(value_mapper=mapped)
+        for inner in [inner for inner in made.walk() if isinstance(inner, tile.RegionOp)]:
+            follows = _region_of(inner, {})
+            if follows.result.type != inner.result.type:
+                follows.location = inner.location
+                Rewriter.replace_op(inner, follows)
     made.location = op.location
     block.add_op(made)
+
+
+def _region_of(op: tile.RegionOp, mapped: dict[SSAValue, SSAValue]) -> tile.RegionOp:
+    """The same region of what its source is now."""
+    offsets = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_offsets()]
+    sizes = [mapped.get(each, each) if isinstance(each, SSAValue) else each for each in op.mixed_sizes()]
+    made = tile.RegionOp(mapped.get(op.source, op.source), offsets, sizes, op.kept.get_values())
+    made.result.name_hint = op.result.name_hint
+    return made
 
 
 __all__ = ["Piece", "Skew", "rings_of"]
