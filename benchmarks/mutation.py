@@ -19,6 +19,9 @@ scalar      one of the two accesses is the scalar unit's: an argument, since eve
 unchanged   what the op writes too early or too late, from the time that is named on, is what the bytes held before: an
             argument, since any order leaves the same
 scratch     one of the two accesses is to an op's scratch: an argument, since no schedule takes apart what an op does inside
+inside      a gemm reads the first part of an operand behind a wait that comes too early, and in front of its wait for the
+            other; the hazard is gone where both waits stand in front of the gemm: an argument, since schedules let it read all
+            parts of an operand with the last
 same        every pipe has the same ops in the same order as in the kernel: an argument that nothing can go wrong
 right       none of these
 ==========  ============================================================================================================
@@ -45,8 +48,10 @@ from unittest import mock
 from zlib import crc32
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from tilelang_npu.cli.script import execute
@@ -55,6 +60,7 @@ from tilelang_npu.errors import TileError
 from tilelang_npu.simulator import Launch, Program
 from tilelang_npu.simulator.machine.events import OpRecord, replay
 from tilelang_npu.simulator.result.static_check import check
+from tilelang_npu.simulator.run.entry_functions import kernel_of
 from tilelang_npu.simulator.run.program import Left, Recorded
 from tilelang_npu.simulator.run.reorder import Stores
 from tilelang_npu.simulator.sanitizer.finding import Hazard
@@ -62,7 +68,8 @@ from tilelang_npu.simulator.time.steps import JOIN, PIPES
 
 SYNC = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.PipeBarrierOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp, hivm.SyncBlockOp)
 KINDS = ("deleted", "moved down", "moved up")
-FATES = ("wrong", "on the way", "on chip", "launch 2", "piles up", "twice", "scalar", "unchanged", "scratch", "same", "right")
+FATES = ("wrong", "on the way", "on chip", "launch 2", "piles up", "twice", "scalar", "unchanged", "scratch", "inside", "same",
+         "right")
 WRONG = FATES[:4]
 
 
@@ -243,14 +250,29 @@ def queues(launch: Launch) -> list[Any]:
     return found
 
 
-def sites(module: ModuleOp) -> list[Operation]:
-    return [op for op in module.walk() if isinstance(op, SYNC)]
+def sites(module: ModuleOp, kernel: str) -> list[Operation]:
+    """What synchronises in a kernel of a module, which may have several."""
+    return [op for _, function in kernel_of(module, kernel)[1] for op in function.walk() if isinstance(op, SYNC)]
 
 
-def mutated(module: ModuleOp, number: int, kind: str) -> ModuleOp | None:
-    """The module with one synchronising op deleted or moved; None where it cannot be."""
+def waiting_in_front(module: ModuleOp) -> ModuleOp:
+    """A module whose gemms wait for both of their operands before they read any."""
     made = module.clone()
-    op = sites(made)[number]
+    for op in [op for op in made.walk() if isinstance(op, (hivm.MmadL1Op, hivm.BatchMmadL1Op))]:
+        waits = [(event, number) for event, number in op.passed() if not event.sets and event not in op.HALVES]
+        if waits:
+            none = arith.ConstantOp.from_int_and_width(hivm.NO_EVENT, 64)
+            for event, number in waits:
+                Rewriter.insert_op(hivm.WaitFlagOp(event.source, event.target, number), InsertPoint.before(op))
+            Rewriter.insert_op(none, InsertPoint.before(op))
+            op.pass_on({event.place: none.result for event, _ in waits}, none.result)
+    return made
+
+
+def mutated(module: ModuleOp, kernel: str, number: int, kind: str) -> ModuleOp | None:
+    """The module with one synchronising op of a kernel deleted or moved; None where it cannot be."""
+    made = module.clone()
+    op = sites(made, kernel)[number]
     block = op.parent_block()
     assert block is not None
     if kind == "deleted":
@@ -272,7 +294,7 @@ def count_set(left: Left) -> int:
 def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
     """What the sanitizer and the schedules say of a mutant."""
     call = bench.call
-    program = Program(module, call.program.chip)
+    program = Program(module, call.program.chip, entry=call.program.name)
     static = check(program, call.arguments, call.blocks)
     errors = {error.code for error in static.errors}
     try:
@@ -313,16 +335,21 @@ def judged(module: ModuleOp, bench: Bench, schedules: Sequence[str]) -> Verdict:
     sites = [site for hazard in new for site in (hazard.first, hazard.second) if site is not None]
     if any(site.pipe == "S" for site in sites):
         return verdict("scalar")
+    if new and all(hazard.code == "S212" for hazard in new):
+        return verdict("twice")
+    if new and any(site.pipe == "MTE1" for site in sites) and not bench.run(
+            Program(waiting_in_front(module), call.program.chip, entry=call.program.name)).hazards:
+        return verdict("inside")
     return verdict("unchanged" if not bench.changes(program, [hazard for hazard in new if hazard.kind != "flag"])
                    else "scratch" if any(site.operand == "temp_buffer" for site in sites) else "right")
 
 
 def mutants(call: Call, most: int, seed: int) -> Iterator[tuple[int, str, ModuleOp]]:
     """Mutants of a kernel in random order: the op's number, what was done to it, and the module."""
-    every = [(number, kind) for number in range(len(sites(call.program.module))) for kind in KINDS]
+    every = [(number, kind) for number in range(len(sites(call.program.module, call.program.name))) for kind in KINDS]
     random.Random(seed).shuffle(every)
     for number, kind in every[:most]:
-        module = mutated(call.program.module, number, kind)
+        module = mutated(call.program.module, call.program.name, number, kind)
         if module is not None:
             yield number, kind, module
 
@@ -360,7 +387,7 @@ def main() -> int:
                     break
                 verdict = judged(module, bench, schedules)
                 table[bool(verdict.reported), verdict.fate] += 1
-                op = sites(call.program.module)[number]
+                op = sites(call.program.module, call.program.name)[number]
                 if not verdict.checked:
                     disagreed += 1
                     print(f"{script}: {call.program.name}: {op} {kind}: the check disagrees")

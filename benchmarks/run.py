@@ -12,9 +12,10 @@ order by hand, and no more. Triton's interpreter and Pallas' TPU interpreter are
 ``detect_races`` costs in Pallas. ``scalar`` is a convolution as loops over single elements, whose first call is told too, as
 it is the one that one waits for. ``sizes`` has each kernel from 512 to 8192 rows, a process each: the ratio to NumPy, the time
 for a unit of work beside that at the least size, and the peak of the memory. ``jobs`` has each kernel by one thread and by
-two, values, cycles and hazards, and what the machine has room for: two calls of NumPy by hand, in turn and by a thread each.
-Where other programs run, the ratio tells of these; beside it stands how long a processor worked on the busier of the two
-threads, to the time of one alone: that is the ratio where nobody else wants the processors, and no thread waits for the other.
+two, values, cycles and hazards, of each the call that took the least time. Beside the ratio stand how long a processor worked
+on the busier of the two threads, to the time of one alone, which is less where a thread waits for the other; what the machine
+has room for, two processes that do the same in NumPy by hand at once, to one after the other; and the share of the time in
+which the caller had no processor since other programs had them all (Linux tells it), which should be none.
 ``threads`` has two calls of one kernel, one after the other and by two threads, and the ratio of the two. ``compile`` has a
 product with 50 tilings, each compiled once, and unrolled kernels of 500 to 5000 operations, with the time that an op of the
 final module takes and its ratio to that in the smallest. ``text`` reads, verifies and writes 10 000 ops of HIVM, and as many
@@ -43,6 +44,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import copies
 import developer
 import kernels
 import peers
@@ -189,49 +191,37 @@ def scalar(repeat: int) -> Iterator[Row]:
 
 
 def jobs(repeat: int) -> Iterator[Row]:
-    """Each kernel by one thread and by two."""
+    """Each kernel by one thread and by two, beside two programs of NumPy by hand."""
 
     def by(count: int, kernel: Any, inputs: tuple[Any, ...]) -> None:
         with threads_for_blocks(count):
             kernel(*inputs)
         assert kernel.last_launch.time_us + len(kernel.last_launch.hazards)
 
-    case, (size, _) = kernels.CASES["softmax"], JOBS
-    halves = [case.inputs(np.random.default_rng(number), size) for number in range(2)]
-    with ThreadPoolExecutor(1) as pool, threadpool_limits(1, "blas"):
-
-        def side_by_side() -> None:
-            other = pool.submit(case.by_hand, *halves[0])
-            case.by_hand(*halves[1])
-            other.result()
-
-        yield from _threads_of("NumPy by hand", "what the machine has room for",
-                               partial(_in_turn, case.by_hand, halves), side_by_side, repeat)
-        for name, case in kernels.CASES.items():
-            for size in JOBS:
-                kernel, inputs = case.kernel(size), case.inputs(np.random.default_rng(0), size)
-                yield from _threads_of(f"{name} {size}", "", *(partial(by, count, kernel, inputs) for count in (1, 2)),
-                                       repeat if size == JOBS[0] else max(2, repeat // 2))
+    for name, case in kernels.CASES.items():
+        for size in JOBS:
+            kernel, inputs = case.kernel(size), case.inputs(np.random.default_rng(0), size)
+            one, two = _least_of([partial(by, count, kernel, inputs) for count in (1, 2)], repeat)
+            del inputs
+            alone, beside = copies.measured(name, size, repeat)
+            others = max(call.waited / call.wall for call in (one, two))
+            yield Row("jobs", f"{name} {size}", one.wall, 1.0)
+            yield Row("jobs", "  by two threads", two.wall, two.wall / one.wall,
+                      f"{two.busiest / one.busiest:.2f} by the processors' time; "
+                      f"two programs of NumPy {beside / alone / 2:.2f}; {others:.0%} lost to others")
 
 
-def _threads_of(name: str, what: str, one: Callable[[], object], two: Callable[[], object], repeat: int) -> Iterator[Row]:
-    """The rows of a work by one thread and by two, in turns."""
-    walls: tuple[list[float], list[float]] = ([], [])
-    busiest: tuple[list[float], list[float]] = ([], [])
-    for number in range(repeat + 2):
-        for work, wall, busy in zip((one, two), walls, busiest, strict=True):
-            begin = time.perf_counter(), time.process_time(), time.thread_time()
+def _least_of(works: Sequence[Callable[[], object]], repeat: int) -> list[copies.Took]:
+    """Of works in turns, of each the call that took the least time; short ones are called for a second."""
+    for _ in range(2):  # the second call of a small launch is when it is seen which blocks run as one
+        for work in works:
             work()
-            end = time.perf_counter(), time.process_time(), time.thread_time()
-            took, process, mine = (behind - before for before, behind in zip(begin, end, strict=True))
-            if number > 1:  # the second call of a small launch is when it is seen which blocks run as one
-                wall.append(took * 1000)
-                busy.append(max(mine, process - mine))
-    alone, beside = map(statistics.median, walls)
-    share = statistics.median(busiest[1]) / statistics.median(busiest[0])
-    yield Row("jobs", name, alone, 1.0)
-    yield Row("jobs", "  by two threads", beside, beside / alone,
-              f"{share:.2f} by the processors' time{what and '; '}{what}")
+    found: list[list[copies.Took]] = [[] for _ in works]
+    until = time.perf_counter() + 1
+    while len(found[-1]) < repeat or time.perf_counter() < until:
+        for work, calls in zip(works, found, strict=True):
+            calls.append(copies.took(work))
+    return [min(calls, key=lambda call: call.wall) for calls in found]
 
 
 def sanitizing(repeat: int) -> Iterator[Row]:

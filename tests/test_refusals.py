@@ -51,8 +51,11 @@ def test_a_tile_too_large_for_two_slots_is_halved_and_the_loop_overlaps(benchmar
     assert tried.text == "tile=56 in place of 112"
     assert tried.before == pytest.approx(one.kernel.trace().time_us)
     assert tried.after < 0.8 * tried.before  # loads, exponentials and stores in turn, and then at once
-    head, _, _, _, row = benchmark.table([script], 1)
+    assert tried.gone
+    head, costs, _, _, _, row = benchmark.table([script], 1)
     assert head == "1 refusals in 1 of 1 scripts, 0 of them without a line or an edit"
+    assert costs == "0 cost nothing, 1 may cost something"
+    assert f" of {tried.before:.1f} | shrink the tiles" in row
     assert row.endswith(f"| tile=56 in place of 112 | {tried.before:.1f} | {tried.after:.1f} |")
 
 
@@ -72,7 +75,10 @@ def test_a_sample_takes_of_each_optimisation_in_turn(benchmark: ModuleType) -> N
     from tilelang_npu.dialects.remarks import REFUSED, Remark
 
     kinds = ["banks"] * 5 + ["keep-apart"] * 2 + ["hoist-loads"]
-    found = [benchmark.Refused(Path("x.py"), None, None, Remark("a pass", REFUSED, kind, text=str(number)))
+    found = [benchmark.Refused(Path("x.py"), None, Remark("a pass", REFUSED, kind, text=str(number)))
              for number, kind in enumerate(kinds)]
-    assert [one.remark.about for one in benchmark.sampled(found, 6)] == [
-        "banks", "hoist-loads", "keep-apart", "banks", "keep-apart", "banks"]
+    for seed in range(3):
+        assert [one.remark.about for one in benchmark.sampled(found, 6, seed)] == [
+            "banks", "hoist-loads", "keep-apart", "banks", "keep-apart", "banks"]
+    assert benchmark.sampled(found, 6, 1) == benchmark.sampled(found, 6, 1)
+    assert len({tuple(one.remark.text for one in benchmark.sampled(found, 6, seed)) for seed in range(9)}) > 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.changes import InFront, OwnBuffer, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.remarks import (
     DONE,
     REFUSED,
+    Held,
     Placed,
     Points,
     Remark,
@@ -39,10 +41,16 @@ SAID = Remark("insert-sync", facts=Waits((WaitReason("RAW", Touched("a", LINE, T
 OF_THE_WHOLE = (
     Remark("vectorise-parallel", DONE, "vectorise-parallel", LINE, "exp",
            facts=Points((8, None), (0, 2), ("exp",), ("x",), ("y",), 4)),
-    Remark("sink-buffers", REFUSED, "multi-buffer", None, "there is no room", "shrink the tiles"),
+    Remark("sink-buffers", REFUSED, "multi-buffer", None, "there is no room", "shrink the tiles",
+           Held(("k", "v"), "ub", shared=True), Smaller((LINE, None), 66)),
     Remark("plan-memory", facts=Placed("k", 1, 0, 2, 64, "ub", 1024, (2, 5), (7, 9))),
     Remark("infer-scopes", DONE, place=LINE, facts=Scoped("k", ("ub", "cbuf"))),
     Remark("overlap-iterations", DONE, place=LINE, facts=Turns(2, ("k",), ("cbuf",))),
+    Remark("collapse-copies", REFUSED, place=LINE, change=Stages(LINE, 2)),
+    Remark("collapse-copies", REFUSED, place=LINE, change=OwnBuffer("k", LINE, None)),
+    Remark("bind-sub-blocks", REFUSED, place=LINE, change=Unpinned(LINE)),
+    Remark("hoist-loads", REFUSED, place=LINE, change=InFront(LINE, LINE)),
+    Remark("sink-buffers", REFUSED, "multi-buffer", LINE, change=SwitchedOn("sink-buffers")),
 )
 
 

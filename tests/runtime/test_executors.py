@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -89,3 +90,32 @@ def test_a_package_that_is_not_there(name: str, module: str, monkeypatch: pytest
         pass
     assert caught.value.code == "T735"
     assert f"tilelang-npu[{name}]" in caught.value.help
+
+
+def told_of(example: str) -> dict[str, bytes]:
+    """What a call of an example computes, and all that can be told of it and its kernel."""
+    module = runpy.run_path(example)
+    factory = next(value for value in module.values() if hasattr(value, "draft"))
+    shape = module["SHAPES"][0]
+    kernel = factory(*shape)
+    made = kernel(*module["inputs"](*shape))
+    launch = kernel.last_launch
+    texts = {"sync": kernel.sync_report(), "memory": kernel.memory_report(), "why": kernel.explain(), "text": kernel.mlir(),
+             "times": launch.profile, "trace": launch.trace, "hazards": launch.hazards, "all": launch.to_dict()}
+    return {"results": b"".join(one.tobytes() for one in (made if isinstance(made, (tuple, list)) else (made,))),
+            **{name: str(text).encode() for name, text in texts.items()}}
+
+
+@pytest.mark.parametrize("executor", ["threads:2", "processes:2", "dask"])
+@pytest.mark.filterwarnings("ignore")  # of packages that are not this one's
+def test_results_and_reports_do_not_depend_on_the_executor(executor: str, root: Path) -> None:
+    if executor == "dask":
+        pytest.importorskip("distributed", reason="Dask is not installed")
+    examples = [str(root / "examples" / f"{example}.py") for example in ("gemm", "softmax", "flash_attention")]
+    with opened(executor, 2) as pool:
+        elsewhere = dict(each(pool, told_of, examples))
+    for number, told in each(None, told_of, examples):
+        found = elsewhere[number]
+        assert isinstance(told, dict) and isinstance(found, dict), found
+        assert [name for name in told if told[name] != found[name]] == []
+        assert all(told[name] for name in ("results", "sync", "memory", "why", "text", "times", "trace", "all"))

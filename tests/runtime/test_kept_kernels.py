@@ -177,6 +177,30 @@ def test_the_key_is_another_one_where_the_kernel_may_be(what: str, directory: Pa
     assert CHANGES[what](monkeypatch) not in ("", before)
 
 
+def _applied(rows, change):
+    @T.prim_func
+    def apply(A: T.Tensor((rows,), "float32"), B: T.Tensor((rows,), "float32")):
+        with T.Kernel(1, is_npu=True) as (block, _):
+            x = T.alloc_shared((rows,), "float32")
+            T.copy(A, x)
+            for i in T.Parallel(rows):
+                x[i] = change(x[i])
+            T.copy(x, B)
+
+    return apply
+
+
+def test_two_lambdas_of_one_line_are_two_kernels_for_the_next_process_too(directory: Path) -> None:
+    changes = {"twice": lambda x: x * 2, "less": lambda x: x - 1, "three": lambda x: x * 3, "double": lambda x: x * 2}
+    keys = [_key(factor=change, made=_applied) for change in changes.values()]
+    assert "" not in keys
+    assert len(set(keys)) == len(keys)
+    for _ in range(2):  # compiled, and then found
+        for change in changes.values():
+            kernel = tilelang.jit(_applied, out_idx=[-1], target="npuir")(64, change)
+            np.testing.assert_array_equal(kernel(A[:64]), change(A[:64]))
+
+
 def _of_environment(rows, factor):
     @T.prim_func
     def read(A: T.Tensor((rows,), "float32")):
@@ -330,10 +354,11 @@ def test_a_kernel_that_is_kept_warns_as_the_compiled_one(directory: Path) -> Non
     assert told[0] == told[1] != []
 
 
-@pytest.mark.parametrize("example", ["gemm", "softmax"])
-def test_a_script_that_ran_before_runs_again_without_the_ir_framework(example: str, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("example", "options"), [("gemm", []), ("softmax", []), ("gemm", ["--sanitize"])])
+def test_a_script_that_ran_before_runs_again_without_the_ir_framework(example: str, options: list[str], root: Path,
+                                                                      tmp_path: Path) -> None:
     program = ("import sys; from tilelang_npu.cli import main;"
-               f"code = main(['run', {str(root / 'examples' / (example + '.py'))!r}]);"
+               f"code = main(['run', {str(root / 'examples' / (example + '.py'))!r}, *{options}]);"
                "print('loaded', [m for m in sys.modules if m.startswith(('xdsl.', 'tilelang_npu.transforms.tile',"
                " 'tilelang_npu.simulator.codegen.python', 'tilelang_npu.frontend.tracing'))]); sys.exit(code)")
     told = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,11 @@ def small_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "LEAST_BLOCKS", 2)
     monkeypatch.setattr(stacks, "LEAST_BYTES", 0)
     monkeypatch.setattr(stacks, "AT_ONCE", 0)
+
+
+def _small_piles(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    for name in ("ROOM", "MOST_ROOM"):
+        monkeypatch.setattr(stacks, name, room)
 
 
 def compiled(kernel: Any, target: str = "ascendc") -> Any:
@@ -266,7 +273,7 @@ def test_threads_raise_what_the_first_block_raises(rng: np.random.Generator, mon
             T.tile.gather(y, x, i, 0)
             T.copy(y, Y[row, 0])
 
-    monkeypatch.setattr(stacks, "ROOM", 1 << 14)
+    _small_piles(monkeypatch, 1 << 14)
     program = compiled(gathered).program
     places = rng.integers(0, 64, (512, 64)).astype(np.uint32) * 4
     args = [numbers(rng, (512, 64), "float32"), places, np.zeros((512, 64), np.float32)]
@@ -290,6 +297,91 @@ def test_large_launches_have_a_thread_for_each_processor(monkeypatch: pytest.Mon
     assert stacks.threads_for(stacks.Plan((), piles, enough, 2 * calls, Alike()), None) == 1
     assert stacks.threads_for(stacks.Plan((), piles, enough - 1, 1, Alike()), None) == 1
     assert stacks.threads_for(stacks.Plan((), piles, 0, 1, Alike()), 5) == 5
+
+
+def test_threads_work_far_from_each_other_and_leave_none_idle() -> None:
+    hands = stacks._Hands(10, 2)
+    assert [hands.next(0), hands.next(1), hands.next(0), hands.next(1)] == [0, 5, 1, 6]
+    assert [hands.next(0) for _ in range(7)] == [2, 3, 4, 9, 8, 7, None]
+
+
+def test_piles_before_one_that_fails_are_all_computed_and_none_behind_it_is_begun(rng: np.random.Generator) -> None:
+    for _ in range(200):
+        piles, threads = (int(number) for number in rng.integers(1, (30, 6)))
+        hands, failing = stacks._Hands(piles, threads), int(rng.integers(piles))
+        taken: list[int] = []
+        stopped = False
+        while (number := hands.next(int(rng.integers(threads)))) is not None:
+            assert not stopped or number < failing
+            taken.append(number)
+            if number == failing:
+                hands.stop(number)
+                stopped = True
+        assert len(set(taken)) == len(taken)
+        assert set(range(failing + 1)) <= set(taken)
+
+
+def test_turns_are_short_while_threads_compute_and_then_what_they_were(rng: np.random.Generator,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_piles(monkeypatch, 1 << 13)
+
+    @T.prim_func
+    def doubled(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
+        with T.Kernel(4, is_npu=True) as (block, half):
+            x = T.alloc_ub((8, 64), "float32")
+            T.copy(X[(2 * block + half) * 8, 0], x)
+            T.tile.add(x, x, x)
+            T.copy(x, Y[(2 * block + half) * 8, 0])
+
+    seen: list[float] = []
+    compute = stacks._Work.compute
+
+    def noting(work: Any, pile: stacks.Pile) -> None:
+        seen.append(sys.getswitchinterval())
+        compute(work, pile)
+        if not np.isfinite(x).all():
+            raise OSError("no number")
+
+    monkeypatch.setattr(stacks._Work, "compute", noting)
+    program, x, before = compiled(doubled).program, numbers(rng, (64, 64), "float32"), sys.getswitchinterval()
+    for jobs, expected in ((1, before), (3, 5e-6)):
+        seen.clear()
+        program.run([x, np.zeros_like(x)], blocks=8, jobs=jobs)
+        assert seen and all(abs(found - expected) < 1e-6 for found in seen)
+        assert sys.getswitchinterval() == before
+    x[3, 3] = np.nan
+    with pytest.raises(OSError, match="no number"):
+        program.run([x, np.zeros_like(x)], blocks=8, jobs=3)
+    assert sys.getswitchinterval() == before
+
+
+def test_each_processor_has_as_many_piles() -> None:
+    for blocks, most, processors in itertools.product(range(1, 200, 7), (1, 5, 16, 43), (1, 2, 3, 8)):
+        wide = stacks._evenly(blocks, most, processors)
+        assert 1 <= wide <= most
+        assert -(-blocks // wide) <= -(-blocks // most) + processors
+        if blocks % processors == 0 and blocks // processors <= most:
+            assert blocks // wide == processors
+
+
+def test_ops_of_a_pile_write_enough_for_threads_to_win(rng: np.random.Generator) -> None:
+    """Blocks of which each does little stay together as far as there is room on chip for all of them."""
+    @T.prim_func
+    def scaled(X: T.Tensor((512, 1024), "float32"), Y: T.Tensor((512, 1024), "float32")):
+        with T.Kernel(256, is_npu=True) as (block, half):
+            x = T.alloc_ub((1, 1024), "float32")
+            spare = T.alloc_ub((40, 1024), "float32")
+            T.copy(X[2 * block + half, 0], x)
+            T.tile.fill(spare, 1.0)
+            for _ in T.serial(40):
+                T.tile.add(x, x, spare[3, :])
+            T.copy(x, Y[2 * block + half, 0])
+
+    args = [numbers(rng, (512, 1024), "float32"), np.zeros((512, 1024), np.float32)]
+    found = piles(compiled(scaled), args, 256)
+    assert found is not None
+    used = 41 * 4096
+    assert stacks.ROOM // used < max(columns for _, columns in found) <= stacks.MOST_ROOM // used
 
 
 def test_what_no_block_has_fits_what_each_of_them_has(rng: np.random.Generator) -> None:
@@ -319,7 +411,7 @@ def test_bytes_that_nothing_wrote_are_those_of_a_block_by_itself(loaded: int, rn
             T.copy(X[block * 8:block * 8 + 8, 0:loaded], x[0:8, 0:loaded])
             T.copy(x, Y[block * 8:block * 8 + 8, 0:64])
 
-    monkeypatch.setattr(stacks, "ROOM", 1 << 13)
+    _small_piles(monkeypatch, 1 << 13)
     args = [numbers(rng, (64, 64), "float32"), np.zeros((64, 64), np.float32)]
     kernel = compiled(part)
     found = piles(kernel, args, 8)

@@ -17,6 +17,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float, float]
     "tanh": (T.tanh, np.tanh, -3, 3), "sin": (T.sin, np.sin, -3, 3), "cos": (T.cos, np.cos, -3, 3),
     "tan": (T.tan, np.tan, -1, 1), "atan": (T.atan, np.arctan, -3, 3), "sqrt": (T.sqrt, np.sqrt, 0, 9),
     "rsqrt": (T.rsqrt, lambda x: 1 / np.sqrt(x), 0.1, 9), "abs": (T.abs, np.abs, -3, 3),
+    "floor": (T.floor, np.floor, -9, 9), "ceil": (T.ceil, np.ceil, -9, 9), "trunc": (T.trunc, np.trunc, -9, 9),
+    "round": (T.round, np.rint, -9, 9),
 }
 
 

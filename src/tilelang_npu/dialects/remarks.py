@@ -23,10 +23,11 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from tilelang_npu.dialects.changes import Change
 from tilelang_npu.errors import Location
 
-__all__ = ["DONE", "MADE", "REFUSED", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns", "WaitReason",
-           "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of",
+__all__ = ["DONE", "MADE", "REFUSED", "Held", "Placed", "Points", "Remark", "RemarkAttr", "Scoped", "Touched", "Turns",
+           "WaitReason", "Waits", "as_data", "collected", "done", "place", "refused", "remark", "remark_of",
            "remarks_of", "remarks_of_events", "restore", "tell", "told"]
 
 MADE, DONE, REFUSED = "made", "done", "refused"
@@ -161,8 +162,25 @@ class Turns:
     places: tuple[Location | None, ...] = ()
 
 
-Facts = Waits | Placed | Points | Scoped | Turns
-_FACTS = {kind.__name__: kind for kind in get_args(Facts)}
+@dataclass(frozen=True)
+class Held:
+    """Buffers that a refusal leaves as they are.
+
+    Attributes:
+        labels: what the author calls them.
+        space: their memory, as HIVM spells it.
+        shared: whether they have bytes in common, and wait for each other, not each for itself.
+        bytes_alone: whether it is their bytes alone that are the price, which costs time where these are missed.
+    """
+
+    labels: tuple[str, ...]
+    space: str
+    shared: bool = False
+    bytes_alone: bool = False
+
+
+Facts = Waits | Placed | Points | Scoped | Turns | Held
+_KINDS = {kind.__name__: kind for kind in (*get_args(Facts), *get_args(Change))}
 
 
 @dataclass(frozen=True)
@@ -177,6 +195,7 @@ class Remark:
         text: in words.
         edit: what the author can change so that what was refused is done.
         facts: the same as data.
+        change: the edit as data, where a tool can make it.
     """
 
     maker: str
@@ -186,15 +205,20 @@ class Remark:
     text: str = ""
     edit: str = ""
     facts: Facts | None = None
+    change: Change | None = None
 
 
 def as_data(given: Remark) -> dict[str, Any]:
     """A remark as JSON; what is as usual is left out."""
     found = {name: _plain(value) for name, usual in _USUAL if (value := getattr(given, name)) != usual}
-    return found if given.facts is None else {**found, "facts": {"is": type(given.facts).__name__, **_plain(given.facts)}}
+    for name in _OF_A_KIND:
+        if (value := getattr(given, name)) is not None:
+            found[name] = {"is": type(value).__name__, **_plain(value)}
+    return found
 
 
-_USUAL = [(each.name, getattr(Remark(""), each.name)) for each in fields(Remark) if each.name != "facts"]
+_OF_A_KIND = ("facts", "change")
+_USUAL = [(each.name, getattr(Remark(""), each.name)) for each in fields(Remark) if each.name not in _OF_A_KIND]
 
 
 @cache
@@ -217,8 +241,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _read(kind: Any, given: Any) -> Any:
     """What ``_plain`` made JSON of, by its type."""
-    if kind == Facts | None:
-        return None if given is None else _read(_FACTS[given["is"]], given)
+    if kind in (Facts | None, Change | None):
+        return None if given is None else _read(_KINDS[given["is"]], given)
     if get_origin(kind) is UnionType:
         return None if given is None else _read(next(each for each in get_args(kind) if each is not NoneType), given)
     if get_origin(kind) is tuple:
@@ -307,10 +331,10 @@ def done(module: ModuleOp, name: str, where: Location | None, text: str, facts: 
 
 
 def refused(module: ModuleOp, name: str, where: Location | None, text: str, edit: str, facts: Facts | None = None,
-            maker: str = "") -> None:
+            maker: str = "", change: Change | None = None) -> None:
     """Say what an optimisation looked at and left: the arguments are those of ``done``, the text is why, with sizes, and
-    ``edit`` the change to the author's text with which it is done."""
-    tell(module, Remark(maker or name, REFUSED, name, where, text, edit, facts))
+    ``edit`` the change to the author's text with which it is done, ``change`` the same as data."""
+    tell(module, Remark(maker or name, REFUSED, name, where, text, edit, facts, change))
 
 
 def place(location: LocationAttr) -> LocationAttr:

@@ -1,41 +1,45 @@
 """What an edit of a kernel would win, tried: the edited kernel is compiled and timed, and its values are compared.
 
-Only numbers and switches are edited, and barriers: the ``num_stages`` of a loop, a number among the factory's arguments that
-leaves those of the kernel as they are (a tile's size, say), an optimisation that is switched off, barriers where waits are
-inserted anyway. What would have to be written differently,
-the passes say in what they refuse.
+What a tool can edit is: the edits that passes have as data in what they refuse (``runtime/edited.py``), the ``num_stages`` of
+a loop, a number among the factory's arguments that leaves those of the kernel as they are (a tile's size, say), an optimisation
+that is switched off, barriers where waits are inserted anyway. What would have to be written differently, the passes say in
+what they refuse.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from tilelang_npu import frontend
 from tilelang_npu.dialects import hivm
+from tilelang_npu.dialects.remarks import DONE, REFUSED, Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.dialects.tile import NUM_STAGES, CopyOp, stages_of
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime.edited import Edit, Ingredients, changed, deeper, loops, numbers_of, switched_on
 from tilelang_npu.runtime.log import unheard
-from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.transforms.ir.buffers import space_of
 from tilelang_npu.transforms.ir.options import Options
 
 if TYPE_CHECKING:
-    from tilelang_npu.frontend import Parameter, Traced
-    from tilelang_npu.runtime.factory import MadeBy, Settings
     from tilelang_npu.runtime.kernel import JITKernel
 
-__all__ = ["Tried", "best_edits", "results_of", "seen_by_callers"]
+__all__ = ["Tried", "best_edits", "done_now", "results_of", "same_values", "time_of", "timed_of"]
+
+NEEDED_NO_MORE = ("banks", "hoist-loads", "keep-apart", "sink-buffers")
+"""What is as good as done where nothing is refused: nothing meets, is loaded again, shares bytes or outlives an iteration."""
+OF_A_LAUNCH = ("bind-sub-blocks",)
+"""What says that it is done of a whole launch, not at the line that it refuses."""
+COUNT = 3
+"""How many edits are told."""
 
 LEAST = 0.01
 """The part of its time that a kernel must win for an edit to be told."""
@@ -57,6 +61,8 @@ class Tried:
         before: modelled microseconds of the kernel.
         after: of the edited one.
         cause: what it cures, in a few words.
+        gone: what passes have refused in the kernel, and do in the edited one.
+        wins: whether it is one of those to tell: it wins, and the kernel computes the same.
     """
 
     text: str
@@ -64,6 +70,8 @@ class Tried:
     before: float
     after: float
     cause: str = ""
+    gone: tuple[Remark, ...] = ()
+    wins: bool = True
 
     @property
     def gain(self) -> float:
@@ -75,102 +83,113 @@ class Tried:
         return f"{where}{self.text}  {self.before:.1f} us become {self.after:.1f} ({-self.gain:+.0%})"
 
 
-class _Edit(NamedTuple):
-    """Something to try.
-
-    Attributes:
-        subject: what it changes; of several changes of one thing the best is told.
-        text: the change.
-        place: its line.
-        make: gives the edited kernel; None where that is another kernel, for other arguments.
-        safe: whether no value can change, so that none is compared.
-        cause: what it cures, in a few words.
-    """
-
-    subject: str
-    text: str
-    place: Location | None
-    make: Callable[[], JITKernel | None]
-    safe: bool = True
-    cause: str = "no overlap"
-
-
-def best_edits(kernel: JITKernel, traced: Traced, settings: Settings, made_by: MadeBy | None, count: int = 3) -> list[Tried]:
-    """The edits that win most, the best one first; none where sizes or data decide what the kernel does.
+def best_edits(source: Ingredients, refused: Sequence[Remark], most: int = MOST_TRIALS) -> list[Tried]:
+    """Edits, the best one first; none where sizes or data decide what the kernel does.
 
     Args:
-        kernel: the kernel.
-        traced: what the front end made of it.
-        settings: what it was compiled with.
-        made_by: the factory that made it, and with what.
-        count: of how many to tell.
+        source: the kernel.
+        refused: what passes have refused in it.
+        most: how many edits are tried.
     """
-    before = _time(kernel)
+    kernel = source.kernel
+    before = time_of(kernel)
     if before is None:
         return []
-    trials = [*_without_barriers(kernel, traced, settings), *_depths(kernel, traced, settings), *_switched_on(kernel, settings)]
-    if made_by is not None:
-        trials += _other_numbers(kernel, settings, made_by)
-    found: dict[str, tuple[float, _Edit, JITKernel]] = {}
-    tried = 0
-    for edit in trials:
-        try:
-            with unheard():
-                made = edit.make() if tried < MOST_TRIALS else None
-                after = _time(made) if made is not None else None
-        except TileError:  # the edited kernel does not fit, for one
+    timed: list[_Timed] = []
+    tried: set[tuple[str, Location | None]] = set()
+    for edit in _trials(source, refused):
+        if len(tried) == most or (edit.text, edit.place) in tried:
             continue
-        tried += made is not None
-        best = found[edit.subject][0] if edit.subject in found else before
-        if made is not None and after is not None and after < best * (1 - LEAST):
-            found[edit.subject] = after, edit, made
-    numbers = {after for after, edit, _ in found.values() if not edit.safe}  # a loop's stages may be one of these
-    best_first = sorted((one for one in found.values() if not (one[1].safe and one[0] in numbers)),
-                        key=lambda one: (one[0], one[1].text))
-    told = (one for one in best_first if one[1].safe or _equal(kernel, one[2]))
-    return [Tried(edit.text, edit.place, before, after, edit.cause) for after, edit, _ in islice(told, count)]
+        made, after = timed_of(edit)
+        if made is not None:
+            tried.add((edit.text, edit.place))
+        if made is not None and after is not None:
+            timed.append(_Timed(after, edit, made))
+    winning = {id(one) for one in islice(_winning(kernel, before, timed), COUNT)}
+    found = []
+    for one in sorted(timed, key=lambda each: (each.after, each.edit.text)):
+        gone = done_now(refused, one.made) if refused else ()
+        found.append(Tried(one.edit.text, one.edit.place, before, one.after, one.edit.cause, gone, id(one) in winning))
+    return found
 
 
-def _depths(kernel: JITKernel, traced: Traced, settings: Settings) -> Iterator[_Edit]:
+def done_now(refused: Sequence[Remark], made: JITKernel) -> tuple[Remark, ...]:
+    """Those of the refusals that an edited kernel has no more: not because there is no occasion, but because it is done."""
+    remarks = made.explain().remarks
+    left = {(each.about, each.place) for each in remarks if each.kind == REFUSED}
+    there = {(each.about, place) for each in remarks if each.kind == DONE for place in (each.place, None)}
+    return tuple(each for each in refused if (each.about, each.place) not in left and (
+        each.about in NEEDED_NO_MORE or (each.about, None if each.about in OF_A_LAUNCH else each.place) in there))
+
+
+class _Timed(NamedTuple):
+    """An edit, the kernel that it makes, and what that takes."""
+
+    after: float
+    edit: Edit
+    made: JITKernel
+
+
+def _trials(source: Ingredients, refused: Sequence[Remark]) -> Iterator[Edit]:
+    yield from _without_barriers(source)
+    yield from changed(source, refused)
+    yield from _depths(source)
+    for name in source.kernel.without:
+        yield switched_on(source, name)
+    yield from numbers_of(source)
+
+
+def timed_of(edit: Edit) -> tuple[JITKernel | None, float | None]:
+    """The edited kernel, and its modelled microseconds; None where there is none, or they cannot be told."""
+    try:
+        with unheard():
+            made = edit.make()
+            return made, time_of(made) if made is not None else None
+    except TileError:  # the edited kernel does not fit, for one
+        return None, None
+
+
+def _winning(kernel: JITKernel, before: float, timed: Sequence[_Timed]) -> Iterator[_Timed]:
+    """The edits that win, the best one first: of each thing that can be edited the best, where the kernel computes the same."""
+    found: dict[str, _Timed] = {}
+    for one in timed:
+        best = found[one.edit.subject].after if one.edit.subject in found else before
+        if one.after < best * (1 - LEAST):
+            found[one.edit.subject] = one
+    numbers = {one.after for one in found.values() if not one.edit.safe}  # a loop's stages may be one of these
+    for one in sorted(found.values(), key=lambda each: (each.after, each.edit.text)):
+        if (one.after not in numbers if one.edit.safe else same_values(kernel, one.made)):
+            yield one
+
+
+def _depths(source: Ingredients) -> Iterator[Edit]:
     """Other numbers of stages, and stages for innermost loops that load and have none."""
-    loops = [op for op in traced.module.walk() if isinstance(op, scf.ForOp)]
-
-    def deeper(position: int, depth: int) -> JITKernel:
-        module = traced.module.clone()
-        loop = [op for op in module.walk() if isinstance(op, scf.ForOp)][position]
-        loop.attributes[NUM_STAGES] = IntegerAttr(depth, i64)
-        return type(kernel)(kernel.prim_func, settings, traced=replace(traced, module=module))
-
-    for position, loop in enumerate(loops):
-        place, stages = location_of(loop), stages_of(loop)
-        subject = f"loop {position}"
+    for position, loop in enumerate(loops(source.traced.module)):
         if NUM_STAGES in loop.attributes:
             for depth in range(1, DEEPEST + 1):
-                if depth != stages:
-                    text = f"num_stages={depth} in place of {stages}"
-                    yield _Edit(subject, text, place, partial(deeper, position, depth))
+                if depth != stages_of(loop):
+                    yield deeper(source, position, depth)
         elif _loads(loop) and not any(isinstance(inner, scf.ForOp) for inner in loop.body.walk()):
-            yield _Edit(subject, "T.Pipelined with num_stages=2 in place of T.serial", place, partial(deeper, position, 2))
+            yield deeper(source, position, 2)
 
 
-def _without_barriers(kernel: JITKernel, traced: Traced, settings: Settings) -> Iterator[_Edit]:
+def _without_barriers(source: Ingredients) -> Iterator[Edit]:
     """The author's barriers left out, where waits are inserted for what needs any."""
 
     def barriers(module: ModuleOp) -> list[hivm.PipeBarrierOp]:
         return [op for op in module.walk() if isinstance(op, hivm.PipeBarrierOp)]
 
-    def without() -> JITKernel:
-        module = traced.module.clone()
+    def without(module: ModuleOp) -> None:
         for op in barriers(module):
             Rewriter.erase_op(op)
-        return type(kernel)(kernel.prim_func, settings, traced=replace(traced, module=module))
 
-    lines = sorted({place.line for op in barriers(traced.module) if (place := location_of(op)) is not None})
+    lines = sorted({place.line for op in barriers(source.traced.module) if (place := location_of(op)) is not None})
+    kernel = source.kernel
     options = Options.from_switches(kernel.chip, kernel.dialect, kernel.switches, kernel.without)
     if lines and options.synchronise:
-        place = location_of(barriers(traced.module)[0])
-        yield _Edit("barriers", f"no barriers (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})", place, without,
-                    safe=False, cause="redundant barrier")
+        place = location_of(barriers(source.traced.module)[0])
+        yield Edit("barriers", f"no barriers (line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))})", place,
+                   partial(source.rewritten, without), safe=False, cause="redundant barrier")
 
 
 def _loads(loop: scf.ForOp) -> bool:
@@ -178,44 +197,7 @@ def _loads(loop: scf.ForOp) -> bool:
     return any(isinstance(op, CopyOp) and space_of(op.source) == "gm" for op in loop.body.walk())
 
 
-def _switched_on(kernel: JITKernel, settings: Settings) -> Iterator[_Edit]:
-    """Optimisations that the author has switched off."""
-    key = PassConfigKey.TL_DISABLE
-    for name in kernel.without:
-        configs = {one: value for one, value in (settings.pass_configs or {}).items() if one not in (key, key.value)}
-        rest = replace(settings, pass_configs={**configs, key: [other for other in kernel.without if other != name]})
-        yield _Edit(name, f"{name} out of {key.value}", None, partial(type(kernel), kernel.prim_func, rest),
-                    cause="switched off")
-
-
-def _other_numbers(kernel: JITKernel, settings: Settings, made_by: MadeBy) -> Iterator[_Edit]:
-    """Numbers that the factory was given, or has by default: doubled and halved, small ones one more and one less."""
-    function, args, kwargs = made_by
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
-
-    def other(name: str, value: int) -> JITKernel | None:
-        arguments: Mapping[str, Any] = {**bound.arguments, name: value}
-        func = function(**arguments)
-        traced = frontend.trace(func, dialect=kernel.dialect)
-        if seen_by_callers(traced.parameters, kernel) != seen_by_callers(kernel.params, kernel):
-            return None
-        return type(kernel)(func, settings, traced=traced)
-
-    for name, value in bound.arguments.items():
-        if type(value) is int and value > 0:
-            others = (value + 1, value - 1) if value <= DEEPEST else (2 * value, *([value // 2] if value % 2 == 0 else []))
-            for number in filter(None, others):
-                yield _Edit(name, f"{name}={number} in place of {value}", None, partial(other, name, number), safe=False,
-                            cause="other numbers")
-
-
-def seen_by_callers(parameters: Sequence[Parameter], kernel: JITKernel) -> list[Parameter]:
-    """Those of the parameters that a caller of the kernel sees."""
-    return [parameter for position, parameter in enumerate(parameters) if position not in kernel.workspace_idx]
-
-
-def _time(kernel: JITKernel) -> float | None:
+def time_of(kernel: JITKernel) -> float | None:
     """Modelled microseconds; None where that takes data, or long."""
     launch = kernel.trace()
     if launch is None:
@@ -224,7 +206,7 @@ def _time(kernel: JITKernel) -> float | None:
     return launch.time_us if events <= MOST_EVENTS else None
 
 
-def _equal(one: JITKernel, other: JITKernel) -> bool:
+def same_values(one: JITKernel, other: JITKernel) -> bool:
     """Whether two kernels give the same for random arrays, but for rounding."""
     rng = np.random.default_rng(0)
     made = {*one.out_idx, *one.workspace_idx}

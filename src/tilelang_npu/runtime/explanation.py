@@ -21,9 +21,11 @@ from tilelang_npu.target import name_of
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
 
 if TYPE_CHECKING:
+    from tilelang_npu.runtime.edited import Ingredients
     from tilelang_npu.runtime.edits import Tried
     from tilelang_npu.runtime.lowering import Lowering
     from tilelang_npu.simulator import AnyLaunch
+    from tilelang_npu.simulator.result.profile.refusal_costs import RefusalCost
     from tilelang_npu.transforms.ir.options import Options
 
 __all__ = ["Explanation", "explain"]
@@ -40,8 +42,8 @@ class Explanation(Report):
             ``memory``, ``waits``, ``optimisations``, ``refused``. A part with nothing in it is left out.
         remarks: what the page is made of: what each pass did, or looked at and left, in their order; ``kind`` is ``done`` or
             ``refused``, ``about`` the optimisation, ``place`` the line, ``text`` the words, ``edit`` what would change a
-            refusal, ``facts`` the data.
-        try_edits: finds what ``tried`` holds.
+            refusal, ``facts`` the data, ``change`` the edit as data.
+        source: what the kernel is made of, to make it again with an edit.
         find_launch: gives the launch that ``time`` is of.
     """
 
@@ -49,7 +51,7 @@ class Explanation(Report):
     chip: str
     sections: dict[str, tuple[str, ...]]
     remarks: tuple[Remark, ...] = ()
-    try_edits: Callable[[], Sequence[Tried]] = field(default=tuple, compare=False, repr=False)
+    source: Ingredients | None = field(default=None, compare=False, repr=False)
     find_launch: Callable[[], AnyLaunch | None] = field(default=lambda: None, compare=False, repr=False)
 
     @once
@@ -64,7 +66,25 @@ class Explanation(Report):
     def tried(self) -> tuple[Tried, ...]:
         """The edits that win most, at most three, the best one first. They are looked for when they are first asked for: each
         is a kernel that is compiled, timed and compared."""
-        return tuple(self.try_edits())
+        return tuple(one for one in self.trials if one.wins)
+
+    @once
+    def trials(self) -> tuple[Tried, ...]:
+        """All edits that were tried, the best one first, also those that win nothing: of each what is refused no more with it.
+        The values are compared of those that ``tried`` tells."""
+        from tilelang_npu.runtime.edits import best_edits
+
+        return tuple(best_edits(self.source, self.refused)) if self.source is not None else ()
+
+    @once
+    def costs(self) -> dict[Remark, RefusalCost]:
+        """What each refusal costs at most: the launch timed again without what stays because of it. Those of which that cannot
+        be told are left out."""
+        from tilelang_npu.simulator.result.profile.refusal_costs import cost_of
+
+        launch = self.find_launch()
+        found = {one: cost_of(one, self.refused, launch) for one in dict.fromkeys(self.refused)} if launch is not None else {}
+        return {one: cost for one, cost in found.items() if cost is not None}
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
@@ -79,21 +99,39 @@ class Explanation(Report):
         first: dict[str, Sequence[object]] = {"time": (self.time,), "edits that win most, tried": self.tried}
         first = {title: entries for title, entries in first.items() if any(entries)}
         for title, entries in {**first, **self.sections}.items():
-            lines += ["", title, *(f"  {entry}" for entry in entries)]
+            shown = entries if title != "refused" else self._priced(entries)
+            lines += ["", title, *(f"  {entry}" for entry in shown)]
         return "\n".join(lines)
 
+    def _priced(self, lines: Sequence[object]) -> Iterator[object]:
+        """The lines about refusals with what each costs, the dear ones first. Where that is nothing, there is nothing to edit;
+        of an edit that was tried it says what became of it."""
+        by_line = {line: one for one in dict.fromkeys(self.refused) for line in [_refusal(one)]}
+        pairs = [(line, edit) for line, edit in zip(lines[::2], lines[1::2], strict=True)]
+        costs = self.costs
+        left = {one: cost.before - cost.after for one, cost in costs.items()}
+        for line, edit in sorted(pairs, key=lambda pair: -left.get(by_line[str(pair[0])], 0.0)):
+            one = by_line[str(line)]
+            cost = costs.get(one)
+            yield line
+            if cost is not None:
+                yield f"  {cost}"
+            if cost is None or not cost.nothing:
+                yield edit
+                best = next((each for each in self.trials if one in each.gone and (each.wins or each.gain <= 0)), None)
+                if best is not None:
+                    yield f"  tried: {best}"
 
-def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Sequence[Tried]],
-            find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
+
+def explain(source: Ingredients, lowering: Lowering, find_launch: Callable[[], AnyLaunch | None]) -> Explanation:
     """The page of a kernel.
 
     Args:
-        name: its name.
-        chip: the chip's.
+        source: what it is made of.
         lowering: the kernel in its stages.
-        try_edits: finds edits that make it faster.
         find_launch: gives a launch of it, where there can be one.
     """
+    name, chip = source.kernel.name, source.kernel.chip.name
     waits, memory = _inserted(lowering.final), memory_report(name, chip, lowering.final)
     remarks = tuple(told(lowering.final))
     names = [parameter.name for parameter in lowering.traced.parameters]
@@ -111,7 +149,7 @@ def explain(name: str, chip: str, lowering: Lowering, try_edits: Callable[[], Se
         "refused": _refused(remarks, lowering.options),
     }
     made = {title: tuple(lines) for title, lines in parts.items()}
-    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, try_edits, find_launch)
+    return Explanation(name, chip, {title: lines for title, lines in made.items() if lines}, remarks, source, find_launch)
 
 
 def _line(where: Location | None) -> str:
@@ -199,9 +237,13 @@ def _refused(remarks: Sequence[Remark], options: Options) -> Iterator[str]:
     """What each optimisation looked at and left: the line, why, and the change with which it is done."""
     for name in OPTIMISATIONS:
         for one in dict.fromkeys(one for one in remarks if one.about == name and one.kind == REFUSED and options.does(name)):
-            what = f"{_points(one.facts)} point by point: " if isinstance(one.facts, Points) else ""
-            yield f"{name}  {_line(one.place)}: {what}{one.text}"
+            yield _refusal(one)
             yield f"  to have it: {one.edit}"
+
+
+def _refusal(one: Remark) -> str:
+    what = f"{_points(one.facts)} point by point: " if isinstance(one.facts, Points) else ""
+    return f"{one.about}  {_line(one.place)}: {what}{one.text}"
 
 
 def _waits(waits: list[Waits]) -> Iterator[str]:

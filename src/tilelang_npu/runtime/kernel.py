@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -500,11 +499,11 @@ class JITKernel:
         """What the compiler made of the kernel, on a page: memories, vector loops, pipelines, cores, bytes and waits. Printed,
         it begins with the time of the last launch, or of one with arrays as declared, and the edits that win most, which takes
         seconds: they are compiled, timed and compared in values."""
-        from tilelang_npu.runtime.edits import best_edits
+        from tilelang_npu.runtime.edited import Ingredients
         from tilelang_npu.runtime.explanation import explain
 
-        tries = functools.partial(best_edits, self, self._lowering.traced, self._settings, self.made_by)
-        return explain(self.name, self.chip.name, self._lowering, tries, lambda: self.last_launch or self.trace())
+        source = Ingredients(self, self._lowering.traced, self._settings, self.made_by)
+        return explain(source, self._lowering, lambda: self.last_launch or self.trace())
 
     def memory_report(self) -> MemoryReport:
         """Where each buffer lies in each memory on chip, and from which line to which it holds a value."""

@@ -144,7 +144,8 @@ def _identity(thing: Any) -> Iterator[str]:
 
 
 def _text_of(code: CodeType) -> str:
-    """A digest of the text of the file that code stands in, which is what tracing reads.
+    """A digest of the text of the file that code stands in, which is what tracing reads, and which of its codes it is: one line
+    may have several lambdas.
 
     Raises:
         TypeError: there is none, or the code is not what that text says.
@@ -154,21 +155,21 @@ def _text_of(code: CodeType) -> str:
     digest, codes = _compiled(text, code.co_filename)
     if code not in codes:
         raise TypeError(f"{code.co_filename} does not say what {code.co_name} was made from")
-    return digest
+    return f"{digest} {codes[code]}"
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(text: str, filename: str) -> tuple[str, frozenset[CodeType]]:
-    """A digest of a text, and all code in it."""
+def _compiled(text: str, filename: str) -> tuple[str, dict[CodeType, int]]:
+    """A digest of a text, and all code in it with its number."""
     import hashlib
 
     try:
         left = [compile(text, filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
-        return "", frozenset()
-    found: set[CodeType] = set()
+        return "", {}
+    found: dict[CodeType, int] = {}
     while left:
         code = left.pop()
-        found.add(code)
+        found[code] = len(found)
         left += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest(), frozenset(found)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest(), found

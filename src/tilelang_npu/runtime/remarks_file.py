@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu import __version__
-from tilelang_npu.dialects.remarks import as_data
+from tilelang_npu.dialects.remarks import REFUSED, Remark, as_data
 from tilelang_npu.runtime.findings_file import SARIF_SCHEMA, check_name, sarif_place
 from tilelang_npu.runtime.writing import write_whole
 from tilelang_npu.transforms.ir.optimisations import OPTIMISATIONS
@@ -48,23 +48,31 @@ def write_remarks(path: str, pages: Sequence[Explanation]) -> None:
 
 def _json(pages: Sequence[Explanation]) -> Json:
     return {"version": 1, "tool": "tilelang_npu", "tool_version": __version__,
-            "kernels": [{"kernel": page.kernel, "chip": page.chip, "remarks": [as_data(one) for one in page.remarks]}
-                        for page in pages]}
+            "kernels": [{"kernel": page.kernel, "chip": page.chip,
+                         "remarks": [as_data(one) | _price(page, one) for one in page.remarks]} for page in pages]}
+
+
+def _price(page: Explanation, one: Remark) -> Json:
+    """What a refusal costs at most, where that can be told."""
+    cost = page.costs.get(one) if one.kind == REFUSED else None
+    return {} if cost is None else {"costs_us": cost.before - cost.after, "of_us": cost.before}
 
 
 def _sarif(pages: Sequence[Explanation]) -> Json:
-    refused = dict.fromkeys((page.kernel, page.chip, one) for page in pages for one in page.refused)
+    refused = {(page.kernel, page.chip, one): page for page in pages for one in page.refused}
     names = [name for name in OPTIMISATIONS if any(one.about == name for _, _, one in refused)]
     rules = [{"id": name, "shortDescription": {"text": OPTIMISATIONS[name]}, "defaultConfiguration": {"level": "note"}}
              for name in names]
     driver = {"name": "tilelang_npu", "version": __version__, "semanticVersion": __version__, "rules": rules}
-    results = [_result(kernel, chip, one, names.index(one.about)) for kernel, chip, one in refused]
+    results = [_result(page, one, names.index(one.about)) for (_, _, one), page in refused.items()]
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0",
             "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}]}
 
 
-def _result(kernel: str, chip: str, one: Remark, rule: int) -> Json:
-    result: Json = {"ruleId": one.about, "ruleIndex": rule, "level": "note",
-                    "message": {"text": f"{one.text}\nto have it: {one.edit}"}, "properties": {"kernel": kernel, "chip": chip}}
+def _result(page: Explanation, one: Remark, rule: int) -> Json:
+    cost = page.costs.get(one)
+    what = f"to have it: {one.edit}" if cost is None or not cost.nothing else str(cost)
+    result: Json = {"ruleId": one.about, "ruleIndex": rule, "level": "note", "message": {"text": f"{one.text}\n{what}"},
+                    "properties": {"kernel": page.kernel, "chip": page.chip, **_price(page, one)}}
     place = sarif_place(one.place)
     return result if place is None else {**result, "locations": [place]}

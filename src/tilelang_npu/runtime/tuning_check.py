@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError, doors
-from tilelang_npu.runtime.edits import results_of, seen_by_callers
+from tilelang_npu.runtime.edited import seen_by_callers
+from tilelang_npu.runtime.edits import results_of
 from tilelang_npu.runtime.log import warn_at
 from tilelang_npu.runtime.profiler import Profiler, TensorSupplyType, compare
 from tilelang_npu.runtime.tensors import as_array, is_tensor

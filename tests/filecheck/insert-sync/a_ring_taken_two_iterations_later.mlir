@@ -1,17 +1,18 @@
 // RUN: tilelang-npu opt %s -p insert-sync | filecheck %s
 // A ring of three: what an iteration writes is stored two iterations later, and written over in the one behind that. The write
-// stands in front of the store, so that the store waits for that of its own iteration: with tokens for the two iterations between
-// them, the third write would set a number that nobody has waited for. The write waits for the store of the iteration before.
-// CHECK-NOT:  hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>
+// stands in front of the store, so that a set right behind it would be one more outstanding than there are iterations between. It
+// stands behind the wait instead, with numbers in turn for two iterations: until then its pipe has nothing else to do.
 // CHECK:      hivm.hir.set_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID0>]
-// CHECK-NOT:  hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>
-// CHECK:      scf.for
+// CHECK-NEXT: hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+// CHECK-NEXT: hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID1>]
+// CHECK-NEXT: scf.for
 // CHECK:        hivm.hir.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID0>]
 // CHECK:        hivm.hir.vexp
-// CHECK-NEXT:   hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>, %turn2]
 // CHECK-NEXT:   hivm.hir.wait_flag[<PIPE_V>, <PIPE_MTE3>, %turn2]
+// CHECK-NEXT:   hivm.hir.pipe_barrier[<PIPE_MTE3>]
 // CHECK:        hivm.hir.store
 // CHECK-NEXT:   hivm.hir.set_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID0>]
+// CHECK-NEXT:   hivm.hir.set_flag[<PIPE_V>, <PIPE_MTE3>, %turn2]
 func.func @k(%X: memref<64xf32, #hivm.address_space<gm>>) attributes {hacc.entry, hacc.function_kind = #hacc.function_kind<DEVICE>, hivm.func_core_type = #hivm.func_core_type<AIV>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,4 +1,4 @@
-"""How many threads BLAS computes a product with: a number that a whole process shares."""
+"""How many threads BLAS computes a product with: a number that a whole process shares, or with OpenMP one of each thread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,51 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+_Numbers = list[tuple[Any, int]]
+"""Libraries, each with the number of threads that it had."""
+
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """The BLAS libraries whose number the process shares, and those where each thread has its own."""
+    found: tuple[list[Any], list[Any]] = [], []
+    for library in ThreadpoolController().lib_controllers:
+        if library.user_api == "blas":
+            found[_gives_way(library) and library.threading_layer == "openmp"].append(library)
+    return found
+
+
+def _gives_way(library: Any) -> bool:
+    """Whether numbers are taken only from the thread that first gave one, until that lets go (threadpoolctl from 3.8 on)."""
+    return hasattr(library, "clear_controlling_thread")
+
+
+def _set(library: Any, count: int) -> None:
+    """Set the number, whoever set it before: what other threads are told without a word would be ignored."""
+    if _gives_way(library):
+        library.clear_controlling_thread(force=True)
+    library.set_num_threads(count)
+    if _gives_way(library):
+        library.clear_controlling_thread()
+
+
+def _limited(libraries: list[Any]) -> _Numbers:
+    """Set libraries to one thread; what they had."""
+    before = [(library, library.get_num_threads()) for library in libraries]
+    _restore([(library, 1) for library, _ in before])
+    return before
+
+
+def _restore(numbers: _Numbers) -> None:
+    for library, count in numbers:
+        _set(library, count)
+
+
+class _Own(threading.local):
+    """Of a thread: how many of its runs are under way, and the numbers of its own that were before them."""
+
+    inside = 0
+    before: _Numbers = []
 
 
 class _Limit:
@@ -23,32 +64,37 @@ class _Limit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._own = threading.local()
-        self._set: Any = None
+        self._own = _Own()
+        self._before: _Numbers = []
 
     def enter(self) -> None:
+        shared, own = _libraries()
+        if self._own.inside == 0:
+            self._own.before = _limited(own)
+        self._own.inside += 1
         with self._lock:
             if self._inside == 0:
-                self._set = _controller().limit(limits=1, user_api="blas")
+                self._before = _limited(shared)
             self._inside += 1
-        self._own.inside = getattr(self._own, "inside", 0) + 1
 
     def leave(self) -> None:
-        self._own.inside -= 1
         with self._lock:
             self._inside -= 1
-            self._restore()
+            self._end()
+        self._own.inside -= 1
+        if self._own.inside == 0:
+            _restore(self._own.before)
 
     def forked(self) -> None:
         """In a process that was forked, only the thread that forked it is still running."""
         self._lock = threading.Lock()
-        self._inside = getattr(self._own, "inside", 0)
-        self._restore()
+        self._inside = self._own.inside
+        self._end()
 
-    def _restore(self) -> None:
-        if self._inside == 0 and self._set is not None:
-            self._set.restore_original_limits()
-            self._set = None
+    def _end(self) -> None:
+        if self._inside == 0:
+            _restore(self._before)
+            self._before = []
 
 
 _LIMIT = _Limit()
@@ -58,7 +104,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Many small products on many threads are slower than on one, by a hundred times on a busy machine."""
+    """Many small products on many threads are slower than on one, by a hundred times on a busy machine. Each thread that
+    computes says so for itself.
+    """
     _LIMIT.enter()
     try:
         yield

@@ -14,15 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
-from threading import Event as Signal
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelang_npu.simulator.machine.blas import one_blas_thread
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
+from tilelang_npu.simulator.machine.handing_over import short_turns
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stack import Stack
@@ -50,8 +51,12 @@ LEAST_WRITTEN = 1 << 26
 """Bytes that the ops of a launch write, on chip and in GM, from which on several threads compute it."""
 LEAST_AT_A_TIME = 1 << 14
 """Bytes that an op of a pile writes on average below which threads would wait for the interpreter, not for NumPy."""
-ROOM = 9 << 17
+ROOM = 1 << 21
 """Bytes on chip of the cores that run as one: with what they compute with, they should stay in a cache."""
+MOST_ROOM = 1 << 23
+ENOUGH_AT_A_TIME = 1 << 18
+"""Bytes on chip that they may have where it takes them for an op of the pile to write so much on average: threads that do
+little at a time hand the interpreter to each other so often that they win nothing."""
 _APART = 192
 """Bytes between the memories of blocks beyond what they use: equal places of blocks should not meet in one line of a cache."""
 
@@ -98,9 +103,9 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
         bound: the arguments.
     """
     records = [program.functions[index].records for index, _ in program.lanes]
+    cores = [program.functions[index].core for index, _ in program.lanes]
     gaps = _gaps(program, functions)
     used = max(sum(gaps.get(name, 0) for name in program.chip.memories(function.core)) for function in functions)
-    most = max(1, ROOM // max(1, used))
     foreign = frozenset[str]().union(*(function.flow.foreign for function in functions))
     if sum(offsets.places.kinds if isinstance(offsets, PlacesOfBlock) else len(offsets) for run in runs for offsets in run.gm
            ) > MOST_PLACES:
@@ -110,12 +115,18 @@ def planned(program: Program, functions: Sequence[StackedFunction], runs: Sequen
         taken = (tuple(numbers[index].get((run.block, sub), ())) for index, sub in program.lanes)
         alike.setdefault((*map(id, run.streams), *taken, places_in_common(run)), []).append(run)
     piles: list[Pile] = []
-    written = calls = 0
-    for some in alike.values():
-        made = list(_Grouping(records, some, gaps, foreign).piles(most))
+    each = {key: list(map(_written, records, some[0].streams)) for key, some in alike.items()}
+    written = sum(len(some) * sum(each[key]) for key, some in alike.items())
+    processors = _processors() if written >= LEAST_WRITTEN else 1
+    calls = 0
+    for key, some in alike.items():
+        ops = list(map(len, some[0].streams))
+        busiest = max(range(len(ops)), key=ops.__getitem__)
+        enough = ENOUGH_AT_A_TIME * ops[busiest] // max(1, each[key][busiest]) if cores[busiest] == "AIV" else 1
+        most = max(1, ROOM // max(1, used), min(MOST_ROOM // max(1, used), enough))
+        made = list(_Grouping(records, some, gaps, foreign).piles(_evenly(len(some), most, processors)))
         piles += made
-        written += len(some) * sum(map(_written, records, some[0].streams))
-        calls += len(made) * sum(map(len, some[0].streams))
+        calls += len(made) * sum(ops)
     if len(piles) * 2 > len(runs) or not all(BlockUses(records, runs, memory).are_apart() for memory in memories(bound.arrays)):
         return None
     kinds = {tuple(map(id, run.streams)): run for run in runs}.values()
@@ -222,6 +233,16 @@ def _even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+def _evenly(blocks: int, most: int, processors: int) -> int:
+    """How many blocks a pile has at most, so that as many piles come on each processor."""
+    return -(-blocks // (-(-blocks // (most * processors)) * processors))
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _owners(records: Sequence[OpRecord], stream: Stream) -> NDArray[np.intp]:
     """The operand that each place in GM of a stream is of, by its number among those of all records."""
     firsts = [0, *accumulate(record.gm_operands for record in records)]
@@ -245,7 +266,7 @@ def threads_for(plan: Plan, jobs: int | None) -> int:
     if jobs is None:
         if plan.written < LEAST_WRITTEN or plan.written < plan.calls * LEAST_AT_A_TIME:
             return 1
-        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        jobs = _processors()
     return min(jobs, len(plan.piles))
 
 
@@ -269,36 +290,63 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
         for pile in plan.piles:
             work.compute(pile)
         return
-    left = iter(enumerate(plan.piles))
-    lock, stop = Lock(), Signal()
+    hands = _Hands(len(plan.piles), threads)
     failed: dict[int, Exception] = {}
 
-    def take() -> None:
-        """Compute piles in their order until none is left, or one has failed: those before it are in somebody's hands."""
+    def take(hand: int) -> None:
+        """Compute piles until none is left; of those behind one that has failed, none is begun."""
         work = _Work(program, functions, plan, bound, most_ops)
-        with np.errstate(all="ignore"):
-            while True:
-                with lock:
-                    number, pile = next(left, (-1, None))
-                if pile is None or stop.is_set():
-                    return
+        with one_blas_thread(), np.errstate(all="ignore"):
+            while (number := hands.next(hand)) is not None:
                 try:
-                    work.compute(pile)
+                    work.compute(plan.piles[number])
                 except Exception as error:  # noqa: BLE001 - the caller raises it
                     failed[number] = error
-                    stop.set()
+                    hands.stop(number)
 
     from concurrent.futures import ThreadPoolExecutor  # here: it takes longer to load than a small launch to run
 
-    with ThreadPoolExecutor(threads - 1) as pool:
-        for _ in range(threads - 1):
-            pool.submit(take)
+    with short_turns(), ThreadPoolExecutor(threads - 1) as pool:
+        for hand in range(1, threads):
+            pool.submit(take, hand)
         try:
-            take()
+            take(0)
         finally:
-            stop.set()  # it may have been interrupted
+            hands.stop(0)  # it may have been interrupted
     if failed:
         raise failed[min(failed)]
+
+
+class _Hands:
+    """Which piles each of several threads takes: a part of them in order, then the last ones of whoever has the most left.
+
+    So threads write far from each other: where two first touch the same large page of fresh memory, the system clears it twice.
+
+    Args:
+        piles, threads: of each how many.
+    """
+
+    def __init__(self, piles: int, threads: int) -> None:
+        firsts = [piles * hand // threads for hand in range(threads + 1)]
+        self._left = [range(first, end) for first, end in zip(firsts, firsts[1:], strict=False)]
+        self._lock = Lock()
+
+    def next(self, hand: int) -> int | None:
+        """The next pile that a thread takes."""
+        with self._lock:
+            if self._left[hand]:
+                number, self._left[hand] = self._left[hand][0], self._left[hand][1:]
+                return number
+            other = max(range(len(self._left)), key=lambda one: len(self._left[one]))
+            if not self._left[other]:
+                return None
+            number, self._left[other] = self._left[other][-1], self._left[other][:-1]
+            return number
+
+    def stop(self, number: int) -> None:
+        """No pile from a number on is given out any more."""
+        with self._lock:
+            self._left = [range(part.start, min(part.stop, max(part.start, number))) for part in self._left]
 
 
 class _PileMemories(NamedTuple):

@@ -9,7 +9,7 @@ what would be lost most.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
@@ -25,8 +25,8 @@ def round_of(chip: Chip) -> int:
     return chip.banks.groups * chip.banks.width
 
 
-def starts(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Life, int]:
-    """Where in a round of the banks a buffer should start, in bytes; nothing for buffers to which it does not matter."""
+def _together(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Life, dict[Life, int]]:
+    """What is read beside what by one instruction, and how many bytes."""
     by_value: dict[SSAValue, Life] = {value: life for life in lives for value in life.members}
     together: dict[Life, dict[Life, int]] = defaultdict(lambda: defaultdict(int))
     for op in function.walk():
@@ -38,6 +38,12 @@ def starts(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Lif
                 nbytes = max(one.nbytes, other.nbytes)
                 together[one][other] += nbytes
                 together[other][one] += nbytes
+    return together
+
+
+def starts(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Life, int]:
+    """Where in a round of the banks a buffer should start, in bytes; nothing for buffers to which it does not matter."""
+    together = _together(function, lives, chip)
     half, found = round_of(chip) // 2, dict[Life, int]()
     for life in sorted(together, key=lambda each: (-sum(together[each].values()), each.start)):
         lost = [sum(nbytes for other, nbytes in together[life].items() if found.get(other) == start) for start in (0, half)]
@@ -45,4 +51,17 @@ def starts(function: func.FuncOp, lives: Sequence[Life], chip: Chip) -> dict[Lif
     return found
 
 
-__all__ = ["round_of", "starts"]
+def met(function: func.FuncOp, addresses: Mapping[Life, Sequence[int]], chip: Chip) -> list[Life]:
+    """Of the buffers that are read beside each other out of the same banks one each, in order."""
+    together, half = _together(function, list(addresses), chip), round_of(chip) // 2
+    begins, found = starts(function, list(addresses), chip), list[Life]()
+    for one, others in together.items():
+        for other in others:
+            apart = (addresses[one][0] - addresses[other][0]) % (2 * half)
+            if apart < chip.banks.width or 2 * half - apart < chip.banks.width:
+                found.append(one if begins[one] > begins[other] or (begins[one] == begins[other] and one.start > other.start)
+                             else other)
+    return list(dict.fromkeys(found))
+
+
+__all__ = ["met", "round_of", "starts"]

@@ -34,11 +34,12 @@ from xdsl.rewriter import Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import annotation, hivm
+from tilelang_npu.dialects.changes import Smaller
 from tilelang_npu.dialects.names import spoken
-from tilelang_npu.dialects.remarks import Placed, Remark, Scoped, done, refused, remark
+from tilelang_npu.dialects.remarks import Held, Placed, Remark, Scoped, done, refused, remark
 from tilelang_npu.errors import TileError
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.hivm.banks import round_of, starts
+from tilelang_npu.transforms.hivm.banks import met, round_of, starts
 from tilelang_npu.transforms.hivm.common_bytes import CommonBytes
 from tilelang_npu.transforms.ir.buffers import SCRATCH
 from tilelang_npu.transforms.ir.emit import OpBuilder
@@ -86,7 +87,7 @@ class _Plan:
         """
         for start, end, other in self.taken if beside else ():
             if (end - start == nbytes and _inherits(life, other) and not self._apart(life, other)
-                    and self._free(life, start, end)):
+                    and self.begin(life, start) == start and self._free(life, start, end)):
                 return start
         address = self.begin(life, 0)
         for start, end, other in self.taken:
@@ -326,7 +327,8 @@ def _tell(module: ModuleOp, life: Life, slots: int, room: int, *, quiet: bool) -
                        name_of(life.space))
         refused(module, "multi-buffer", where, f"{name} has {left} instead of {life.slots}: a slot takes "
                 f"{_spaced(life.nbytes)} bytes, and of the {_spaced(room)} of {name_of(life.space)} too few are left",
-                "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory")
+                "shrink the tiles, or ask for fewer stages (num_stages)", Scoped(life.label, (life.space,)), "plan-memory",
+                Smaller((where,)))
 
 
 def _overflow(lives: Sequence[Life], space: str, needed: int, capacity: int, *, reuse: bool) -> TileError:
@@ -490,25 +492,19 @@ class PlanMemory(ModulePass):
 
     def _tell(self, module: ModuleOp, layout: MemoryPlan) -> None:
         """Say what the order of a memory was good for, and what it had no room for."""
-        lives, name, unpinned = list(layout.addresses), name_of(layout.space), not _pinned(layout)
+        lives, name = list(layout.addresses), name_of(layout.space)
         for life in lives:
             if life.slots > 1 and (loop := _loop_around(life.op)) is not None:
                 done(module, "multi-buffer", location_of(life.op),
                      f"{life.label} has {life.slots} slots in the loop at {line_of(loop)}", maker=self.name)
-        used = max(address + life.nbytes for life, addresses in layout.addresses.items() for address in addresses)
-        taken = f"{_spaced(used)} of {_spaced(layout.room)} bytes are taken"
         if self.banks and self.reuse and layout.space == "ub":
             chip = chips.chip(self.chip)
             around, begins = round_of(chip), starts(layout.function, lives, chip)
             apart = {life: layout.addresses[life][0] % around == begin for life, begin in begins.items() if begin}
             if names := [life.label for life in lives if apart.get(life)]:
                 done(module, "banks", None, f"{', '.join(names)} in the second half of the banks", maker=self.name)
-            if names := [life.label for life in lives if not apart.get(life, True)]:
-                refused(module, "banks", location_of(next(life for life in lives if not apart.get(life, True)).op),
-                        f"{', '.join(names)} in the banks of what is read beside: {taken}",
-                        "shrink the tiles, if more of them cost less" if unpinned
-                        else f"pin them {around // 2} bytes behind a multiple of {around}",
-                        maker=self.name)
+            if beside := met(layout.function, layout.addresses, chip):
+                self._tell_banks(module, layout, beside, around)
         needed = sum(_rounded(life.nbytes, layout.space) * life.slots for life in lives)
         if self.keep_apart and self.reuse and needed > layout.room:
             shared, plain = _sharing(layout.addresses, layout.wait), _Plan(layout.space)
@@ -526,7 +522,23 @@ class PlanMemory(ModulePass):
                     f"{', '.join(dict.fromkeys(life.label for life in shared))} share bytes and wait for each other: else the "
                     f"buffers in {name} take {_spaced(layout.needed)} bytes, and {_spaced(layout.room)} are there",
                     f"shrink the tiles to {layout.room * 100 // layout.needed} % or less, if more of them cost less than the "
-                    "waits", maker=self.name)
+                    "waits", Held(tuple(dict.fromkeys(life.label for life in shared)), layout.space, shared=True), self.name,
+                    Smaller(tuple(dict.fromkeys(location_of(life.op) for life in shared)),
+                            layout.room * 100 // layout.needed))
+
+    def _tell_banks(self, module: ModuleOp, layout: MemoryPlan, beside: Sequence[Life], around: int) -> None:
+        """Say what begins in the banks of what is read beside it: there was no room, or no half of the banks without such."""
+        used = max(address + life.nbytes for life, addresses in layout.addresses.items() for address in addresses)
+        labels = tuple(dict.fromkeys(life.label for life in beside))
+        change, edit = None, f"pin them {around // 2} bytes behind a multiple of {around}"
+        why = f"{_spaced(used)} of {_spaced(layout.room)} bytes are taken"
+        if used + around + max(life.nbytes for life in beside) <= layout.room:
+            why, edit = "what it, or what has its bytes too, is read beside lies in both halves", "read a copy of it there"
+        elif not _pinned(layout):
+            change = Smaller(tuple(dict.fromkeys(location_of(life.op) for life in layout.addresses)))
+            edit = "shrink the tiles, if more of them cost less"
+        refused(module, "banks", location_of(beside[0].op), f"{', '.join(labels)} in the banks of what is read beside: {why}",
+                edit, Held(labels, layout.space), self.name, change)
 
     def _layouts(self, module: ModuleOp) -> list[MemoryPlan]:
         """Where the pass puts the allocations of a module.

@@ -31,7 +31,7 @@ class OpBuilder:
     """Emits into one function.
 
     ``entry`` is the function's first block, where constants go. Integers in arguments stand for index constants;
-    arithmetic on plain integers, and with neutral elements, emits nothing.
+    arithmetic on plain integers, and with neutral elements, emits nothing. ``conditions`` hold where it emits.
     """
 
     def __init__(self, entry: Block, ranges: Ranges | None = None):
@@ -39,6 +39,7 @@ class OpBuilder:
         self.ranges = ranges or Ranges()
         self.point = InsertPoint.at_end(entry)
         self.location: LocationAttr = UnknownLoc()
+        self.conditions: tuple[SSAValue, ...] = ()
         self._constants: dict[tuple[Attribute, object], arith.ConstantOp] = {}
         self._last_constant: Operation | None = None
 
@@ -54,6 +55,13 @@ class OpBuilder:
         saved, self.point = self.point, InsertPoint.at_end(block)
         yield
         self.point = saved
+
+    @contextmanager
+    def where(self, condition: SSAValue) -> Iterator[None]:
+        """Emit what runs only where a condition holds."""
+        saved, self.conditions = self.conditions, (*self.conditions, condition)
+        yield
+        self.conditions = saved
 
     @contextmanager
     def before(self, op: Operation) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tilelang_npu.dialects.changes import Change
 from tilelang_npu.errors import Location, TileError
 
 OPTIMISATIONS = {
@@ -36,10 +37,12 @@ class Refusal:
     Attributes:
         why: the reason, with lines and sizes.
         edit: what its author can change so that it is done.
+        change: the same as data, where a tool can make it.
     """
 
     why: str
     edit: str
+    change: Change | None = None
 
 
 def checked(names: Iterable[str], at: Location | None = None) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilelang_npu.dialects import hivm, tile
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.target import BLOCK, Path, name_of
 from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
+from tilelang_npu.transforms.ir.guards import surely_natural
 from tilelang_npu.transforms.ir.locations import location_of, refuse
 from tilelang_npu.transforms.lower.casts import convert
 from tilelang_npu.transforms.lower.said import say_core
@@ -78,7 +80,10 @@ def _surely_inside(emit: OpBuilder, offset: Value, size: Value, bound: Value) ->
     if offset == 0 and size is bound:
         return True
     ranges = emit.ranges
-    return ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low
+    if ranges.of(offset).high + ranges.of(size).high <= ranges.of(bound).low:
+        return True
+    end = affine(offset, ranges.constant) + affine(size, ranges.constant)
+    return surely_natural(affine(bound, ranges.constant) - end, emit.conditions, ranges)
 
 
 def lower_copy(lowering: KernelLowering, op: tile.CopyOp) -> None:

@@ -236,7 +236,8 @@ class KernelLowering:
         self._bind(op, made)
 
     def _if(self, op: scf.IfOp) -> None:
-        then = self._inner(op.true_region, [])
+        with self.emit.where(self.values[op.cond]):
+            then = self._inner(op.true_region, [])
         other = self._inner(op.false_region, []) if op.false_region.blocks else Region()
         self.emit.location = op.location
         made = scf.IfOp(self.values[op.cond], [r.type for r in op.results], then, other)

@@ -26,9 +26,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.changes import Unpinned
 from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.effects import Effect, effects_of
-from tilelang_npu.dialects.remarks import done, refused
+from tilelang_npu.dialects.remarks import Held, done, refused
 from tilelang_npu.target import BLOCK
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
 from tilelang_npu.transforms.ir.cores import core_of, put_core
@@ -69,7 +70,8 @@ class _Division:
                     continue
                 self.divided.add(op.result)
                 if op.address is not None:
-                    self._whole(Refusal("its address is its author's", "leave the address to the compiler"), op.result)
+                    self._whole(Refusal("its address is its author's", "leave the address to the compiler",
+                                        Unpinned(location_of(op))), op.result)
                 elif rows % 2:
                     self._whole(Refusal(f"its first axis has {rows} rows", "give it an even number of rows"), op.result)
         before = -1
@@ -114,7 +116,8 @@ class _Division:
             assert isinstance(buffer.owner, tile.AllocOp)
             if buffer.owner.label.data != MADE:
                 refused(module, BindSubBlocks.name, location_of(buffer.owner),
-                        f"{sized(buffer)} is not divided between the Vector cores: {kept.why}", kept.edit)
+                        f"{sized(buffer)} is not divided between the Vector cores: {kept.why}", kept.edit,
+                        Held((buffer.owner.label.data,), space_of(buffer)), change=kept.change)
 
     def _check(self, op: Operation) -> None:
         """Take back the operands of an operation that it cannot compute by halves."""

@@ -24,14 +24,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.changes import OwnBuffer, Stages
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
+from tilelang_npu.errors import Location
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.locations import line_of, lines_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.sizes import sized
 from tilelang_npu.transforms.tile.managed import is_managed, is_on_a_core, overwrites, touches
+from tilelang_npu.transforms.tile.parallel.indices import MADE
 
 
 def _is_candidate(copy: tile.CopyOp, accumulators: set[SSAValue]) -> bool:
@@ -48,7 +51,7 @@ def _kept(copy: tile.CopyOp) -> Refusal | None:
     destination is new there."""
     source, target, block = copy.source, copy.target, copy.parent_block()
     assert block is not None
-    given, taken = _label(source), _label(target)
+    given, taken, allocated = _label(source), _label(target), _place(target)
     others = [use.operation for use in source.uses if use.operation is not copy]
     if len(others) != 1 or len(list(source.uses)) != 2:
         readers = [op for op in users_of(source) if op is not copy
@@ -64,20 +67,22 @@ def _kept(copy: tile.CopyOp) -> Refusal | None:
     if loads and isinstance(writer, tile.CopyOp) and _tile(writer.source)[0] != _tile(source)[0]:  # in UB alone
         return Refusal(f"{given} is loaded from {_tile(writer.source)[0]} as {_tile(source)[0]}, which takes a way through UB",
                        f"give {given} the element type of the tensor")
-    if loads and _is_in_a_serial_loop(copy):
+    if loads and (loop := _serial_loop_around(copy)) is not None:
         return Refusal(f"in a serial loop the copy lets the next load of {given} begin while work on {taken} goes on",
-                       "T.Pipelined(..., num_stages=2) gives the loop slots for that")
+                       "T.Pipelined(..., num_stages=2) gives the loop slots for that", Stages(location_of(loop), 2))
     for op in block.ops:
         if op is copy:
             break
         if not isinstance(op, tile.AllocOp) and touches(op, target):
-            return Refusal(f"{taken} is in use from {line_of(op)} on", f"use a buffer of its own there in place of {taken}")
+            return Refusal(f"{taken} is in use from {line_of(op)} on", f"use a buffer of its own there in place of {taken}",
+                           OwnBuffer(taken, allocated, location_of(op)))
     if any(op.name.startswith("hivm.") for op in block.ops):
         return Refusal("its author synchronises beside the copy", "leave the waits to the compiler")
     beyond = next((user for user in users_of(target) if not _is_below(user, copy)), None)
     if beyond is not None:
         return Refusal(f"{taken} is used at {line_of(beyond)}, outside of the copy's loop or branch",
-                       f"use a buffer of its own there in place of {taken}")
+                       f"use a buffer of its own there in place of {taken}",
+                       OwnBuffer(taken, allocated, location_of(beyond)))
     return None
 
 
@@ -86,17 +91,23 @@ def _label(value: SSAValue) -> str:
     return value.owner.label.data
 
 
+def _place(value: SSAValue) -> Location | None:
+    assert isinstance(value.owner, tile.AllocOp)
+    return location_of(value.owner)
+
+
 def _tile(value: SSAValue) -> tuple[Attribute, tuple[int, ...]]:
     kind = value.type
     assert isinstance(kind, MemRefType)
     return kind.element_type, tile.shape_of(value)
 
 
-def _is_in_a_serial_loop(op: Operation) -> bool:
+def _serial_loop_around(op: Operation) -> Operation | None:
+    """The innermost loop around an operation, where its iterations take no slots in turn."""
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, (scf.ForOp, scf.WhileOp)):
         parent = parent.parent_op()
-    return parent is not None and not (isinstance(parent, scf.ForOp) and tile.stages_of(parent) > 1)
+    return None if isinstance(parent, scf.ForOp) and tile.stages_of(parent) > 1 else parent
 
 
 def _is_below(user: Operation, copy: tile.CopyOp) -> bool:
@@ -122,9 +133,9 @@ class CollapseCopies(ModulePass):
                 if kept is None:
                     done(op, self.name, location_of(copy), f"{_label(copy.source)} and {_label(copy.target)} are one buffer")
                     _merge(copy)
-                else:
+                elif _label(copy.source) != MADE:
                     refused(op, self.name, location_of(copy), f"{sized(copy.source)} is copied to {_label(copy.target)}: "
-                            f"{kept.why}", kept.edit)
+                            f"{kept.why}", kept.edit, change=kept.change)
 
 
 def _merge(copy: tile.CopyOp) -> None:

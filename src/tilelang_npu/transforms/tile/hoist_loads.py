@@ -17,7 +17,7 @@ Runs once memories are known, before ``sink-buffers``: a load that is gone from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.changes import InFront, OwnBuffer
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import done, refused
 from tilelang_npu.dialects.text import location_of
@@ -93,7 +94,8 @@ def _kept(load: tile.CopyOp, loop: scf.ForOp, ranges: Ranges) -> Refusal | None:
             for use in effects_of(inner):
                 root = root_of(use.value)
                 if root is buffer and use.writes:
-                    return Refusal(f"{line_of(inner)} writes {label}", f"write to a buffer of its own in place of {label}")
+                    return Refusal(f"{line_of(inner)} writes {label}", f"write to a buffer of its own in place of {label}",
+                                   OwnBuffer(label, location_of(buffer.owner), location_of(inner)))
                 if root is buffer and not behind:
                     return Refusal(f"{line_of(inner)} reads {label} before it is loaded", "load at the head of the loop")
                 if root is tensor and use.writes:
@@ -135,20 +137,21 @@ def _is_load(op: Operation) -> bool:
             and space_of(buffer.result) in chips.filled_from(chips.GM))
 
 
-def _crowded(launch: Operation, chip: Chip) -> Refusal | None:
-    """Why nothing can live longer: with as many slots as a loop may give them, buffers do not fit side by side; None where
-    they do."""
+def _crowded(launch: Operation, chip: Chip) -> dict[str, Refusal]:
+    """Why nothing of a memory can live longer: with as many slots as a loop may give them, its buffers do not fit side by side;
+    nothing where they do."""
     taken: dict[str, int] = {}
     slots = max([tile.stages_of(op) for op in launch.walk() if isinstance(op, scf.ForOp)], default=1)
     for op in launch.walk():
         if isinstance(op, tile.AllocOp) and (space := space_of(op.result)) in chips.filled_from(chips.GM):
             taken[space] = taken.get(space, 0) + nbytes_of(op.result) * slots
+    found = {}
     for memory, nbytes in taken.items():
         if nbytes > (room := chip.memory[memory].size):
-            return Refusal(f"side by side the buffers in {chips.name_of(memory)} take {spaced(nbytes)} bytes"
-                           f"{f' with {slots} slots each' if slots > 1 else ''}, and {spaced(room)} are there",
-                           f"load in front of the loop, or shrink the tiles to {room * 100 // nbytes} % or less")
-    return None
+            found[memory] = Refusal(f"side by side the buffers in {chips.name_of(memory)} take {spaced(nbytes)} bytes"
+                                    f"{f' with {slots} slots each' if slots > 1 else ''}, and {spaced(room)} are there",
+                                    f"load in front of the loop, or shrink the tiles to {room * 100 // nbytes} % or less")
+    return found
 
 
 def _masks(loop: scf.ForOp, chip: Chip) -> tuple[list[Operation], list[Operation]]:
@@ -217,7 +220,7 @@ class HoistLoads(ModulePass):
                     text = f"a tile of the numbers of rows and columns is computed once, before the loop at {line_of(loop)}"
                     done(op, self.name, location_of(mask), text)
 
-    def _hoist(self, module: ModuleOp, load: tile.CopyOp, crowded: Refusal | None, ranges: Ranges) -> None:
+    def _hoist(self, module: ModuleOp, load: tile.CopyOp, crowded: Mapping[str, Refusal], ranges: Ranges) -> None:
         """Take a load out of as many loops as can be."""
         buffer = root_of(load.target)
         assert isinstance(buffer.owner, tile.AllocOp)
@@ -225,10 +228,11 @@ class HoistLoads(ModulePass):
             needed = _needed(load, loop)
             if needed is None or _is_handed_over(load, loop):
                 return
-            kept = _kept(load, loop, ranges) or crowded
+            kept = _kept(load, loop, ranges) or crowded.get(space_of(buffer))
             if kept is not None:
                 text = f"{sized(buffer)} is loaded alike in each iteration of the loop at {line_of(loop)}: {kept.why}"
-                refused(module, self.name, location_of(load), text, kept.edit)
+                refused(module, self.name, location_of(load), text, kept.edit,
+                        change=kept.change or InFront(location_of(load), location_of(loop)))
                 return
             done(module, self.name, location_of(load), f"{buffer.owner.label.data} is loaded once, before the loop at "
                  f"{line_of(loop)}")

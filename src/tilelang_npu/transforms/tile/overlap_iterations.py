@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.changes import Smaller
 from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
@@ -73,8 +74,8 @@ class _Overlap:
                       if space_of(value.root) == space and not is_hand_over(value.root))
             if own * _SHARE_FOR_RINGS > (room := chip.memory[space].size):
                 return Refusal(f"what they hand on takes {spaced(own)} bytes of {name_of(space)} in {self.rings_in(space)}, "
-                               f"and {spaced(room // _SHARE_FOR_RINGS)} are given for that",
-                               "ask for fewer stages (num_stages), or shrink the tiles")
+                               f"and {spaced(room // _SHARE_FOR_RINGS)} are given for that", "shrink the tiles",
+                               self.smaller(space, 100 * room // (_SHARE_FOR_RINGS * own)))
         return None
 
     def hopeless(self, chip: chips.Chip) -> Refusal | None:
@@ -85,7 +86,8 @@ class _Overlap:
                 size, room = nbytes_of(value.root), chip.memory[space].size
                 if size > room:
                     return Refusal(f"{maker.label.data} alone takes {spaced(size)} bytes of {name_of(space)}, and "
-                                   f"{spaced(room)} are there", "shrink the tiles")
+                                   f"{spaced(room)} are there", "shrink the tiles",
+                                   Smaller((location_of(maker),), 100 * room // size))
         return None
 
     def crowded(self, chip: chips.Chip) -> Refusal | None:
@@ -99,8 +101,14 @@ class _Overlap:
             room = chip.memory[space].size
             if more and (beside := sum(sizes) + max(sizes)) + more > room:
                 return Refusal(f"beside {spaced(beside)} bytes of buffers in {name_of(space)}, {spaced(more)} more are needed "
-                               f"for {self.rings_in(space)}, and {spaced(room)} are there", "shrink the tiles")
+                               f"for {self.rings_in(space)}, and {spaced(room)} are there", "shrink the tiles",
+                               self.smaller(space, 100 * room // (beside + more)))
         return None
+
+    def smaller(self, space: str, percent: int) -> Smaller:
+        """Smaller tiles in place of those that the rings of a memory are of."""
+        owners = [value.root.owner for value in self.rings if space_of(value.root) == space]
+        return Smaller(tuple(location_of(owner) for owner in owners if isinstance(owner, tile.AllocOp)), percent)
 
     def rings_in(self, space: str) -> str:
         """The buffers of a memory that get rings, in words."""
@@ -178,7 +186,8 @@ class OverlapIterations(ModulePass):
             by_hand = tile.SCHEDULE in loop.attributes
             found = self._skew(op, loop, ranges) if self.overlap and not by_hand else None
             if isinstance(found, Refusal):
-                refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit)
+                refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit,
+                        change=found.change)
             elif found is not None:
                 text = f"the body is {found.body.stages} stages, which work on several iterations at a time"
                 done(op, self.name, where, text)
@@ -211,7 +220,7 @@ class OverlapIterations(ModulePass):
         body = cut_body(loop, ranges)
         if not isinstance(body, StagedBody):
             return body
-        first: Refusal | None = None
+        kept: Refusal | None = None
         for ahead in range(tile.stages_of(loop), 0, -1):
             skew = _Overlap(body, ahead)
             chip = chips.chip(self.chip)
@@ -222,8 +231,7 @@ class OverlapIterations(ModulePass):
                 kept = self._tried(module, loop, ahead)
             if kept is None:
                 return skew
-            first = first or kept
-        return first
+        return kept  # of the fewest iterations ahead: no fewer stages would do
 
     def _tried(self, module: ModuleOp, loop: scf.ForOp, ahead: int) -> Refusal | None:
         """Why there is no plan of the memories with so many iterations under way; None where there is one."""
@@ -236,12 +244,12 @@ class OverlapIterations(ModulePass):
         assert isinstance(body, StagedBody), "a copy is cut as the loop is"
         skew = _Overlap(body, ahead)
         rings = skew.rings_in("ub") or skew.rings_in("cbuf")
+        change = skew.smaller("ub" if skew.rings_in("ub") else "cbuf", 99)
         skew.run()
         for op in copied.walk():
             op.attributes.pop(tile.NUM_STAGES, None)
         lack = self.trial(copied)
-        edit = "ask for fewer stages (num_stages), or shrink the tiles"
-        return None if lack is None else Refusal(f"with {rings}, {lack}", edit)
+        return None if lack is None else Refusal(f"with {rings}, {lack}", "shrink the tiles", change)
 
 
 def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:

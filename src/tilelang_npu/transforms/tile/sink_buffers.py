@@ -28,8 +28,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.changes import OwnBuffer, Smaller, SwitchedOn, Unpinned
 from tilelang_npu.dialects.effects import effects_of
-from tilelang_npu.dialects.remarks import done, refused
+from tilelang_npu.dialects.remarks import Held, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
@@ -201,7 +202,9 @@ class SinkBuffers(ModulePass):
                 refused(module, self.name, location_of(allocation),
                         f"{sized(buffer)} is loaded anew when {place} is done with it: a buffer of its own there would need "
                         f"{spaced(needed)} of the {spaced(room)} bytes of {name_of(space_of(buffer))}",
-                        f"shrink the tiles, so that {label} from {place} on has room for {slots} slots of its own")
+                        f"shrink the tiles, so that {label} from {place} on has room for {slots} slots of its own",
+                        Held((label,), space_of(buffer)),
+                        change=Smaller((location_of(allocation),), 100 * room // needed))
 
     def _sink(self, allocation: tile.AllocOp, ranges: Ranges) -> list[tile.AllocOp]:
         """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""
@@ -283,7 +286,8 @@ def _tell_refused(module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges, ma
         carried = _carried(label, buffer, user)
         about = SinkBuffers.name
         kept = Refusal(carried.why, f"{carried.edit}: that frees its bytes meanwhile, and wins no time where there is room")
-    refused(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit, maker=SinkBuffers.name)
+    refused(module, about, location_of(allocation), f"{what}: {kept.why}", kept.edit,
+            Held((label,), space_of(buffer), bytes_alone=about == SinkBuffers.name), SinkBuffers.name, kept.change)
 
 
 def _pipeline_that_moves(op: Operation, buffer: SSAValue) -> scf.ForOp | None:
@@ -296,14 +300,16 @@ def _pipeline_that_moves(op: Operation, buffer: SSAValue) -> scf.ForOp | None:
 def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges, made: SinkBuffers) -> Refusal:
     buffer, label = allocation.result, allocation.label.data
     if allocation.address is not None:
-        return Refusal("its address is its author's", "leave the address to the compiler")
+        return Refusal("its address is its author's", "leave the address to the compiler", Unpinned(location_of(allocation)))
     if not made.sink:
-        return Refusal("sink-buffers is switched off", "take sink-buffers out of tl.disable, or allocate it in the loop")
+        return Refusal("sink-buffers is switched off", "take sink-buffers out of tl.disable, or allocate it in the loop",
+                       SwitchedOn("sink-buffers"))
     beyond = next((user for user in users_of(buffer)
                    if not isinstance(user, (tile.RegionOp, tile.ViewOp)) and not loop.is_ancestor(user)), None)
     if beyond is not None and not made.split:
         return Refusal(f"{line_of(beyond)}, outside of the loop, uses it too, and memory planning is off",
-                       f"use a buffer of its own there in place of {label}, or switch memory planning on")
+                       f"use a buffer of its own there in place of {label}, or switch memory planning on",
+                       OwnBuffer(label, location_of(allocation), location_of(beyond)))
     statements = users_in_order(allocation)
     at = next((index for index, op in enumerate(statements) if op.is_ancestor(loop)), 0)
     if reads_earlier(behind := statements[at + 1:], buffer, ranges):
@@ -313,7 +319,7 @@ def _why_one_slot(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges, mad
     if at:
         return Refusal(f"the loop may read what {line_of(statements[at - 1])} put into it",
                        f"write all of {label} at the head of the iteration, or use another buffer at "
-                       f"{line_of(statements[at - 1])}")
+                       f"{line_of(statements[at - 1])}", OwnBuffer(label, location_of(allocation), location_of(loop)))
     inner = _home_of_all(list(users_of(buffer)), home) if (home := allocation.parent_block()) is not None else None
     outer = inner.parent_op() if inner is not None else loop
     return _carried(label, buffer, outer if isinstance(outer, scf.ForOp) else loop)
@@ -323,7 +329,7 @@ def _no_room(allocation: tile.AllocOp, chip: Chip) -> Refusal:
     space = space_of(allocation.result)
     return Refusal(f"the next product waits until it is drained, as of the {spaced(chip.memory[space].size)} bytes of "
                    f"{name_of(space)} too few are left beside what else the loop needs",
-                   "shrink the tiles, if more of them cost less than the wait")
+                   "shrink the tiles, if more of them cost less than the wait", Smaller((location_of(allocation),)))
 
 
 def _carried(label: str, buffer: SSAValue, loop: scf.ForOp) -> Refusal:

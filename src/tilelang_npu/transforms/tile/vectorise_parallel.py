@@ -33,10 +33,12 @@ from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.tile.parallel.between import SCRATCH, Between, apart
 from tilelang_npu.transforms.tile.parallel.box_expressions import Vectoriser
-from tilelang_npu.transforms.tile.parallel.conditions import Part, choose_between_values, settle
+from tilelang_npu.transforms.tile.parallel.conditions import HERE, Part, choose_between_stores, choose_between_values, settle
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
+from tilelang_npu.transforms.tile.parallel.flattened import unflattened
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Invariants, Multiples, NotVector, NotVectorWhole
 from tilelang_npu.transforms.tile.parallel.nests import around
+from tilelang_npu.transforms.tile.parallel.tensor_ends import drop_guards
 
 
 def _static_extents(loop: tile.ParallelOp, ranges: Ranges) -> list[int]:
@@ -82,12 +84,31 @@ class _Terms:
 
 def _vectorise(loop: tile.ParallelOp, terms: _Terms) -> Between:
     """Make vector work of a loop; the detours that it took."""
+    block, last, apart = loop.parent_block(), loop.prev_op, unflattened(loop)
+    if apart is not None and block is not None:
+        try:
+            told = _vectorise_choices(apart, terms)
+            _check_room(apart, last, terms)  # rows of a few elements take a block each
+        except NotVector:
+            _undo(block, last, loop)
+        else:
+            Rewriter.erase_op(apart)
+            return told
+    return _vectorise_choices(loop, terms)
+
+
+def _vectorise_choices(loop: tile.ParallelOp, terms: _Terms) -> Between:
+    """Make vector work of a loop that may choose from point to point; the detours that it took."""
     if any(isinstance(op, scf.IfOp) for op in loop.body.block.ops):
-        ahead = loop.clone()  # point by point, the loop itself is right
+        before, ahead = loop.prev_op, loop.clone()  # point by point, the loop itself is right
         Rewriter().insert_op(ahead, InsertPoint.before(loop))
         choose_between_values(ahead, clipped=True)
+        drop_guards(ahead)
+        chosen = choose_between_stores(ahead)
         told = _vectorise_body(ahead, terms)
         Rewriter.erase_op(ahead)
+        if chosen:  # from values in tiles of their own; the points one by one take none
+            _check_room(loop, before, terms)
         return told
     return _vectorise_body(loop, terms)
 
@@ -138,8 +159,6 @@ def _longer(detours: Between) -> NotVector:
 
 _FULL = 0.9
 """How much of UB the tiles may take, for the sake of what other passes add: slots, scratch of other operations."""
-HERE = ("ub", "shared", "fragment")
-"""What a buffer is in that is in UB, or may come there."""
 
 
 def _check_room(loop: tile.ParallelOp, before: Operation | None, terms: _Terms) -> None:

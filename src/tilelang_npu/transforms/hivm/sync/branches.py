@@ -112,8 +112,8 @@ def _both_ends(body: BlockItems, event: EventPair, users: Sequence[Demand]) -> I
     """An event that crosses iterations, in the branch that it stands around."""
     pipes = event.source, event.target
     branch, holder = _alone(body, event.set_after, set(pipes)), event.holder or body
-    if branch is None or holder.loop is None:
-        return
+    if branch is None or holder.loop is None or not all(_works(branch, pipe, 0, len(branch.items)) for pipe in pipes):
+        return  # one end may be of work that is elsewhere
     reasons = [demand.reason for demand in users]
     places = (_places(branch, pipe, reasons, last=last) for pipe, last in zip(pipes, (True, False), strict=True))
     for sets, waits in zip(*places, strict=True):

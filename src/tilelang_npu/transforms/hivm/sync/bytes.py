@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -21,11 +21,14 @@ from tilelang_npu.dialects.declaration import dtype_of
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.errors import TileError
 from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.hivm.sync.boxes import Box, apart, box_of
 from tilelang_npu.transforms.ir.lifetimes import slots_of
 from tilelang_npu.transforms.ir.locations import location_of
 
 _THROUGH = (memref.SubviewOp, memref.ReinterpretCastOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp,
             hivm.BitcastOp)
+_ANY = 1 << 40
+"""More bytes than any buffer has."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class OperandBytes:
         planned: whether the addresses are those in the memory, so that different buffers can be compared.
         view: of a tensor the view that is read or written, if it is cut out of something.
         turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
+        box: the part of the root that is touched, axis by axis; None where it is all of it, or not known so.
     """
 
     space: str
@@ -50,6 +54,7 @@ class OperandBytes:
     planned: bool
     turn: tuple[SSAValue, int] | None = None
     view: SSAValue | None = None
+    box: Box | None = None
 
     @property
     def slots(self) -> int:
@@ -65,6 +70,8 @@ class OperandBytes:
         if self.space != other.space:
             return None
         if self.root is other.root or self._same_slots(other):
+            if self.root.type == other.root.type and apart(self.box, other.box):
+                return None
             if (self.turn is None) != (other.turn is None) or (self.turn is not None and self.addresses != other.addresses):
                 return 0
             if not self._inner(other):
@@ -115,14 +122,24 @@ def place_of(value: SSAValue) -> OperandBytes:
     elif isinstance(root.owner, (memref.AllocOp, memref_ext.AllocWorkspaceOp)):
         assert isinstance(root.type, MemRefType)
         addresses = tuple(turn * _size(root.type) for turn in range(slots_of(root)))
-    ring = _ring(value, root)
+    if space != "gm" and not _known(root):
+        return OperandBytes(space, root, (0,), 0, _ANY, planned=True)
+    ring, box = _ring(value, root), box_of(value, root)
     if ring is not None:
         count, slot, turn = ring
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
-        return OperandBytes(space, root, starts, 0, slot, planned, turn)
+        return OperandBytes(space, root, starts, 0, slot, planned, turn, box=box)
     low, high = _extent(value, root)
     view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) else None
-    return OperandBytes(space, root, addresses, low, high, planned, view=view)
+    return OperandBytes(space, root, addresses, low, high, planned, view=view, box=box)
+
+
+def _known(root: SSAValue) -> bool:
+    """Whether a value is one buffer: one of several, as a branch chooses or a loop hands on, may be anywhere in its memory."""
+    owner = root.owner
+    if isinstance(owner, Block):
+        return isinstance(owner.parent_op(), func.FuncOp)
+    return isinstance(owner, (hivm.PointerCastOp, memref.AllocOp, memref_ext.AllocWorkspaceOp))
 
 
 def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, int]] | None:
@@ -196,7 +213,7 @@ def _constant(value: SSAValue) -> int:
 def _size(kind: MemRefType) -> int:
     total: int = dtype_of(kind.element_type).nbytes
     for size in kind.get_shape():
-        total *= size if size != DYNAMIC_INDEX else 1 << 40
+        total *= size if size != DYNAMIC_INDEX else _ANY
     return total
 
 

@@ -7,7 +7,7 @@ a grid that the iterations number, row and column being quotient and remainder o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -15,10 +15,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.guards import natural
 from tilelang_npu.transforms.ir.ranges import Ranges
-
-_LESS = {2: 2, 3: 1, 4: -2, 5: -1}
-"""The predicates slt, sle, sgt and sge: 1 where the first number is the smaller one or equal, 2 where it is smaller."""
 
 
 def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
@@ -128,25 +126,9 @@ def _unbounded(form: Linear[SSAValue], ranges: Ranges) -> Linear[SSAValue]:
         if isinstance(bound, (arith.MaxSIOp, arith.MinSIOp)):
             value, other = (affine(one, ranges.constant) for one in bound.operands)
             room = value - other if isinstance(bound, arith.MaxSIOp) else other - value
-            if any((room - known).known and (room - known).constant >= 0 for known in _natural(bound, ranges)):
+            if any((room - known).known and (room - known).constant >= 0 for known in natural(bound.parent_block(), ranges)):
                 return _unbounded(form + factor * (value - Linear.of(atom)), ranges)
     return form
-
-
-def _natural(op: Operation, ranges: Ranges) -> Iterator[Linear[SSAValue]]:
-    """What is not negative where an operation runs, as the branches around it say."""
-    inner, around = op, op.parent_op()
-    while around is not None:
-        if isinstance(around, scf.IfOp) and around.true_region.is_ancestor(inner):
-            pending = [around.cond]
-            while pending:
-                said = pending.pop().owner
-                if isinstance(said, arith.AndIOp):
-                    pending += said.operands
-                elif isinstance(said, arith.CmpiOp) and (kind := said.predicate.value.data) in _LESS:
-                    least, most = (affine(one, ranges.constant) for one in said.operands)
-                    yield (most - least if _LESS[kind] > 0 else least - most) - Linear(abs(_LESS[kind]) - 1)
-        inner, around = around, around.parent_op()
 
 
 def _changes(value: SSAValue, loop: scf.ForOp | None) -> bool:

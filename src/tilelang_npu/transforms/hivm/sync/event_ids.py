@@ -21,8 +21,6 @@ from tilelang_npu.transforms.hivm.sync.items import BlockItems
 
 Name = tuple[tuple[str, str], int]
 """From pipe, to pipe, and the number of an event."""
-_MUCH = 1 << 20
-"""More bytes than an access of open size is taken to touch."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +103,15 @@ def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[
         if event.distance == 0 and event.slots > 1:
             yield _Step(0, partial(_take_turns, event, 1))
         elif event.slots > 1:
-            yield _Step(_work(body, event.source, *whole) + _work(body, event.target, *whole),
+            yield _Step(body.work(event.source, *whole) + body.work(event.target, *whole),
                         partial(_take_turns, event, event.slots - 1))
         if event.holder is not None and body.loop is not None:
-            yield _Step(_work(body, event.target, *whole), partial(_hold_itself, event))
+            yield _Step(body.work(event.target, *whole), partial(_hold_itself, event))
         for other in near[place + 1:]:
             if other.body is body and _merges(event, other.event):
                 sets = sorted((event.set_after, other.event.set_after))
                 waits = sorted((event.wait_before, other.event.wait_before))
-                loss = _work(body, event.source, sets[0] + 1, sets[1] + 1) + _work(body, event.target, *waits)
+                loss = body.work(event.source, sets[0] + 1, sets[1] + 1) + body.work(event.target, *waits)
                 yield _Step(loss, partial(_merge, event, other.event, [one.event for one in group if one.body is body]))
 
 
@@ -121,12 +119,6 @@ def _together(one: PairPlace, two: PairPlace) -> bool:
     """Whether two events can be outstanding together."""
     (a, b), (c, d) = one.interval, two.interval
     return a <= d and c <= b
-
-
-def _work(body: BlockItems, pipe: str, start: int, end: int) -> float:
-    """Bytes that a pipe touches in some items of a block."""
-    return sum(min(touch.place.high - touch.place.low, _MUCH)
-               for item in body.items[start:end] for touch in item.touches if touch.pipe == pipe)
 
 
 def _take_turns(event: EventPair, slots: int) -> Container[EventPair]:

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Operation
 
+from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
+from tilelang_npu.transforms.hivm.sync.turns import turns_since, turns_until
 from tilelang_npu.transforms.ir.buffers import body_of
 
 
@@ -23,8 +25,8 @@ class Inside:
 
     def __init__(self) -> None:
         self._solved: dict[int, tuple[BlockItems, Order]] = {}
-        self._left: dict[tuple[int, object], Left] = {}
-        self._entered: dict[tuple[int, object, str, bool, bool], bool] = {}
+        self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
+        self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
     def add(self, body: BlockItems, order: Order) -> None:
@@ -69,30 +71,33 @@ class Inside:
         self._left.clear()
         self._entered.clear()
 
-    def left(self, item: Item, touch: Touch) -> Left:
-        """What comes behind an access of an item's blocks."""
-        key = id(item), touch.key
+    def left(self, item: Item, touch: Touch, second: Touch | None = None) -> Left:
+        """What comes behind an access of an item's blocks, of those that meet ``second`` behind the item, if that is told."""
+        place = second.place if second is not None and touch.place.turn is not None else None
+        key = id(item), touch.key, place
         if key not in self._left:
-            found = [self._left_at(body, order, index, touch) for body, order, index in self._where(item, touch)]
+            found = [self._left_at(body, order, index, touch, second) for body, order, index in self._where(item, touch)]
             self._left[key] = Left(frozenset.intersection(*(one.within for one in found)),
                                    frozenset.intersection(*(one.behind for one in found)),
                                    frozenset.intersection(*(one.later for one in found))) if found else Left()
         return self._left[key]
 
-    def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch) -> Left:
-        inner = self.left(body.items[index], touch)
+    def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch, second: Touch | None) -> Left:
+        inner = self.left(body.items[index], touch, second)
         starts = leaving(index, touch.pipe, inner)
-        reached = order.reach(starts, order.count - 1, index)
+        turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
+        last = turns * order.count
+        reached = order.reach(starts, last + order.count - 1, index)
         at_once = {touch.pipe, *inner.within}
         tokens = {(id(event.holder or body), event.target) for event in order.events
-                  if event.distance and (reached.get(event.source, order.count) <= event.set_after
-                                         or (event.source in at_once and event.set_after >= index))} | inner.later
+                  if event.distance and (reached.get(event.source, last + order.count) <= last + event.set_after
+                                         or (event.source in at_once and last + event.set_after >= index))} | inner.later
         behind = frozenset(target for holder, target in tokens if holder == id(body))
         later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
         at_end = order.at_end(touch.pipe, reached, at_once, index)
         return Left(frozenset({*reached, *inner.within, *inner.behind, *at_end}), behind, later)
 
-    def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool) -> bool:
+    def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool, first: Touch | None = None) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
 
         Args:
@@ -101,27 +106,31 @@ class Inside:
             pipe: the pipe.
             started: the pipe itself did that something, in front of the item; otherwise its work in the item comes later.
             primed: so does what it does right in front of the item, where tokens are first set.
+            first: what is in front of the item, if it is one access: iterations that do not meet it may come first.
         """
         if not item.blocks:
             return False
-        key = id(item), touch.key, pipe, started, primed
+        place = first.place if first is not None and touch.place.turn is not None else None
+        key = id(item), touch.key, place, pipe, started, primed
         if key not in self._entered:
             places = list(self._where(item, touch))
             self._entered[key] = bool(places) and all(
-                self._enters_at(body, order, index, touch, pipe, started=started, primed=primed)
+                self._enters_at(body, order, index, touch, pipe, first, started=started, primed=primed)
                 for body, order, index in places)
         return self._entered[key]
 
-    def _enters_at(self, body: BlockItems, order: Order, index: int, touch: Touch, pipe: str,
+    def _enters_at(self, body: BlockItems, order: Order, index: int, touch: Touch, pipe: str, first: Touch | None,
                    *, started: bool, primed: bool) -> bool:
         item = body.items[index]
-        if started and self.enters(item, touch, pipe, started=True, primed=True):
+        if started and self.enters(item, touch, pipe, started=True, primed=True, first=first):
             return True
         if primed and body.loop is not None and self._held(item, touch, pipe, body):
             return True
-        return any(position <= index and (other == touch.pipe or self.enters(
-                       item, touch, other, started=False, primed=position < index))
-                   for other, position in order.reach(_entering(order, pipe, started, primed), order.count - 1, index).items())
+        turns = turns_until(first.place, touch.place, body.loop) if first is not None else 0
+        here, runs = turns * order.count + index, -1 if turns else index
+        reached = order.reach(_entering(order, pipe, started, primed), here, runs)
+        return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
+                   for other, position in reached.items())
 
     def _held(self, item: Item, touch: Touch, pipe: str, holder: BlockItems) -> bool:
         """Whether an access in an item's blocks comes behind what a pipe does in front of a loop around it, by tokens that the

@@ -22,6 +22,8 @@ from tilelang_npu.transforms.ir.buffers import body_of
 
 Pipes = tuple[str, str]
 """From which pipe to which."""
+_MUCH = 1 << 20
+"""More bytes than an access of open size is taken to touch."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class BlockItems:
         while index < len(self.items) and self.items[index].goes_on and pipes not in self.items[index].waits:
             index -= 1
         return index
+
+    def work(self, pipe: str, start: int, end: int) -> float:
+        """Bytes that a pipe touches in some of the items."""
+        return sum(min(touch.place.high - touch.place.low, _MUCH)
+                   for item in self.items[start:end] for touch in item.touches if touch.pipe == pipe)
 
     def set_at(self, index: int, pipes: Pipes) -> int:
         """The item behind which a set can stand that is to stand behind one: it, or one that follows."""

@@ -19,13 +19,16 @@ from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import PIPES, Demand, EventPair, Fence, Left, Order, Position
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch
+from tilelang_npu.transforms.hivm.sync.turns import turned
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 _CELL = 2048
 """Bytes of on-chip memory whose accesses are kept together; any number will do."""
 _LARGEST = 1 << 20
 """Bytes that no on-chip memory exceeds."""
+_INDEPENDENT = "hivm.parallel_loop"
+"""What AscendNPU-IR marks a loop with whose iterations do not depend on each other."""
 _ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's results (docs/hivm.md#synchronisation)
 
 
@@ -56,7 +59,8 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
     In a loop body the accesses of one iteration are also held against those of the next one that takes the same bytes. Of
     several accesses of a pipe that meet one only the last is told: whoever comes behind that comes behind all. That does not
     hold of those in an item's blocks, which may be met there. A pipe that reads has read when it writes later, as it takes its
-    operations in order; AscendNPU-IR holds it there all the same.
+    operations in order; AscendNPU-IR holds it there all the same. In global memory the iterations of a loop leave each other
+    alone where its author says so; on chip they use the same bytes, whoever says what.
 
     Args:
         body: the block.
@@ -81,11 +85,14 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
                         if distance >= trips:
                             continue
                     later = trips is not None
+                    if later and body.loop is not None and a.place.space == "gm" and _INDEPENDENT in body.loop.attributes:
+                        continue
                     if (not later or loop is not None) and disjoint(a.place.view, b.place.view, loop, later=later):
                         continue
                     hazard = Dependence(_kind(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
-                    key = ends, distance, group(hazard)
+                    slot = (a.place, b.place) if turned(a.place, b.place) else None  # each comes round at a time of its own
+                    key = ends, slot, distance, group(hazard)
                     known = nearest.get(key)
                     if known is None or known.first < i:
                         nearest[key] = Demand(a.pipe, b.pipe, i, distance * len(items) + j, slots, hazard)
@@ -217,11 +224,12 @@ class _Doors:
 
     def left(self, demand: Demand) -> Left:
         item, reason = self.body.items[demand.first], demand.reason
-        return self.inside.left(item, reason.first) if item.blocks and isinstance(reason, Dependence) else Left()
+        return self.inside.left(item, reason.first, reason.second) if item.blocks and isinstance(reason, Dependence) else Left()
 
     def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
         item, reason = self.body.items[demand.then % len(self.body.items)], demand.reason
-        return isinstance(reason, Dependence) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed)
+        return isinstance(reason, Dependence) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed,
+                                                                     first=reason.first)
 
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
@@ -266,13 +274,26 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
             order.add(Fence(demand.source, index, demand.reason))
         else:
             slots = demand.slots if isinstance(body.turns, scf.ForOp) else 1
-            if first < index:  # the iteration's own set, further up, is as good: an older one would be a number too many
-                distance = 0
+            if distance and first < index:
+                first, index = _set_behind_wait(body, first, index, pipes)
             order.add(EventPair(*pipes, first, index, distance, slots, demand.reason))
     order.asked = _strongest(body, asked)
     _reduce(order, order.asked)
     inside.add(body, order)
     return order
+
+
+def _set_behind_wait(body: BlockItems, first: int, index: int, pipes: Pipes) -> tuple[int, int]:
+    """Where to set and to wait for an event of an iteration before whose set would come in front of its wait.
+
+    The iteration's own set would leave one more outstanding, and so take a number more than the iterations between, in turn. So
+    either the set moves down, to behind the wait, or the wait moves up: pipes are queues, so that this delays nothing but what
+    the pipe itself does between.
+    """
+    source, target = pipes
+    down, up = body.set_at(index, pipes), body.wait_at(first, pipes)
+    later, earlier = body.work(source, first + 1, down + 1), body.work(target, up, index)
+    return (down, index) if later <= earlier else (first, up)
 
 
 def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool]) -> Order:

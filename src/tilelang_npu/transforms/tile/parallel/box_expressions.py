@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    Signedness,
     UnrealizedConversionCastOp,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -44,6 +45,7 @@ from tilelang_npu.transforms.tile.parallel.rearranged import takes
 _FUNCTIONS: dict[str, str] = {
     "arith.addf": "add", "arith.addi": "add", "arith.subf": "sub", "arith.subi": "sub", "arith.mulf": "mul",
     "arith.muli": "mul", "arith.divf": "div", "arith.maximumf": "max", "arith.maxnumf": "max", "arith.maxsi": "max",
+    "arith.maxui": "max", "arith.minui": "min",
     "arith.minimumf": "min", "arith.minnumf": "min", "arith.minsi": "min", "arith.andi": "bitwise_and",
     "arith.ori": "bitwise_or", "arith.xori": "bitwise_xor", "arith.shli": "bitwise_lshift",
     "arith.shrsi": "bitwise_rshift", "arith.shrui": "bitwise_rshift",
@@ -56,7 +58,11 @@ _CASTS: dict[str, str] = {
     "arith.extf": "rint", "arith.truncf": "rint", "arith.sitofp": "rint", "arith.extsi": "rint", "arith.extui": "rint",
     "arith.uitofp": "rint", "arith.fptosi": "trunc", "arith.trunci": "truncwithoverflow",
 }
+_ROUNDINGS: dict[str, str] = {
+    "math.floor": "floor", "math.ceil": "ceil", "math.roundeven": "rint", "math.round": "round", "math.trunc": "trunc",
+}
 _COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}  # arith.cmpi, signed
+_UNSIGNED_COMPARISONS = {6: "lt", 7: "le", 8: "gt", 9: "ge"}
 _FLOAT_COMPARISONS = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 6: "ne"}  # arith.cmpf, ordered
 _FLOAT_COMPARISONS |= {8: "eq", 9: "gt", 10: "ge", 11: "lt", 12: "le", 13: "ne"}  # unordered: NaN aside the same
 
@@ -118,8 +124,11 @@ class Vectoriser:
         assert isinstance(kind, MemRefType)
         if kind.element_type == element:
             return tile_value
-        view = tile.ViewOp(tile_value, MemRefType(element, kind.shape, kind.layout, kind.memory_space))
-        return self.emit(view).results[0]
+        wanted = MemRefType(element, kind.shape, kind.layout, kind.memory_space)
+        owner = tile_value.owner
+        if isinstance(owner, tile.ViewOp) and owner.source.type == wanted:
+            return owner.source
+        return self.emit(tile.ViewOp(tile_value, wanted)).results[0]
 
     def read(self, load: memref.LoadOp) -> SSAValue:
         """The tile that a load covers; data in GM is brought to UB first, as is what does not begin at a block there,
@@ -341,7 +350,7 @@ class Vectoriser:
         if places is not None:
             self._count(places, target)
             return
-        if isinstance(owner, (arith.IndexCastOp, memref.LoadOp, UnrealizedConversionCastOp)):
+        if isinstance(owner, (arith.IndexCastOp, arith.BitcastOp, memref.LoadOp, UnrealizedConversionCastOp)):
             source = self.operand(value)
             if tile.shape_of(source) == tile.shape_of(target):
                 self.emit(tile.CopyOp(source, target))
@@ -366,11 +375,13 @@ class Vectoriser:
             return early
         owner = value.owner
         if isinstance(owner, arith.IndexCastOp):
-            if _data(owner.input.type) != _data(value.type):
-                msg = "a loop variable as a value of another type than int32"
-                raise NotVector(msg, "use the variable as int32, and T.cast the result")
-            return self.operand(owner.input)
-        if isinstance(owner, UnrealizedConversionCastOp):
+            number = self.operand(owner.input)
+            if _data(owner.input.type) == _data(value.type):
+                return number
+            cut = self.scratch(value.type)
+            self.emit(tile.CopyOp(number, cut, round_mode=_CASTS["arith.trunci"]))
+            return cut
+        if isinstance(owner, (UnrealizedConversionCastOp, arith.BitcastOp)):
             return self.as_element(self.operand(owner.operands[0]), value.type)
         if isinstance(owner, memref.LoadOp):
             return self.read(owner)
@@ -395,7 +406,7 @@ class Vectoriser:
         owner = value.owner
         if not isinstance(owner, Operation) or value in self.early or not self.invariants.depends(value):
             return False
-        made = owner.name in _FUNCTIONS or owner.name in _CASTS or isinstance(owner, arith.NegfOp)
+        made = any(owner.name in names for names in (_FUNCTIONS, _CASTS, _ROUNDINGS)) or isinstance(owner, arith.NegfOp)
         return made and self._places(value) is None
 
     def _reads(self, value: SSAValue, root: SSAValue) -> bool:
@@ -464,14 +475,16 @@ class Vectoriser:
 
     def _compute(self, owner: object, target: SSAValue) -> None:
         if isinstance(owner, (arith.CmpiOp, arith.CmpfOp)):
-            table = _COMPARISONS if isinstance(owner, arith.CmpiOp) else _FLOAT_COMPARISONS
-            mode = table.get(owner.predicate.value.data)
+            table = _COMPARISONS | _UNSIGNED_COMPARISONS if isinstance(owner, arith.CmpiOp) else _FLOAT_COMPARISONS
+            predicate = owner.predicate.value.data
+            mode = table.get(predicate)
             if mode is None:
                 msg = "a comparison has no vector form"
                 raise NotVector(msg, "compare with <, <=, >, >=, == or !=")
             if isinstance(owner, arith.CmpiOp) and self._compare_places(owner, mode, target):
                 return
-            self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode})
+            unsigned = isinstance(owner, arith.CmpiOp) and predicate in _UNSIGNED_COMPARISONS
+            self._apply("compare", [owner.lhs, owner.rhs], target, {"compare_mode": mode}, unsigned=unsigned)
         elif isinstance(owner, arith.NegfOp):
             minus_one = self.emit(arith.ConstantOp(FloatAttr(-1.0, float_type(owner.operand.type)))).results[0]
             source = self.operand(owner.operand, target if self._is_computed(owner.operand) else None)
@@ -483,11 +496,14 @@ class Vectoriser:
             self.emit(tile.ElementwiseOp(name, [self._wide(self.operand(owner.lhs), I32), number], target, shifts))
         elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._cast(owner, target)
+        elif isinstance(owner, Operation) and owner.name in _ROUNDINGS:
+            self._convert(owner.operands[0], target, _ROUNDINGS[owner.name])
         elif isinstance(owner, Operation) and owner.name in _FUNCTIONS:
             clauses: dict[str, str | bool] = {}
             if isinstance(owner, (arith.ShRSIOp, arith.ShRUIOp)):
                 clauses = {"round": False, "is_signed": isinstance(owner, arith.ShRSIOp)}
-            self._apply(_FUNCTIONS[owner.name], list(owner.operands), target, clauses)
+            unsigned = isinstance(owner, (arith.MaxUIOp, arith.MinUIOp))
+            self._apply(_FUNCTIONS[owner.name], list(owner.operands), target, clauses, unsigned=unsigned)
         else:
             name = owner.name if isinstance(owner, Operation) else "a loop variable as a value"
             msg = f"{name} has no vector form"
@@ -497,18 +513,26 @@ class Vectoriser:
         given, mode = owner.operands[0], _CASTS[owner.name]
         if mode == "trunc" and isinstance(given.owner, math.RoundEvenOp):
             given, mode = given.owner.operand, "rint"
+        self._convert(given, target, mode)
+
+    def _convert(self, given: SSAValue, target: SSAValue, mode: str) -> None:
         source = self.operand(given)
         if isinstance(source.type, MemRefType) and tile.shape_of(source) != tile.shape_of(target):
             wide = self.scratch(given.type)
             self.emit(tile.BroadcastOp(source, wide))
             source = wide
-        self.emit(tile.CopyOp(source, target, round_mode=mode))
+        kinds = [kind.element_type for kind in (source.type, target.type) if isinstance(kind, MemRefType)]
+        if kinds[0] == kinds[-1]:
+            self.emit(tile.ElementwiseOp("cast", [source], target, {"round_mode": mode}))
+        else:
+            self.emit(tile.CopyOp(source, target, round_mode=mode))
 
-    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool]) -> None:
+    def _apply(self, name: str, operands: list[SSAValue], target: SSAValue, clauses: Mapping[str, str | bool], *,
+               unsigned: bool = False) -> None:
         entry = ops.operation(name)
         assert isinstance(entry, ops.Elementwise)
         element = operands[1 if entry.condition else 0].type
-        widened = dtype_of(_data(element)) not in entry.dtypes
+        widened = ops.computed_in(entry, dtype_of(_data(element))) is None
         if widened and not (name == _IN_INT16 and element == I8):
             msg = f"{name} on {dtype_of(element)} has no vector form"
             raise NotVector(msg, f"T.cast to a type that it has first: {', '.join(map(str, entry.dtypes))}")
@@ -529,9 +553,22 @@ class Vectoriser:
                 wide = self.scratch(I16 if widened else operands[position].type)
                 self.emit(tile.BroadcastOp(value, wide))
                 inputs[position] = wide
+        if unsigned:  # the elements themselves say so, which are seen as signed elsewhere
+            inputs, place = list(map(self._as_unsigned, inputs)), self._as_unsigned(place)
         self.emit(tile.ElementwiseOp(name, inputs, place, dict(clauses)))
         if widened:
             self.emit(tile.CopyOp(place, target, round_mode=_CASTS["arith.trunci"]))
+
+    def _as_unsigned(self, value: SSAValue) -> SSAValue:
+        """The same bits as an unsigned integer, or a tile of them; what is no integer of several bits stays as it is."""
+        kind = value.type
+        element = kind.element_type if isinstance(kind, MemRefType) else kind
+        if not isinstance(element, IntegerType) or element.width.data == 1:
+            return value
+        wanted = IntegerType(element.width.data, Signedness.UNSIGNED)
+        if isinstance(kind, MemRefType):
+            return self.as_element(value, wanted)
+        return self.emit(UnrealizedConversionCastOp.get([value], [wanted])).results[0]
 
     def _in_int16(self, value: SSAValue) -> SSAValue:
         """An int8 number, or a tile of them, as int16."""

@@ -7,7 +7,9 @@ body, and is settled in the first of these ways that does:
   end of a tensor, where a copy finds nothing and harms nothing: the condition selects between them;
 - the condition is known for parts of the points, as ``j > 0`` is for the first column and for the others: each part is a loop
   of its own, in which nothing is left to choose;
-- the condition is the same for all points: it stands around the loop, one for each of its outcomes.
+- the condition is the same for all points: it stands around the loop, one for each of its outcomes;
+- it chooses what is written to tiles: both sides are computed, and each place is written once, with what the condition
+  selects of the two values, or of one and the value that is there.
 
 What is left is decided point by point. Points are taken apart only where none reads or writes what another one writes.
 """
@@ -18,22 +20,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
-from xdsl.dialects import arith, math, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, UnrealizedConversionCastOp
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu.dialects import tile
 from tilelang_npu.dialects.affine_sums import affine, literal
-from tilelang_npu.dialects.arith import DIVISIONS
 from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.locations import stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
+from tilelang_npu.transforms.tile.parallel.every_point import is_computed_anywhere, is_scalar, is_there, put_before
 from tilelang_npu.transforms.tile.parallel.indices import Invariants
+from tilelang_npu.transforms.tile.parallel.tensor_ends import is_a_guard
 
 _MOST_PARTS = 27
 """Loops that one becomes at most: a point's neighbours on three axes, each with two edges."""
+
+HERE = ("ub", "shared", "fragment")
+"""What a buffer is in that is in UB, or may come there."""
+_Place = tuple[SSAValue, tuple[Linear[SSAValue], ...]]
+"""A buffer, and its indices."""
 
 _SIGNS = ("==", "!=", "<", "<=", ">", ">=")
 """Of ``arith.cmpi``, by number; those behind read their operands as unsigned."""
@@ -73,35 +81,98 @@ def _can_be_both(choice: scf.IfOp, *, clipped: bool) -> bool:
         if isinstance(op, scf.IfOp):
             computed = bool(op.results)
         elif isinstance(op, memref.LoadOp):
-            computed = _is_there(op, clipped)
-        elif isinstance(op, DIVISIONS):
-            computed = Ranges().of(op.operands[1]).holds("!=") is True
+            computed = is_there(op, clipped=clipped)
         else:
-            computed = isinstance(op, scf.YieldOp) or _is_scalar(op)
+            computed = is_computed_anywhere(op)
         if not computed:
             return False
     return True
 
 
-def _is_scalar(op: Operation) -> bool:
-    return op.name.split(".")[0] in (arith.Arith.name, math.Math.name) or isinstance(op, UnrealizedConversionCastOp)
+def choose_between_stores(loop: tile.ParallelOp) -> bool:
+    """Write at all points where a condition chooses between points that write and such that do not, or write something else;
+    whether there are any.
+
+    Args:
+        loop: the loop, changed in place.
+    """
+    found = False
+    for op in reversed([inner for inner in loop.body.block.walk() if isinstance(inner, scf.IfOp) and not inner.results]):
+        if _can_write_both(op):
+            _write_both(op)
+            found = True
+    return found
 
 
-def _is_there(load: memref.LoadOp, clipped: bool) -> bool:
-    ranges = Ranges()
-    clips = clipped and space_of(load.memref) == "gm"
-    for index, size in zip(load.indices, tile.shape_of(load.memref), strict=True):
-        known = affine(index).bounds(ranges.of)
-        if known.low < 0 or not (clips or known.high < size):
+def _can_write_both(choice: scf.IfOp) -> bool:
+    """Whether both sides can be computed at every point, and write elements that are there to tiles."""
+    seen: dict[SSAValue, SSAValue] = {}
+    for op in choice.walk():
+        if isinstance(op, (memref.LoadOp, memref.StoreOp)) and seen.setdefault(root_of(op.memref), op.memref) is not op.memref:
+            return False
+        if isinstance(op, memref.StoreOp):
+            if space_of(op.memref) not in HERE or tile.ATOMIC in op.attributes or not is_there(op, clipped=False):
+                return False
+        elif isinstance(op, memref.LoadOp):
+            if not is_there(op, clipped=True):
+                return False
+        elif op is not choice and not is_computed_anywhere(op):
             return False
     return True
+
+
+def _write_both(op: scf.IfOp) -> None:
+    sides = [_stored(region.block, op) if region.blocks else {} for region in op.regions]
+    for place in dict.fromkeys(place for side in sides for place in side):
+        store = next(side[place] for side in sides if place in side)
+        values = [side[place].value if place in side else None for side in sides]
+        if None in values:  # one side leaves what is there
+            there = memref.LoadOp.get(store.memref, list(store.indices))
+            stand_in(store, there)
+            Rewriter().insert_op(there, InsertPoint.before(op))
+            values = [there.res if value is None else value for value in values]
+        one, two = (value for value in values if value is not None)
+        made = _choice(op.cond, one, two)
+        chosen = made.results[0] if isinstance(made, Operation) else made
+        for new in (made, memref.StoreOp.get(chosen, store.memref, list(store.indices))):
+            if isinstance(new, Operation):
+                stand_in(store, new)
+                Rewriter().insert_op(new, InsertPoint.before(op))
+    for side in sides:
+        for store in side.values():
+            store.erase()
+    Rewriter.erase_op(op)
+
+
+def _stored(block: Block, op: scf.IfOp) -> dict[_Place, memref.StoreOp]:
+    """What a side writes last to each place. All else that it does is done in front of the choice."""
+    stores: dict[_Place, memref.StoreOp] = {}
+    for inner in list(block.ops):
+        if isinstance(inner, scf.YieldOp):
+            continue
+        place = _place(inner) if isinstance(inner, (memref.LoadOp, memref.StoreOp)) else None
+        inner.detach()
+        if isinstance(inner, memref.StoreOp) and place is not None:
+            if place in stores:
+                stores[place].erase()
+            stores[place] = inner
+        elif isinstance(inner, memref.LoadOp) and place in stores:
+            inner.res.replace_all_uses_with(stores[place].value)
+            inner.erase()
+        else:
+            Rewriter().insert_op(inner, InsertPoint.before(op))
+    return stores
+
+
+def _place(op: memref.LoadOp | memref.StoreOp) -> _Place:
+    return op.memref, tuple(affine(index) for index in op.indices)
 
 
 def _take_both(op: scf.IfOp) -> None:
     chosen, other = (region.block for region in op.regions)
     sides = [_yielded(block) for block in (chosen, other)]
     for block in (chosen, other):
-        _put_before(block, op)
+        put_before(block, op)
     values = []
     for one, two in zip(*sides, strict=True):
         made = _choice(op.cond, one, two)
@@ -130,15 +201,6 @@ def _truth(value: SSAValue) -> bool | None:
 def _yielded(block: Block) -> Sequence[SSAValue]:
     last = block.last_op
     return tuple(last.operands) if isinstance(last, scf.YieldOp) else ()
-
-
-def _put_before(block: Block, op: Operation) -> None:
-    for inner in list(block.ops):
-        inner.detach()
-        if isinstance(inner, scf.YieldOp):
-            inner.erase()
-        else:
-            Rewriter().insert_op(inner, InsertPoint.before(op))
 
 
 # --- parts of the points -----------------------------------------------------------------------------------------------------
@@ -177,7 +239,7 @@ def _are_independent(loop: tile.ParallelOp) -> bool:
             places.setdefault(root, set()).add(tuple(affine(index) for index in op.indices))
             if isinstance(op, memref.StoreOp):
                 written.add(root)
-        elif not isinstance(op, (scf.IfOp, scf.ForOp, scf.YieldOp, tile.YieldOp)) and not _is_scalar(op):
+        elif not isinstance(op, (scf.IfOp, scf.ForOp, scf.YieldOp, tile.YieldOp)) and not is_scalar(op):
             return False
     arguments = set(loop.body.block.args)
     for root in written:
@@ -192,9 +254,10 @@ def _taken_apart(loop: tile.ParallelOp, starts: tuple[int, ...]) -> Iterator[Par
     _settle_what_is_known(loop)
     choose_between_values(loop, clipped=False)
     for choice in _open(loop):
+        rest = not choice.results and (_can_write_both(choice) or is_a_guard(choice))  # settled, too, where it is not known
         for leaf in _comparisons(choice.cond):
             for axis in range(len(starts)):
-                runs = _runs(leaf, loop, axis)
+                runs = _runs(leaf, loop, axis, known=rest)
                 if runs is not None:
                     for start, size in runs:
                         made = _part(loop, axis, start, size)
@@ -220,7 +283,7 @@ def _settle_what_is_known(loop: tile.ParallelOp) -> None:
         region = op.true_region if known else op.false_region
         values = _yielded(region.block) if region.blocks else ()
         if region.blocks:
-            _put_before(region.block, op)
+            put_before(region.block, op)
         Rewriter.replace_op(op, [], list(values))
 
 
@@ -258,10 +321,10 @@ def _comparisons(condition: SSAValue) -> Iterator[arith.CmpiOp]:
         yield from _comparisons(owner.rhs)
 
 
-def _runs(leaf: arith.CmpiOp, loop: tile.ParallelOp, axis: int) -> list[tuple[int, int]] | None:
+def _runs(leaf: arith.CmpiOp, loop: tile.ParallelOp, axis: int, *, known: bool) -> list[tuple[int, int]] | None:
     """Stretches of an axis in which a comparison is known or not, each as start and size; None where there are not several.
 
-    Where other axes have a say, it is not known in single places alone: a slope is not made of rectangles.
+    Where other axes have a say, it is not known in single places alone: a slope is not made of rectangles. With ``known``, too.
     """
     extents, block = loop.mixed_extents(), loop.body.block
     extent, difference = extents[axis], _difference(leaf)
@@ -271,11 +334,11 @@ def _runs(leaf: arith.CmpiOp, loop: tile.ParallelOp, axis: int) -> list[tuple[in
         return None
     rest = difference.substitute(block.args[axis], 0).bounds(Ranges().of)
     places = (rest + Interval.at(value * varying[axis]) for value in range(extent))
-    most = 1 if any(extents[other] != 1 for other in varying if other != axis) else extent
+    most = 1 if known or any(extents[other] != 1 for other in varying if other != axis) else extent
     runs, start = [], 0
-    for known, same in groupby(_compared(leaf, place) for place in places):
+    for outcome, same in groupby(_compared(leaf, place) for place in places):
         size = len(list(same))
-        if known is None and size > most:
+        if outcome is None and size > most:
             return None
         runs.append((start, size))
         start += size
@@ -339,4 +402,4 @@ def _around(loop: tile.ParallelOp, choice: scf.IfOp) -> list[tile.ParallelOp]:
     return made
 
 
-__all__ = ["Part", "choose_between_values", "settle"]
+__all__ = ["HERE", "Part", "choose_between_stores", "choose_between_values", "settle"]

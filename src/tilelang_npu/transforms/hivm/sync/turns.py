@@ -1,0 +1,50 @@
+"""When a loop that goes round a ring of slots comes to one that is touched in front of it, or was last at one that is behind.
+
+``x[0]`` is filled in front of the loop, ``x[(t + 1) % 2]`` in it: the first iteration fills the other slot.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+
+from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
+from tilelang_npu.transforms.ir.ranges import Ranges
+
+
+def turned(one: OperandBytes, other: OperandBytes) -> bool:
+    """Whether one of two places is a ring, and the other is one slot of it."""
+    return _slot(one, other) is not None or _slot(other, one) is not None
+
+
+def turns_until(first: OperandBytes, ring: OperandBytes, loop: scf.ForOp | scf.WhileOp | None) -> int:
+    """How many iterations of a loop surely leave alone what was touched in front of it; 0 where it goes round no ring."""
+    slot, start = _slot(first, ring), _start(ring, loop)
+    return 0 if slot is None or start is None else (slot - start) % ring.slots
+
+
+def turns_since(ring: OperandBytes, second: OperandBytes, loop: scf.ForOp | scf.WhileOp | None) -> int:
+    """How many iterations at the end of a loop surely leave alone what is touched behind it."""
+    slot, start = _slot(second, ring), _start(ring, loop)
+    if slot is None or start is None or not isinstance(loop, scf.ForOp):
+        return 0
+    trips = Ranges().trip_count(loop).constant
+    return 0 if trips is None else (start + trips - 1 - slot) % ring.slots
+
+
+def _start(ring: OperandBytes, loop: scf.ForOp | scf.WhileOp | None) -> int | None:
+    """The slot that the first iteration takes, if the loop is the one that goes round the ring."""
+    if ring.turn is None or not isinstance(loop, scf.ForOp) or ring.turn[0] is not loop.body.block.args[0]:
+        return None
+    low = Ranges().constant(loop.lb)
+    return None if low is None else low + ring.turn[1]
+
+
+def _slot(place: OperandBytes, ring: OperandBytes) -> int | None:
+    """The slot of a ring that a place is in."""
+    if place.turn is not None or ring.turn is None or place.root is not ring.root:
+        return None
+    slot = place.low // ring.high
+    return slot if (place.high - 1) // ring.high == slot < ring.slots else None
+
+
+__all__ = ["turned", "turns_since", "turns_until"]

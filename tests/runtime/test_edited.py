@@ -1,0 +1,162 @@
+"""Edits of refusals that are data are made to the kernel: what was refused is done, and the values are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.dialects.changes import InFront, OwnBuffer, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.remarks import Remark
+from tilelang_npu.runtime.edited import changed
+from tilelang_npu.runtime.edits import done_now, same_values, timed_of
+
+
+def overwritten() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 64), "float32"), W: T.Tensor((8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            w = T.alloc_shared((8, 64), "float32")
+            for i in T.serial(4):
+                T.copy(X[i, 0, 0], x)
+                T.copy(W, w)
+                T.vmul(w, x, w)
+                T.copy(w, Y[i, 0, 0])
+
+    return tilelang.compile(main, target="npuir")
+
+
+def serial() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((8, 16, 64), "float32"), Y: T.Tensor((8, 16, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((16, 64), "float32")
+            e = T.alloc_shared((16, 64), "float32")
+            for i in T.serial(8):
+                T.copy(X[i, 0, 0], x)
+                T.copy(x, e)
+                T.vexp(e, e)
+                T.copy(e, Y[i, 0, 0])
+
+    return tilelang.compile(main, target="npuir")
+
+
+def pinned() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            v = T.alloc_shared((32, 32), "float32")
+            T.annotate_address({v: 4096})
+            T.copy(A, a)
+            T.gemm(a, a, c, initC=True)
+            T.copy(c, v)
+            T.vexp(v, v)
+            T.copy(v, C)
+
+    return tilelang.compile(main, target="npuir")
+
+
+def without_sinking() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 8, 64), "float32"), Y: T.Tensor((4, 8, 64), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, 64), "float32")
+            for i in T.Pipelined(4, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+
+    return tilelang.compile(main, target="npuir", pass_configs={"tl.disable": ["sink-buffers"]})
+
+
+def crowded() -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((4, 128, 256), "float32"), W: T.Tensor((1, 256), "float32"), Y: T.Tensor((4, 128, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((128, 256), "float32")
+            w = T.alloc_shared((1, 256), "float32")
+            for i in T.Pipelined(4, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.copy(W, w)
+                T.vmul(x, w, x)
+                T.copy(x, Y[i, 0, 0])
+
+    return tilelang.compile(main, target="npuir")
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def tiled(rows: int = 448, tile: int = 112) -> Any:
+    @T.prim_func
+    def main(X: T.Tensor((rows, 256), "float32"), Y: T.Tensor((rows, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((tile, 256), "float32")
+            for i in T.Pipelined(T.ceildiv(rows, tile), num_stages=2):
+                T.copy(X[i * tile, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i * tile, 0])
+
+    return main
+
+
+CASES = [
+    (overwritten, "hoist-loads", OwnBuffer, "a buffer of its own for w from line"),
+    (serial, "collapse-copies", Stages, "T.Pipelined with num_stages=2 in place of T.serial"),
+    (without_sinking, "multi-buffer", SwitchedOn, "sink-buffers out of tl.disable"),
+    (pinned, "bind-sub-blocks", Unpinned, "no address of the author's"),
+    (crowded, "hoist-loads", InFront, "the load in front of the loop at line"),
+    (tiled, "multi-buffer", Smaller, "tile=56 in place of 112"),
+]
+
+
+def refusal(kernel: Any, about: str, kind: type) -> Remark:
+    (one,) = (one for one in kernel.explain().refused if one.about == about and isinstance(one.change, kind))
+    return one
+
+
+@pytest.mark.parametrize(("make", "about", "kind", "text"), CASES)
+def test_with_the_edit_it_is_done_and_the_values_are_the_same(make: Any, about: str, kind: type, text: str) -> None:
+    kernel = make()
+    said = refusal(kernel, about, kind)
+    (edit,) = changed(kernel.explain().source, [said])
+    made, time = timed_of(edit)
+    assert edit.text.startswith(text) and made is not None
+    assert done_now([said], made) == (said,)
+    assert same_values(kernel, made)
+    assert time == made.trace().time_us
+    (found,) = (one for one in kernel.explain().trials if said in one.gone and one.text == edit.text)
+    assert (found.before, found.after) == (kernel.trace().time_us, time)
+
+
+def test_a_number_that_the_factory_does_not_take_is_no_edit() -> None:
+    @tilelang.jit(out_idx=[-1], target="npuir")
+    def factory(tile: int = 16) -> Any:
+        if tile != 16:
+            raise KeyError(tile)
+
+        @T.prim_func
+        def main(X: T.Tensor((16, 64), "float32"), Y: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                x = T.alloc_shared((tile, 64), "float32")
+                T.copy(X, x)
+                T.vexp(x, x)
+                T.copy(x, Y)
+
+        return main
+
+    assert factory().explain().trials == ()
+
+
+def test_an_edit_that_takes_away_the_occasion_has_not_done_it() -> None:
+    """With one stage nothing is refused any more, and nothing overlaps."""
+    kernel = tiled()
+    said = refusal(kernel, "multi-buffer", Smaller)
+    (single,) = (one for one in kernel.explain().trials if one.text == "num_stages=1 in place of 2")
+    assert said not in single.gone
+    x = np.random.default_rng(0).standard_normal((448, 256)).astype(np.float32)
+    np.testing.assert_allclose(kernel(x), np.exp(x), rtol=1e-5)

@@ -1,0 +1,100 @@
+"""What a refusal costs at most: beside what is won where it is not refused, on a chip with more room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
+from tilelang_npu.target import known
+
+ROOMY = """name = "Roomy910"
+like = "910B2"
+
+[memory.ub]
+size = 393216
+"""
+
+
+@pytest.fixture
+def roomy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A chip that is the usual one but for UB, which is twice as large."""
+    monkeypatch.setattr(known, "_CHIPS", dict(known._CHIPS))
+    monkeypatch.setattr(known, "_BY_KEY", dict(known._BY_KEY))
+    path = tmp_path / "roomy.toml"
+    path.write_text(ROOMY)
+    yield path
+    known._described.cache_clear()
+    for derived in (known.memory, known.memories, known.filled_from, known.pipes_of):
+        derived.cache_clear()
+
+
+def loaded(turns: int) -> Any:
+    """A loop whose tile has room for one slot of two, and so much work on it."""
+    @T.prim_func
+    def main(X: T.Tensor((8, 112, 256), "float32"), Y: T.Tensor((8, 112, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((112, 256), "float32")
+            for i in T.Pipelined(8, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                for _ in T.serial(turns):
+                    T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+
+    return main
+
+
+def of_one_slot(kernel: Any) -> Any:
+    page = kernel.explain()
+    (said,) = (one for one in page.refused if one.about == "multi-buffer")
+    return page.costs[said]
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+def test_a_slot_that_there_is_no_room_for_costs_what_it_wins_where_there_is(turns: int, roomy: Path) -> None:
+    cost = of_one_slot(tilelang.compile(loaded(turns), target="npuir"))
+    wide = tilelang.compile(loaded(turns), target="npuir", chip=str(roomy))
+    assert not wide.explain().refused
+    assert cost.before == tilelang.compile(loaded(turns), target="npuir").trace().time_us
+    assert not cost.nothing and cost.after <= wide.trace().time_us < cost.before
+    assert cost.after == pytest.approx(wide.trace().time_us, rel=0.15)  # it has two slots, not as many as one likes
+    assert str(cost) == f"costs at most {cost.before - cost.after:.1f} of {cost.before:.1f} us"
+
+
+def test_where_another_pipe_bounds_it_costs_nothing_and_no_edit_is_shown(roomy: Path) -> None:
+    kernel = tilelang.compile(loaded(800), target="npuir")
+    cost, wide = of_one_slot(kernel), tilelang.compile(loaded(800), target="npuir", chip=str(roomy))
+    assert cost.nothing and wide.trace().time_us > 0.99 * cost.before
+    assert "V of AIV is busy" in str(cost)
+    page = kernel.explain()
+    shown = str(page).splitlines()
+    (row,) = (row for row, line in enumerate(shown) if line.startswith("  multi-buffer  line ") and "one slot instead" in line)
+    assert shown[row + 1] == f"    {cost}" and row + 2 == len(shown)
+    assert page.sections["refused"][1].startswith("  to have it: shrink the tiles")  # what is data stays
+
+
+def test_what_is_carried_costs_the_bytes_that_others_miss() -> None:
+    """A tile that outlives its iterations costs nothing, unless something waits for bytes of its memory."""
+    def carrying(rows: int) -> Any:
+        @T.prim_func
+        def main(X: T.Tensor((8, rows, 256), "float32"), Y: T.Tensor((8, rows, 256), "float32")):
+            with T.Kernel(1, is_npu=True) as (cid, _):
+                kept = T.alloc_shared((8, 64), "float32")
+                x = T.alloc_shared((rows, 256), "float32")
+                for i in T.Pipelined(8, num_stages=2):
+                    T.copy(X[i, 0, 0], x)
+                    for r in T.serial(2):
+                        T.vadd(kept[r * 4:r * 4 + 4, 0:64], x[0:4, 0:64], kept[r * 4:r * 4 + 4, 0:64])
+                    T.copy(kept, x[0:8, 0:64])
+                    T.copy(x, Y[i, 0, 0])
+
+        return tilelang.compile(main, target="npuir")
+
+    free, dear = carrying(16).explain(), carrying(112).explain()
+    (one,) = (said for said in free.refused if said.about == "sink-buffers")
+    assert free.costs[one].nothing and free.costs[one].after == free.costs[one].before
+    (other,) = (said for said in dear.refused if said.about == "sink-buffers")
+    assert dear.costs[other].after == min(cost.after for cost in dear.costs.values()) < dear.costs[other].before
