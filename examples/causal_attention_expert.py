@@ -13,7 +13,7 @@ SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that 
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6], target="ascendc")
-def causal_attention(heads, length, dim, tile=128, ahead=1):
+def causal_attention(heads, length, dim, tile=128, ahead=2):
     scale, half = dim**-0.5, tile // 2
     tiles, ring = T.ceildiv(length, tile), ahead + 1
 

@@ -14,7 +14,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6], target="npuir")
-def decode_attention(batch, heads, kv_heads, length, dim, tile=128, splits=4, stages=2):
+def decode_attention(batch, heads, kv_heads, length, dim, tile=256, splits=2, stages=2):
     group = heads // kv_heads
     scale = dim**-0.5
     part = T.ceildiv(T.ceildiv(length, tile), splits)

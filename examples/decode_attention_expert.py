@@ -12,7 +12,7 @@ SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that 
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6, 7, 8, 9], target="ascendc")
-def decode_attention(batch, heads, kv_heads, length, dim, tile=128, splits=4, ahead=1):
+def decode_attention(batch, heads, kv_heads, length, dim, tile=256, splits=2, ahead=1):
     group = heads // kv_heads
     half = group // 2
     scale = dim**-0.5

@@ -18,7 +18,7 @@ MARGIN = 8  # elements of float32: 32 bytes
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def depthwise_conv(batch, channels, height, width, size=3, tile=32, blocks=48, stages=2):
+def depthwise_conv(batch, channels, height, width, size=3, tile=64, blocks=48, stages=1):
     pad = size // 2
     wide = MARGIN + width + MARGIN
     bands = T.ceildiv(height, tile)

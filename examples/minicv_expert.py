@@ -13,7 +13,7 @@ READY, FREE = 0, 1  # flags between the cores: a tile is in its workspace; it wa
 
 
 @tilelang.jit(out_idx=[2], workspace_idx=[3], target="ascendc")
-def exp_of_product(M, N, K, tile_M=128, tile_N=128, blocks=24, stages=2):
+def exp_of_product(M, N, K, tile_M=64, tile_N=128, blocks=24, stages=2):
     columns, half = T.ceildiv(N, tile_N), tile_M // 2
     tiles = T.ceildiv(M, tile_M) * columns
 

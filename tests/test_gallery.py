@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
 import ladders
 from ladders.advised import NUMBERS, Said
+from ladders.figures import pattern, with_figures
 from ladders.page import FOLLOWED, OTHER
 
 from tilelang_npu.dialects.text import parse_module
@@ -109,6 +110,27 @@ def test_a_page_has_what_its_steps_have(folder: Path) -> None:
         assert f"\n## {number}. {step.title}\n\n{step.text}\n" in page, f"run benchmarks/gallery.py --only {folder.name}"
     assert ladders.steps(folder)[0].code in page
     assert ladders.load(folder).about in page
+    assert re.search(pattern(ladders.load(folder).rest), page), f"run benchmarks/gallery.py --only {folder.name}"
+
+
+def test_figures_in_a_text_are_those_of_the_profile_at_the_size_that_it_names() -> None:
+    folder = next(folder for folder in FOLDERS if folder.name == "rms_norm")
+    ladder, step = ladders.load(folder), ladders.steps(folder)[-1]
+    times = [ladder.timed(step.factory(), case) for case in ladder.large]
+    text = "V {1: AIV V}, HBM {AIV MTE2 HBM}, launch {launch} of {time}, {launch share}"
+    said = with_figures(text, times, 0)
+    assert re.fullmatch(pattern(text), said)
+    split, summary = times[0].launch.split, str(times[1].launch.summary())
+    busy = re.search(r"AIV .*?V (\d+) %.* of ([\d.]+) us", summary)
+    assert busy is not None
+    v, hbm, launch, whole, share = map(float, re.findall(r"([\d.]+) (?:%|us)", said))
+    assert v == pytest.approx(float(busy[1]) * float(busy[2]) / times[1].us, abs=1)
+    assert 0 < hbm < 100
+    assert launch == pytest.approx(split.launch, abs=0.51)
+    assert whole == pytest.approx(times[0].us, abs=0.51)
+    assert share == pytest.approx(100 * split.launch / times[0].us, abs=0.51)
+    with pytest.raises(ValueError, match="unpack"):
+        with_figures("{AIV M}", times, 0)
 
 
 def _sections(folder: Path) -> list[str]:

@@ -26,11 +26,11 @@ float16, the gradients float32. The operations in the table are those of five pr
 twice does more."""
 
 REST = """\
-FIX of the Cube cores bounds the last step, and L2 slows it: all three results leave L0C as float32 to be added up in
-GM, and an addition takes L2 twice, as it reads and writes. `dQ` does so once for 256 keys, `dK` and `dV` once for 256
-queries; if more were summed in L0C first, less would be added, but L1 is full with 256 keys and 256 queries, as keys
-and values stay, and queries and the gradients of results come twice. Forward has two products where this has five, and
-none that two cores add to."""
+Four pipes of the Cube cores share the last step: MTE2 is at work for {AIC MTE2} of the time, M for {AIC M}, FIX for
+{AIC FIX}, MTE1 for {AIC MTE1}. Where one of them has a gap it waits for another, since L1 is full: keys and values stay, and
+of queries and of the gradients of results there is room for one lot, so that a load begins where the products with the lot
+before end. L2 slows FIX, which has all three results to add up in GM as float32, an addition being a read and a write there,
+and MTE2, which loads a lot's queries twice. Forward has two products where this has five, and none that two cores add to."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:

@@ -20,9 +20,11 @@ Each matrix is used for one product only, so that all of them come from HBM once
 results are eight times as large as its operands, that takes longer than the Cube cores."""
 
 REST = """\
-The first size is bound by M, which waits for its first tiles behind the launch and at each new matrix, of which L2 has
-nothing yet, and 512 tiles are no multiple of 24.
-The second is bound by FIX, which waits for HBM: what it stores is more than L2 holds."""
+The first size is bound by M, at work for {0: AIC M} of the time: it has all of L0C for one tile, and waits until FIX has
+drained it, and for its first pieces behind the launch and at each new matrix, of which L2 has nothing yet; 512 tiles are no
+multiple of 24. Two tiles of half the width in L0C were tried: MTE1 and loads of half a line take what is won. The second is
+bound by FIX, at work for {1: AIC FIX} of the time, for {1: AIC FIX HBM} slowed by HBM: what it stores is more than L2
+holds."""
 
 
 def inputs(batch: int, M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

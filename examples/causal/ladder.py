@@ -21,10 +21,10 @@ triangle that is left does to the balance between cores."""
 
 
 REST = """\
-V of the Vector cores bounds the last step, at work for 84 % of the time; MTE2 of the Cube cores, which loads keys, values and
-weights from L2, is for as long. That is as without a mask, where 61 % are reached. Two things cost the rest: the
-scores on the diagonal, of which half are thrown away and which have the mask beside (a pair of tiles takes 17 turns for 16.5
-turns of scores that count), and the launch, 4 % of a call that is half as long."""
+V of the Vector cores bounds the last step, at work for {AIV V} of the time; MTE2 of the Cube cores, which loads keys, values
+and weights from L2, is for {AIC MTE2}. That is as without a mask, in [attention](attention.md). Two things cost what is lost
+to it: the scores on the diagonal, of which half are thrown away and which have the mask beside (a pair of tiles takes 17
+turns for 16.5 turns of scores that count), and the launch, {launch share} of a call that is half as long."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:

@@ -21,10 +21,10 @@ tile of L0C. What a tap has for its left matrix is the image, a few pixels furth
 memory first; *implicit* is what says where its rows are, and never makes it."""
 
 REST = """\
-The last step is bound by L2: for each tile of 128 pixels and 256 filters MTE2 loads nine matrices of both sides, 1.8
-MB, and waits for L2 nine tenths of the time. The nine left matrices are nearly the same pixels, and one load could do
-for three of them, if M could begin in the middle of a fractal of 16 pixels; it cannot. L0C has no room for a larger
-tile."""
+The last step is bound by MTE2 and L2: for each tile of 128 pixels and 256 filters nine matrices of both sides are loaded, 1.8
+MB. MTE2 is at work for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2. The nine left matrices are nearly the same
+pixels, and one load could do for three of them, if M could begin in the middle of a fractal of 16 pixels; it cannot. L0C has no
+room for a larger tile."""
 
 SIZE = 3
 """of the filter, both ways"""

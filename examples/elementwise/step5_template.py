@@ -21,6 +21,7 @@ FUNCTIONS = {
 
 @tilelang.jit(target="npuir")
 def elementwise(length, dtype, op, tile=6144, cores=48):
+    tile *= 2 if dtype == "float16" else 1
     turns = length // (tile * cores)
     rest = length - turns * tile * cores
     piece = min(tile, T.ceildiv(T.ceildiv(rest, cores), 128) * 128)

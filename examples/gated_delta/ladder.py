@@ -26,8 +26,8 @@ rest is float32 in between."""
 REST = """\
 The chain of one chunk is what bounds it: six rounds, in each of which two products of 64 tokens go from L0C by FIX to
 L1 in float16, and by MTE1 to L0A and L0B again, and the next chunk begins with the state that comes out. No pipe is at
-work for half of the time, MTE1 the longest. With `num_stages=2` the loads of the next chunk come earlier and nothing
-else does, and UB, full with what V makes of queries, keys and values, has no room for it: that was tried, and is
+work for half of the time, MTE1 the longest, for {AIC MTE1}. With `num_stages=2` the loads of the next chunk come earlier and
+nothing else does, and UB, full with what V makes of queries, keys and values, has no room for it: that was tried, and is
 slower. The flops of the roof are those of the recurrence."""
 
 

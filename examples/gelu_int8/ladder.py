@@ -21,9 +21,11 @@ The sizes are those of BERT large and base: 4096 tokens, 1024 or 768 numbers eac
 so that a tile is soon done: what surrounds the product counts."""
 
 REST = """\
-The last step is bound by MTE2, and M has nearly as much to do: between two tiles it waits for the first piece of B. 32 rows
-of tiles are loaded with all of B each, which no tile that has room in L0C changes. The launch takes a twelfth of the time,
-and what is left at the end does not keep all cores at work."""
+The last step is bound by MTE2, at work for {0: AIC MTE2} of the time at the first size and {1: AIC MTE2} at the second, and M
+has nearly as much to do. B comes in rows of 256 bytes, each with a beginning of its own, which are {0: AIC MTE2 short rows}
+of the time: a tile twice as wide has whole lines and all of L0C, and M waits until FIX has drained it. B that stays in place
+of A was tried, too, and is slower, as M and MTE1 wait where another B begins. The launch takes {0: launch share} and
+{1: launch share}."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

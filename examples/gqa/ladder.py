@@ -22,9 +22,9 @@ change."""
 
 
 REST = """\
-The last step is bound as that of causal attention is, by V of the Vector cores, which does not see whose keys were
-multiplied; MTE2 of the Cube cores is at work for as long. The keys are fewer, and so HBM has less to do: it was not what
-anybody waited for."""
+The last step is bound as that of causal attention is, by V of the Vector cores, at work for {AIV V} of the time, which does
+not see whose keys were multiplied; MTE2 of the Cube cores is at work for {AIC MTE2}. The keys are fewer, and so HBM has less
+to do: it was not what anybody waited for."""
 
 
 def inputs(heads: int, kv_heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:

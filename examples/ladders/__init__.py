@@ -91,7 +91,7 @@ class Ladder:
             is not here.
         goal: the share of the roof that the last step reaches.
         beside: which figure of the work the table has: ``memory`` (GB/s) or ``cube`` (TFLOP/s).
-        rest: what keeps the last step from its goal; empty where it reaches it.
+        rest: what keeps the last step from its goal, with figures as ``figures.py`` names them; empty where it reaches it.
         shown: which of the large sizes the profiles on the page are of.
         results: how many of the arguments those are.
         counterparts: the same on a GPU.

@@ -11,6 +11,7 @@ from pathlib import Path
 import ladders
 from ladders import Ladder, Step, Timed
 from ladders.advised import Said
+from ladders.figures import with_figures
 
 INTRODUCTION = Path(__file__).resolve().parent / "introduction.md"
 ON_A_CARD = "Theirs was measured on a card (A100 PCIe 40 GB, about 1.55 TB/s); ours above is modelled."
@@ -45,7 +46,7 @@ def page(measured: Measured) -> str:
     for place, case in enumerate(ladder.large):
         lines += [f"### {ladders.name(case)}", "", *_table(measured, place), ""]
     if ladder.rest:
-        lines += [ladder.rest, ""]
+        lines += [with_figures(ladder.rest, measured.times[-1], ladder.shown), ""]
     if ladder.counterparts:
         lines += ["### On a GPU", "", ON_A_CARD, "",
                   "| kernel | element type | time | share of bandwidth |", "|---|---|---:|---:|",

@@ -22,12 +22,12 @@ A Cube core has a multiplication of 64 tokens done in no time; the story of this
 cores, and what waits for it."""
 
 REST = """\
-The last step takes twice as long as the bytes do. No pipe is at work for more than six tenths of the time. A chunk
-takes 1.6 us, and in each the scores go through GM to the Vector cores, for nothing but the mask, and come back, while
-the Cube core has only two products to do that want nothing of them. Overlapping a chunk with the one before would hide
-that. It is not done: `explain()` says that queries and keys of three chunks would take more of L1 than it gives to such
+The last step takes twice as long as the bytes do. The longest at work is MTE2 of the Cube cores, for {AIC MTE2} of the time,
+then MTE1, for {AIC MTE1}. In each chunk the scores go through GM to the Vector cores, for nothing but the mask, and come
+back, while the Cube core has only two products to do that want nothing of them. Overlapping a chunk with the one before would
+hide that. It is not done: `explain()` says that queries and keys of three chunks would take more of L1 than it gives to such
 rings. With that bound lifted it was tried, and is slower, since in L0C, with a state of 64 KB, there is no room for the
-products of two chunks."""
+products of two chunks. The launch is {launch share}."""
 
 
 def inputs(heads: int, length: int, dim: int) -> tuple[NDArray[Any], ...]:

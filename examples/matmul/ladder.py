@@ -23,9 +23,10 @@ multiplications; in a tile of C with m rows and n columns that core uses each el
 What it takes to bring them there once more for each tile is the story of this ladder."""
 
 REST = """\
-int8 stays below 80 %. M takes half the time, and MTE2 does not: a row of a tile of B has 256 elements, which are 256 bytes,
-half a line. A weight that is kept as columns by rows would have its lines along K. The tile cannot be wider, since L0C
-holds int32."""
+int8 stays below 80 %. M is at work for {2: AIC M} of the time, MTE2 for {2: AIC MTE2}: a row of a tile of B has 256 elements,
+which are 256 bytes, half a line, and what rows take to begin is {2: AIC MTE2 short rows}. A weight that is kept as columns by
+rows would have its lines along K, as in [int8 with scales](w8a8.md), where L2 is what MTE2 waits for then. The tile cannot be
+wider, since L0C holds int32."""
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "i8"}
 

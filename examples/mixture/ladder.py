@@ -21,9 +21,10 @@ token: a Cube core multiplies tiles of 128 tokens by one matrix, and has to be g
 are four parts: route, permute, multiply by groups, combine. The roof counts the two products of each token."""
 
 REST = """\
-MTE3 bounds the last step: a row of a tile goes where its token is, 1 KB at a time, which is a store of its own with a
-beginning of its own. The products take two thirds of the time, the rest is the other four launches, none of which begins
-before the one in front of it has ended: rows are gathered, and both parts of each token are added."""
+MTE3 is at work the longest in the last step, for {AIV MTE3} of the time, {AIV MTE3 latency} with beginnings alone: a row of a
+tile goes where its token is, 1 KB at a time, which is a store of its own. M is at work for {AIC M}. Four other launches stand
+around the one that multiplies, none of which begins before the one in front of it has ended: rows are gathered, and both
+parts of each token are added. All launches together take {launch} of {time}."""
 
 
 def inputs(tokens: int, experts: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

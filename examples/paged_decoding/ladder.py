@@ -20,9 +20,9 @@ the scalar unit, which waits for it hundreds of cycles.
 As there, eight query heads share a head of keys and values, and HBM is the roof."""
 
 REST = """\
-MTE2 of the Cube cores has no gaps in the last step. For two thirds of the call it puts rows of 256 bytes into fractals, as
-fast as a core does that; for a fifth HBM slows it, which has pauses nevertheless, when all cores are at the former. Decoding
-from a cache in one piece is no faster. The two launches take 15 us, 6 % of the whole."""
+MTE2 of the Cube cores has no gaps in the last step, at work for {AIC MTE2} of the time. For {AIC MTE2 transfer} it moves
+bytes as fast as a core does that; for {AIC MTE2 HBM} HBM slows it, which has pauses nevertheless. Decoding from a cache in
+one piece is no faster. The two launches take {launch}, {launch share} of the whole."""
 PAGE = 64
 """Tokens of a page."""
 

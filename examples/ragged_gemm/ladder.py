@@ -21,9 +21,10 @@ The Cube cores do `2 * rows * N * K` operations at least, however rows are group
 does for rows that are not there."""
 
 REST = """\
-The last step is bound by MTE2, which has no gaps. Most experts end within a tile, so that there are more rows of tiles than the
-rows would fill, and each loads its share of B whole. And the matrix of an expert comes from HBM for its few tiles
-alone, where one matrix for all would be in L2 behind the first of them."""
+The last step is bound by MTE2, which has no gaps: it is at work for {AIC MTE2} of the time, for {AIC MTE2 L2} slowed by L2.
+Most experts end within a tile, so that there are more rows of tiles than the rows would fill, and each loads its share of B
+whole. And the matrix of an expert comes from HBM for its few tiles alone, where one matrix for all would be in L2 behind the
+first of them. The launch is {launch share}."""
 
 
 def inputs(rows: int, groups: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

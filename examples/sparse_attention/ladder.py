@@ -21,11 +21,10 @@ the scalar unit has read their numbers. All 64 heads use a row that is loaded, i
 the Cube cores are the roof."""
 
 REST = """\
-MTE2 of the Cube cores bounds the last step: a load of 1 KB takes it 58 ns, of which 12 are the bytes on their way and
-the rest is the beginning of one load behind the other, and 8 queries with 1024 rows each are 475 us a core. The
-products of these rows would take a sixth of that. Blocks of neighbouring rows, as [pages](paged_decoding.md) are, or
-more heads for each row would come nearer to the roof; the Vector cores, which could load rows as well, take 126 ns for
-one and would have to pass it on through GM."""
+MTE2 of the Cube cores bounds the last step, at work for {AIC MTE2} of the time: a load of 1 KB is {AIC MTE2 latency} of the
+time the beginning of one load behind the other, and {AIC MTE2 transfer} the bytes on their way. M is at work for {AIC M}.
+Blocks of neighbouring rows, as [pages](paged_decoding.md) are, or more heads for each row would come nearer to the roof; the
+Vector cores, which could load rows as well, take twice as long for one and would have to pass it on through GM."""
 
 
 def inputs(queries: int, heads: int, length: int, count: int, dim: int) -> tuple[NDArray[Any], ...]:

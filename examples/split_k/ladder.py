@@ -18,9 +18,9 @@ core, as that for square matrices does, has four tiles for 24 cores."""
 
 
 REST = """\
-HBM is what the last step waits for, and the launch takes 5 us of its 227. The rest of the way to the roof is B, which
-both tiles of C want: it comes from HBM once, but to the cores twice. C in one tile would have no room in L0C, which has 128
-KB for the 256 KB of its sums."""
+HBM is what the last step waits for, and the launch takes {launch} of {time}. MTE2 has no gaps, at work for {AIC MTE2} of the
+time. The rest of the way to the roof is B, which both tiles of C want: it comes from HBM once, but to the cores twice. C in
+one tile would have no room in L0C, which has 128 KB for the 256 KB of its sums."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

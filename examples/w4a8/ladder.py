@@ -23,9 +23,10 @@ to a workspace in GM, and from there to the Cube core. A quarter of the bytes of
 go through L2."""
 
 REST = """\
-The last step is far from what HBM takes for the packed weights. Two thirds of the time MTE2 of the Cube core is at work,
-and a fifth is the launch: each weight that HBM gives as half a byte passes through L2 as a byte twice, written by a Vector core
-and read by the Cube core, which lays it in fractals on the way. A chip with a way from UB to L1 has no such detour."""
+The last step is far from what HBM takes for the packed weights. MTE2 of the Cube core is at work for {AIC MTE2} of the time,
+for {AIC MTE2 L2} slowed by L2, and the launch is {launch share}: each weight that HBM gives as half a byte passes through L2
+as a byte twice, written by a Vector core and read by the Cube core, which lays it in fractals on the way. A chip with a way
+from UB to L1 has no such detour."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:

@@ -17,10 +17,10 @@ int32, and float16 again. The Cube cores multiply int8 twice as fast as float16;
 bytes are fewer."""
 
 REST = """\
-The last step stays below 80 %: M is at work for less than three quarters of the time, and MTE2 of the Cube core for all of
-it. L0C holds int32, so that a tile of the result is no larger than in float16, and each element that is loaded takes part
-in as many products; M does these in half the time, MTE2 brings half the bytes, but what both cores load meets in L2, and
-rows still take their beginnings."""
+The last step stays below 80 %: M is at work for {AIC M} of the time, and MTE2 of the Cube core for {AIC MTE2}. L0C holds
+int32, so that a tile of the result is no larger than in float16, and each element that is loaded takes part in as many
+products; M does these in half the time, MTE2 brings half the bytes, but all cores load at once, which L2 slows for
+{AIC MTE2 L2} of the time. The launch of Cube and Vector cores is {launch share}."""
 
 
 def inputs(M: int, N: int, K: int) -> tuple[NDArray[Any], ...]:
