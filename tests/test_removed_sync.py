@@ -43,7 +43,7 @@ SPARE = {
         "hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE3>, <PIPE_S>] flag = 1": 1,  # weights, beside the flag of the products
     }),
     "depthwise_conv": Counter({
-        "hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]": 1,  # the load of x, in front of a fill that only a cut tile has
+        "hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]": 1,  # the load of x, in front of a fill of cut tiles only
     }),
 }
 """What the compiler inserts, not knowing better, where nothing meets without it at these sizes: by the first operation of each,
