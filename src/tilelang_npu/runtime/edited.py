@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.dialects import scf
@@ -165,6 +165,7 @@ def switched_on(source: Ingredients, name: str) -> Edit:
 
 def changed(source: Ingredients, refused: Sequence[Remark]) -> Iterator[Edit]:
     """The edits that refusals have as data."""
+    traces = cache(lambda name, number: source.retraced({name: number}))
     for one in refused:
         change = one.change
         if isinstance(change, Stages):
@@ -172,7 +173,7 @@ def changed(source: Ingredients, refused: Sequence[Remark]) -> Iterator[Edit]:
                 if location_of(loop) == change.loop:
                     yield deeper(source, position, change.stages)
         elif isinstance(change, Smaller):
-            yield from _smaller(source, change)
+            yield from _smaller(source, change, traces)
         elif isinstance(change, SwitchedOn):
             yield switched_on(source, change.name)
         elif isinstance(change, OwnBuffer):
@@ -187,13 +188,19 @@ def changed(source: Ingredients, refused: Sequence[Remark]) -> Iterator[Edit]:
                        partial(source.rewritten, partial(_in_front, change)), safe=False, cause="loaded again")
 
 
-def _smaller(source: Ingredients, change: Smaller) -> Iterator[Edit]:
-    """Smaller numbers for the factory, each alone, with which the tiles of the places are as small as asked for."""
+def _smaller(source: Ingredients, change: Smaller, traces: Callable[[str, int], tuple[Any, Traced] | None]) -> Iterator[Edit]:
+    """Smaller numbers for the factory, each alone, with which the tiles of the places are as small as asked for.
+
+    Args:
+        source: the kernel.
+        change: what is asked for.
+        traces: the author's function with another number, and its trace.
+    """
     asked = _bytes_at(source.traced.module, change.places) * change.percent // 100
     for name, value in source.numbers().items():
         number = value - 1 if value <= FEW else value // 2
         while number and SMALLEST * number >= value:
-            made = source.retraced({name: number})
+            made = traces(name, number)
             if made is not None and 0 < _bytes_at(made[1].module, change.places) <= asked:
                 yield _with_number(source, name, value, number)
                 break

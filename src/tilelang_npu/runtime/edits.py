@@ -98,7 +98,9 @@ def best_edits(source: Ingredients, refused: Sequence[Remark], most: int = MOST_
     timed: list[_Timed] = []
     tried: set[tuple[str, Location | None]] = set()
     for edit in _trials(source, refused):
-        if len(tried) == most or (edit.text, edit.place) in tried:
+        if len(tried) == most:
+            break
+        if (edit.text, edit.place) in tried:
             continue
         made, after = timed_of(edit)
         if made is not None:
