@@ -198,10 +198,7 @@ class _Coherence:
             elif isinstance(op, scf.WhileOp):
                 state = self._loop(op, state, place=place)
             elif isinstance(op, scf.IfOp):
-                branches = [self.block(region.block, state, place=place) for region in op.regions if region.blocks]
-                if len(branches) == 1:
-                    branches.append(state)
-                state = self._join(branches)
+                state = self._branches(op, state, place=place)
             elif op.regions:
                 for region in op.regions:
                     for inner in region.blocks:
@@ -217,6 +214,44 @@ class _Coherence:
             written = [valid for valid in held if valid]
             joined[buffer] = frozenset.intersection(*written) if written else frozenset()
         return joined
+
+    def _branches(self, op: scf.IfOp, state: Valid, *, place: bool) -> Valid:
+        """Walk the branches of a condition. What they leave in several memories is brought to one: in front of the condition,
+        where a branch writes nothing to it, and at the end of a branch that does."""
+        blocks = [region.block for region in op.regions if region.blocks]
+        entry = dict(state)
+
+        def arms(ends: list[Valid]) -> list[Valid]:
+            return ends if len(blocks) > 1 else [*ends, entry]
+
+        ends = [self.block(block, entry, place=False) for block in blocks]
+        common: dict[SSAValue, str] = {}
+        for buffer, homes in self.homes.items():
+            held = [end[buffer] for end in arms(ends) if end.get(buffer)]
+            if not held or frozenset.intersection(*held):
+                continue
+            common[buffer] = self._common(op, buffer, held)
+            before = entry.get(buffer)
+            if before and any(before <= one for one in held):
+                entry[buffer] = before | self._bring(op, homes, before, common[buffer], place=place)
+        if place or common:
+            ends = [self.block(block, entry, place=place) for block in blocks]
+        for end, block in zip(ends, blocks, strict=True):
+            for buffer, space in common.items():
+                if end.get(buffer) and space not in end[buffer]:
+                    assert block.last_op is not None
+                    end[buffer] |= self._bring(block.last_op, self.homes[buffer], end[buffer], space, place=place)
+        return self._join(arms(ends))
+
+    def _common(self, op: scf.IfOp, buffer: SSAValue, held: list[frozenset[str]]) -> str:
+        """The memory to which all branches can bring what they leave in a buffer."""
+        homes = self.homes[buffer]
+        for space in sorted(frozenset.union(*held), key=_PREFERENCE.index):
+            if all(self._reach(homes, one, space) is not None for one in held):
+                return space
+        ends = " or ".join(name_of(space) for space in sorted(frozenset.union(*held), key=_PREFERENCE.index))
+        raise refuse(op, f"{homes.label} is in {ends} behind this condition, and there is no path from one to the other", "T202",
+                     help="use one buffer for each, and copy")
 
     def _loop(self, loop: scf.ForOp | scf.WhileOp, state: Valid, *, place: bool) -> Valid:
         """Walk a loop. What is in one memory in front of it and in another at the end of iterations is brought over first."""
