@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,11 @@ POISON = 0xFF
 """Byte that fills on-chip memory when a block starts: NaN as a float, -1 as a signed integer."""
 
 
+def fresh(size: int) -> Bytes:
+    """So many bytes that hold anything."""
+    return np.empty(size, np.uint8)
+
+
 class CoreMemory:
     """Byte arrays of the chip's capacities; only the used part of each is backed and poisoned.
 
@@ -28,16 +33,17 @@ class CoreMemory:
         extents: bytes from the start that the program uses, by address space.
         count: cores that work alike; of each memory they have one behind the other.
         gaps: bytes from the memory of one to that of the next, by address space, where there are several.
+        made: gives so many bytes.
     """
 
     def __init__(self, chip: Chip, core: str, extents: Mapping[str, int], count: int = 1,
-                 gaps: Mapping[str, int] = MappingProxyType({})) -> None:
+                 gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh) -> None:
         self.arrays: dict[str, Bytes] = {}
         self._used: list[Bytes] = []
         for name in chip.memories(core):
             used = extents.get(name, 0)
             gap = gaps.get(name, chip.memory[name].size)
-            array = np.empty(gap * count if used else 0, np.uint8)
+            array = made(gap * count if used else 0)
             self.arrays[name] = array
             if used:
                 self._used.append(array[:used] if count == 1 else array)
@@ -49,13 +55,13 @@ class CoreMemory:
 
 
 def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]], count: int = 1,
-                   gaps: Mapping[str, int] = MappingProxyType({})) -> dict[str, CoreMemory]:
+                   gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh) -> dict[str, CoreMemory]:
     """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed.
 
-    ``count`` and ``gaps`` are as for :class:`CoreMemory`, of blocks that run as one.
+    ``count``, ``gaps`` and ``made`` are as for :class:`CoreMemory`, of blocks that run as one.
     """
     used = {name: max(one.get(name, 0) for one in extents) for name in chip.memory}
-    return {core.label: CoreMemory(chip, core.kind, used, count, gaps) for core in cores}
+    return {core.label: CoreMemory(chip, core.kind, used, count, gaps, made) for core in cores}
 
 
 def shared_names(chip: Chip) -> list[str]:

@@ -24,6 +24,7 @@ from tilelang_npu.simulator.machine.blas import one_blas_thread
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
 from tilelang_npu.simulator.machine.handing_over import short_turns
+from tilelang_npu.simulator.machine.kept_bytes import Room, room
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.shared_bytes import memories
 from tilelang_npu.simulator.machine.stack import Stack
@@ -286,17 +287,18 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
     """
     threads = threads_for(plan, jobs)
     if threads < 2:
-        work = _Work(program, functions, plan, bound, most_ops)
-        for pile in plan.piles:
-            work.compute(pile)
+        with room() as held:
+            work = _Work(program, functions, plan, bound, most_ops, held)
+            for pile in plan.piles:
+                work.compute(pile)
         return
     hands = _Hands(len(plan.piles), threads)
     failed: dict[int, Exception] = {}
 
     def take(hand: int) -> None:
         """Compute piles until none is left; of those behind one that has failed, none is begun."""
-        work = _Work(program, functions, plan, bound, most_ops)
-        with one_blas_thread(), np.errstate(all="ignore"):
+        with one_blas_thread(), np.errstate(all="ignore"), room() as held:
+            work = _Work(program, functions, plan, bound, most_ops, held)
             while (number := hands.next(hand)) is not None:
                 try:
                     work.compute(plan.piles[number])
@@ -369,11 +371,13 @@ class _Work:
 
     Args:
         program, functions, plan, bound, most_ops: as for :func:`run_piles`.
+        room: for what they have on chip.
     """
 
     def __init__(self, program: Program, functions: Sequence[StackedFunction], plan: Plan, bound: Bound,
-                 most_ops: int | None) -> None:
+                 most_ops: int | None, room: Room) -> None:
         self._program, self._functions, self._bound, self._most_ops = program, functions, bound, most_ops
+        self._room = room
         self._blocks = len(plan.runs)
         self._poison = None if plan.alike.filled else POISON  # bytes that nobody looks at may be any
         self._gaps = _gaps(program, functions)
@@ -399,7 +403,8 @@ class _Work:
         """Cores for a pile, and for those like it."""
         program, sizes, count = self._program, pile.stacks[0].sizes, pile.stacks[0].count
         if sizes not in self._made:
-            held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps)
+            self._room.clear()  # piles of another shape are computed before these or behind them
+            held = block_memories(program.chip, program.core_ids(0), self._used, count, self._gaps, self._room.part)
             means = Means(self._functions, self._most_ops, Scratch(StackMultiplier), self._poison)
             self._made[sizes] = _PileMemories(means, held, [shared_arrays(program.chip, core, held)
                                                             for core in program.core_ids(0)])
