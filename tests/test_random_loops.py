@@ -245,11 +245,11 @@ SPARE = [
           around="branch", through=False, again=False, twice=True,
           steps=["T.vadd(carried, y, y)", "T.copy(y[4:8, 0:24], carried[2:6, 0:24])",
                  "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(z, y)", "T.vabs(y, carried)"]), {}),
-    # round trips between the cores count in branches; M // 8 tiles have no edge, whose fill is there
+    # round trips between the cores count in branches; M // 8 tiles have no edge, which would be filled
     (Loop(start=0, trips=4, bound="symbolic", product=False, inner=2, stages=2, chained=True, guard="rest", row=True,
           around="", through=False, again=False, twice=False,
           steps=["T.vabs(y, y)", "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(carried, y)",
-                 "T.vabs(z, carried)"]), {"hivm.hir.pipe_barrier[<PIPE_V>]": 1}),
+                 "T.vabs(z, carried)"]), {}),
     # the first of two loops of the same bounds ran where the second one does
     (Loop(start=0, trips=4, bound="argument", product=True, inner=2, stages=3, chained=False, guard="", row=True,
           around="branch", through=False, again=True, twice=True, steps=["T.copy(y[0:4, 0:24], z[2:6, 0:24])"]), {}),

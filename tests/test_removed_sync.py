@@ -36,14 +36,8 @@ LONG: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
 """Where the first of an example's shapes needs no slot twice: one that does, and its tuning."""
 SPARE = {
     "multi_head_attention": Counter({
-        "hivm.hir.pipe_barrier[<PIPE_MTE2>]": 1,  # q, loaded again for the next tile, where i == 0
-        "hivm.hir.pipe_barrier[<PIPE_FIX>]": 1,  # scores, stored again
-        "hivm.hir.pipe_barrier[<PIPE_MTE3>]": 2,  # scaled and weights, stored again, elsewhere
-        "hivm.hir.pipe_barrier[<PIPE_V>]": 3,  # share and result, across branches and loops
+        "hivm.hir.pipe_barrier[<PIPE_V>]": 2,  # share and result, across branches and loops
         "hivm.hir.sync_block_wait[<CUBE>, <PIPE_MTE3>, <PIPE_S>] flag = 1": 1,  # weights, beside the flag of the products
-    }),
-    "depthwise_conv": Counter({
-        "hivm.hir.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]": 1,  # the load of x, in front of a fill of cut tiles only
     }),
 }
 """What the compiler inserts, not knowing better, where nothing meets without it at these sizes: by the first operation of each,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import arith
 
+from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.dialects.text import parse_module
-from tilelang_npu.transforms.ir.guards import leaves, said
+from tilelang_npu.linear import Linear
+from tilelang_npu.transforms.ir.guards import leaves, said, surely_natural
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 MEANING = {"slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__}
@@ -42,3 +44,31 @@ def test_of_what_is_no_such_comparison_a_leaf_says_so() -> None:
     assert len(found) == 2
     assert None in found
     assert len(list(said(op.result, Ranges()))) == 1
+
+
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("short", range(-2, 3))
+def test_as_many_tiles_as_are_whole_end_with_what_is_there(short: int, clamped: bool) -> None:
+    """Of every length, and every tile of it: what is behind its end, less ``short``."""
+    position = ("%last = arith.subi %q, %c1 : index\n%least = arith.minsi %t, %last : index\n%i = arith.maxsi %least, %c0 : index"
+                if clamped else "%i = arith.addi %t, %c0 : index")
+    module = parse_module(f"""func.func @f(%n: index) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %q = arith.divui %n, %c4 : index
+      %end = arith.addi %q, %{'c4' if clamped else 'c0'} : index
+      scf.for %t = %c0 to %end step %c1 {{
+        %whole = arith.cmpi slt, %t, %q : index
+        {position}
+        %row = arith.muli %i, %c4 : index
+        %rest = arith.subi %n, %row : index
+      }}
+      return
+    }}""")
+    (rest,) = [op for op in module.walk() if isinstance(op, arith.SubiOp) and isinstance(op.rhs.owner, arith.MuliOp)]
+    (whole,) = [op for op in module.walk() if isinstance(op, arith.CmpiOp)]
+    room = affine(rest.result) - Linear(4 + short)
+    so = all(n - 4 * t - 4 - short >= 0 for n in range(30) for t in range(n // 4))
+    assert surely_natural(room, [whole.result], Ranges()) == so
+    assert surely_natural(room, [], Ranges()) == (so and not clamped)  # the loop runs on

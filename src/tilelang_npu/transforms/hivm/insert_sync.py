@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import IndexType, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -162,6 +162,9 @@ class _EventWriter:
         places = [(PairPlace(event, body), order) for body, order in self.solved.values() for event in order.events]
         for placed, order in places:  # numbering may move them
             order.remove(placed.event)
+            if placed.event.slots > 1 and isinstance(placed.body.turns, scf.ForOp):  # each run begins with the first number
+                trips = Ranges().trip_count(placed.body.turns).high
+                placed.event.slots = max(1, int(min(placed.event.slots, trips)))
         numbered = allocate([placed for placed, _ in places], self.flags)
         for placed, order in places:
             if placed in numbered.left:
@@ -258,12 +261,16 @@ class _EventWriter:
 def iteration(emit: OpBuilder, loop: scf.ForOp) -> Value:
     """The number of the iteration, from 0, as an index."""
     low, step = emit.ranges.constant(loop.lb), emit.ranges.constant(loop.step)
-    number: Value = loop.body.block.args[0]
+    number: Value = _as_index(emit, loop.body.block.args[0])
     if low != 0:
-        number = emit.sub(number, loop.lb if low is None else low)
+        number = emit.sub(number, _as_index(emit, loop.lb) if low is None else low)
     if step is None:
-        return emit.insert(arith.DivUIOp(emit.value(number), loop.step)).result
+        return emit.insert(arith.DivUIOp(emit.value(number), _as_index(emit, loop.step))).result
     return emit.floordiv(number, step)
+
+
+def _as_index(emit: OpBuilder, value: SSAValue) -> SSAValue:
+    return value if isinstance(value.type, IndexType) else emit.insert(arith.IndexCastOp(value, IndexType())).result
 
 
 def iteration_modulo(emit: OpBuilder, loop: scf.ForOp, slots: int) -> Operation:

@@ -41,7 +41,7 @@ class OperandBytes:
         addresses: start of each slot in bytes; before planning, and of a workspace, relative to the first; none for a tensor.
         low, high: the touched bytes relative to a slot, ``high`` not included; the whole slot where offsets vary.
         planned: whether the addresses are those in the memory, so that different buffers can be compared.
-        view: of a tensor the view that is read or written, if it is cut out of something.
+        view: the view that is read or written, if it is cut out of something: of a tensor, or on chip where its place varies.
         turn: of a ring that a loop's index goes round, the index and what is added to it modulo the slots.
         box: the part of the root that is touched, axis by axis; None where it is all of it, or not known so.
     """
@@ -125,12 +125,13 @@ def place_of(value: SSAValue) -> OperandBytes:
     if space != "gm" and not _known(root):
         return OperandBytes(space, root, (0,), 0, _ANY, planned=True)
     ring, box = _ring(value, root), box_of(value, root)
+    cut = value.owner
+    view = value if isinstance(cut, memref.SubviewOp) and (space == "gm" or (cut.offsets and len(addresses) <= 1)) else None
     if ring is not None:
         count, slot, turn = ring
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
-        return OperandBytes(space, root, starts, 0, slot, planned, turn, box=box)
+        return OperandBytes(space, root, starts, 0, slot, planned, turn, view if space == "gm" else None, box)
     low, high = _extent(value, root)
-    view = value if space == "gm" and isinstance(value.owner, memref.SubviewOp) else None
     return OperandBytes(space, root, addresses, low, high, planned, view=view, box=box)
 
 

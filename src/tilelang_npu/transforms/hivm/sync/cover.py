@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,7 +38,7 @@ class EventPair:
             behind which they are taken back; None: its own loop. Its loop then finds them as it left them when it ran before.
         also: what made others necessary that it stands for.
         primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
-        held: the pipes that its wait holds.
+        held: the pipes that its wait holds: those of the scalar unit, which issues for all, all.
     """
 
     source: str
@@ -55,7 +55,7 @@ class EventPair:
     held: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.held = self.held or (self.target,)
+        self.held = self.held or (PIPES if self.target == "S" else (self.target,))
 
 
 @dataclass(eq=False)
@@ -104,6 +104,26 @@ class Left:
     within: frozenset[str] = frozenset()
     behind: frozenset[str] = frozenset()
     later: frozenset[tuple[int, str]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What comes later than something in a block, as far as it was asked.
+
+    Attributes:
+        work: from where on the work of each pipe does.
+        sets: behind which item what a pipe sets does.
+        pipes: those of which all comes later that stands behind.
+    """
+
+    work: Mapping[str, Position]
+    sets: Mapping[str, Position]
+    pipes: frozenset[str]
+
+    def set_of(self, event: EventPair, start: Position = 0) -> bool:
+        """Whether the set of an event does, in the iteration that begins at a position."""
+        at = start + event.set_after
+        return any(event.source in found and found[event.source] <= at for found in (self.work, self.sets))
 
 
 def leaving(index: int, pipe: str, left: Left) -> list[State]:
@@ -232,22 +252,15 @@ class Order:
         """The barriers."""
         return [*self._own_fences, *(one for one in self._edges if isinstance(one, Fence))]
 
-    def at_end(self, pipe: str, reached: Mapping[str, Position], at_once: Container[str], index: int) -> Iterator[str]:
-        """The pipes that what stands at the end of a branch lets wait for an access there.
-
-        Args:
-            pipe, index: of the access.
-            reached: the work that comes later in the branch.
-            at_once: the pipes of which what follows the access comes later.
-        """
+    def at_end(self, pipe: str, reached: Reached) -> Iterator[str]:
+        """The pipes that what stands at the end of a branch lets wait for an access there, by what comes later than that."""
         for one in self._edges:
             if isinstance(one, Fence):
                 if one.pipe == "ALL":
                     yield from PIPES
                 elif one.pipe == pipe:
                     yield pipe
-            elif one.set_after >= 0 and (reached.get(one.source, self.count) <= one.set_after
-                                         or (one.source in at_once and one.set_after >= index)):
+            elif one.set_after >= 0 and reached.set_of(one):
                 yield one.target
 
     def at_start(self, pipe: str) -> Iterator[State]:
@@ -312,15 +325,20 @@ class Order:
                 return self._trace(via, state)
         return None
 
-    def reach(self, starts: Iterable[State], limit: Position, runs: int = -1) -> dict[str, Position]:
-        """From where on the work of each pipe comes later, as far as that is no later than ``limit``, in a run in which the
-        item ``runs``, if it is one, does something."""
-        found: dict[str, Position] = {}
-        beside = self.doors.alike(runs) if self.doors is not None and runs >= 0 else ()
+    def reach(self, starts: Iterable[State], limit: Position, runs: int = -1) -> Reached:
+        """What comes later up to the item at ``limit`` and right behind it, in a run in which the item ``runs``, if it is one,
+        does something."""
+        work: dict[str, Position] = {}
+        sets: dict[str, Position] = {}
+        pipes: set[str] = set()
+        doors = self.doors
+        beside = doors.alike(runs) if doors is not None and runs >= 0 else ()
         for position, pipe, start in self._explore(starts, limit, {}, beside):
-            if not start:
-                found.setdefault(pipe, position)
-        return found
+            (sets if start else work).setdefault(pipe, position)
+            if doors is not None and position + start <= limit and (limit % self.count in doors.running or limit in beside):
+                through = doors.through(limit % self.count, pipe, started=start, primed=start or position < limit)
+                pipes |= through.within | through.behind
+        return Reached(work, sets, frozenset({*pipes, *work}))
 
     def _explore(self, starts: Iterable[State], goal: Position,
                  via: dict[State, tuple[State | None, EventPair | Fence | None]],

@@ -1,22 +1,31 @@
-"""Whether accesses of one tensor by different iterations of a loop are disjoint: rows that each iteration has for itself.
+"""Whether accesses of one buffer by different iterations of a loop are disjoint: rows that each iteration has for itself.
 
-A tensor in global memory is one buffer to the analysis. Two views of it are disjoint if along some axis both begin at the same
-place but for a multiple of the loop's index, and the next iteration begins behind where this one ends; or if they are tiles of
-a grid that the iterations number, row and column being quotient and remainder of that number.
+A tensor in global memory is one buffer to the analysis, and so is a buffer on chip that is read and written part by part. Two
+views of it are disjoint if along some axis both begin at the same place but for a multiple of the loop's index, and the next
+iteration begins behind where this one ends, wherever loops in it go; or if they are tiles of a grid that the iterations number,
+row and column being quotient and remainder of that number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.affine_sums import affine
-from tilelang_npu.linear import Linear
+from tilelang_npu.linear import Interval, Linear
 from tilelang_npu.transforms.ir.guards import natural
 from tilelang_npu.transforms.ir.ranges import Ranges
+
+_BUFFERS = (hivm.PointerCastOp, memref.AllocOp)
+_PLAIN = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.RemUIOp, arith.MinSIOp, arith.MaxSIOp,
+          arith.IndexCastOp, memref.ReinterpretCastOp)
+"""What makes the same of the same numbers."""
+_NOTHING = Interval.at(0)
 
 
 def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
@@ -41,23 +50,24 @@ def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | 
     starts = [_parts(cut.static_offsets.get_values(), cut.offsets) for cut in (one, two)]
     sizes = [_parts(cut.static_sizes.get_values(), cut.sizes) for cut in (one, two)]
     for a, b, size_a, size_b in zip(*starts, *sizes, strict=True):
-        at_a, at_b = _sum(a, loop, ranges), _sum(b, loop, ranges)
-        if at_a is None or at_b is None or not (distance := at_b - at_a).known:
+        at_a, at_b = _place(a, loop, ranges), _place(b, loop, ranges)
+        if not (distance := at_b.fixed - at_a.fixed).known:
             continue
-        stride = at_a.factor(loop.body.block.args[0]) * step if later and loop is not None else 0
-        behind = distance.constant + stride
-        if stride >= 0 and behind >= ranges.of(size_a).high:
+        stride = at_a.fixed.factor(loop.body.block.args[0]) * step if later and loop is not None else 0
+        behind = at_b.more - at_a.more + Interval.at(distance.constant + stride)
+        if stride >= 0 and behind.low >= ranges.of(size_a).high:
             return True
-        if stride <= 0 and behind <= -ranges.of(size_b).high:
+        if stride <= 0 and behind.high <= -ranges.of(size_b).high:
             return True
     largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
     return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, loop, ranges)
 
 
 def _apart(source: Operation | Block) -> bool:
-    """Whether what is cut has an element in one place only: it is an argument, or an argument as rows one behind the other."""
+    """Whether what is cut has an element in one place only: it is an argument, a buffer, or one of both as rows one behind the
+    other."""
     if not isinstance(source, memref.ReinterpretCastOp):
-        return isinstance(source, Block)
+        return isinstance(source, (Block, *_BUFFERS))
     sizes = _parts(source.static_sizes.get_values(), source.sizes)
     strides = _parts(source.static_strides.get_values(), source.strides)
     for stride, size, inner in zip(strides, sizes[1:], strides[1:], strict=False):
@@ -83,28 +93,28 @@ def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], loop: scf.F
     found: dict[tuple[SSAValue, int], set[type[Operation]]] = {}
     for start, size in zip(starts, sizes, strict=True):
         part = None if isinstance(start, int) else _tile(start, loop, ranges)
-        by = None if part is None else ranges.constant(part[0].operands[1])
-        if part is not None and by is not None and part[1] >= size:
-            found.setdefault((part[0].operands[0], by), set()).add(type(part[0]))
+        if part is not None and part[1] >= part[2].high - part[2].low + size:
+            number, by = part[0].operands
+            if (count := ranges.constant(by)) is not None:
+                found.setdefault((number, count), set()).add(type(part[0]))
     for (number, _), kinds in found.items():
-        at = _sum(number, loop, ranges)
-        if len(kinds) == 2 and at is not None and at.factor(loop.body.block.args[0]) and ranges.of(number).low >= 0:
+        at = _place(number, loop, ranges)
+        if (len(kinds) == 2 and at.more == _NOTHING and at.fixed.factor(loop.body.block.args[0])
+                and ranges.of(number).low >= 0):
             return True
     return False
 
 
-def _tile(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> tuple[Operation, int] | None:
-    """The quotient or remainder that a value goes by, and by how much: plus what the loop does not change."""
-    owner = value.owner
-    if isinstance(owner, arith.AddiOp):
-        for part, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
-            kept = _sum(other, loop, ranges)
-            if kept is not None and not kept.factor(loop.body.block.args[0]):
-                return _tile(part, loop, ranges)
-    if isinstance(owner, arith.MuliOp) and isinstance(owner.lhs.owner, (arith.DivUIOp, arith.RemUIOp)):
-        times = ranges.constant(owner.rhs)
-        return None if times is None else (owner.lhs.owner, times)
-    return None
+def _tile(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> tuple[Operation, int, Interval] | None:
+    """The quotient or remainder that a value goes by, by how much, and what else it varies by: of the rest the loop changes
+    nothing."""
+    form = affine(value, ranges.constant)
+    turning = [atom for atom in form.terms if isinstance(atom.owner, (arith.DivUIOp, arith.RemUIOp)) and _changes(atom, loop)]
+    if len(turning) != 1 or not isinstance(turning[0].owner, Operation):
+        return None
+    times = form.factor(turning[0])
+    rest = _split(form - times * Linear.of(turning[0]), loop, ranges)
+    return None if rest.fixed.factor(loop.body.block.args[0]) else (turning[0].owner, abs(times), rest.more)
 
 
 def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue | int]:
@@ -112,11 +122,26 @@ def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue 
     return [next(values) if part == DYNAMIC_INDEX else part for part in static]
 
 
-def _sum(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> Linear[SSAValue] | None:
-    """A value as a multiple of the loop's index plus what the loop does not change; None where it changes in another way."""
-    form = _unbounded(affine(value, ranges.constant), ranges)
+@dataclass(frozen=True)
+class _Start:
+    """A number: a multiple of the loop's index plus what the loop does not change, and the bounds of what else it varies by."""
+
+    fixed: Linear[SSAValue]
+    more: Interval
+
+
+def _place(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> _Start:
+    return _split(_unbounded(affine(value, ranges.constant), ranges), loop, ranges)
+
+
+def _split(form: Linear[SSAValue], loop: scf.ForOp | None, ranges: Ranges) -> _Start:
     index = None if loop is None else loop.body.block.args[0]
-    return None if any(atom is not index and _changes(atom, loop) for atom in form.terms) else form
+    varying = {atom: factor for atom, factor in form.terms.items() if atom is not index and _changes(atom, loop)}
+    more = _NOTHING
+    for atom, factor in varying.items():
+        form -= factor * Linear.of(atom)
+        more += ranges.of(atom) * Interval.at(factor)
+    return _Start(form, more)
 
 
 def _unbounded(form: Linear[SSAValue], ranges: Ranges) -> Linear[SSAValue]:
@@ -132,14 +157,13 @@ def _unbounded(form: Linear[SSAValue], ranges: Ranges) -> Linear[SSAValue]:
 
 
 def _changes(value: SSAValue, loop: scf.ForOp | None) -> bool:
-    """Whether a value may differ from iteration to iteration: it is made in the loop."""
+    """Whether a value may differ from iteration to iteration: it is made in the loop, of what does. No byte of a buffer
+    is in two of its slots, so that it counts as one."""
     if loop is None:
         return False
     owner = value.owner
     if isinstance(owner, Block):
         return loop.body.block is owner or loop.is_ancestor(owner)
-    if not loop.is_ancestor(owner):
+    if not loop.is_ancestor(owner) or isinstance(owner, _BUFFERS):
         return False
-    plain = isinstance(owner, (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp))
-    return not plain or any(_changes(operand, loop) for operand in owner.operands)
-
+    return not isinstance(owner, _PLAIN) or any(_changes(operand, loop) for operand in owner.operands)

@@ -88,14 +88,12 @@ class Inside:
         turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
         last = turns * order.count
         reached = order.reach(starts, last + order.count - 1, index)
-        at_once = {touch.pipe, *inner.within}
         tokens = {(id(event.holder or body), event.target) for event in order.events
-                  if event.distance and (reached.get(event.source, last + order.count) <= last + event.set_after
-                                         or (event.source in at_once and last + event.set_after >= index))} | inner.later
+                  if event.distance and reached.set_of(event, last)} | inner.later
         behind = frozenset(target for holder, target in tokens if holder == id(body))
         later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
-        at_end = order.at_end(touch.pipe, reached, at_once, index)
-        return Left(frozenset({*reached, *inner.within, *inner.behind, *at_end}), behind, later)
+        at_end = order.at_end(touch.pipe, reached)
+        return Left(frozenset({*reached.pipes, *inner.within, *inner.behind, *at_end}), behind, later)
 
     def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool, first: Touch | None = None) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
@@ -130,7 +128,7 @@ class Inside:
         here, runs = turns * order.count + index, -1 if turns else index
         reached = order.reach(_entering(order, pipe, started, primed), here, runs)
         return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
-                   for other, position in reached.items())
+                   for other, position in reached.work.items())
 
     def _held(self, item: Item, touch: Touch, pipe: str, holder: BlockItems) -> bool:
         """Whether an access in an item's blocks comes behind what a pipe does in front of a loop around it, by tokens that the
@@ -145,24 +143,21 @@ class Inside:
         return (self._held(item, touch, pipe, holder)
                 or any(position <= index and (other == touch.pipe or self.enters(
                            item, touch, other, started=False, primed=position < index))
-                       for other, position in order.reach(starts, order.count - 1).items()))
+                       for other, position in order.reach(starts, order.count - 1).work.items()))
 
     def through(self, item: Item, pipe: str, *, started: bool, primed: bool) -> Left:
         """What comes behind something on the far side of a loop that runs, because a pipe's work in it does.
 
         The arguments are those of ``enters``.
         """
-        known = self._solved.get(id(item.blocks[0]))
-        if known is None:
+        order = self.order(item.blocks[0])
+        if order is None:
             return Left()
-        order = known[1]
         reached = order.reach(_entering(order, pipe, started, primed), order.count - 1)
-        if not started:
-            reached.pop(pipe, None)  # is known of already
-        behind = {event.target for event in order.events
-                  if event.distance and event.holder is None
-                  and (reached.get(event.source, order.count) <= event.set_after or event.source == pipe)}
-        return Left(frozenset(reached), frozenset(behind))
+        behind = {event.target for event in order.events if event.distance and event.holder is None
+                  and (reached.set_of(event) or event.source == pipe)}
+        known = frozenset() if started else frozenset({pipe})  # comes later anyway
+        return Left(reached.pipes - known, frozenset(behind))
 
     def carried(self, item: Item, first: Touch, second: Touch, holder: BlockItems) -> bool:
         """Whether an access of a loop comes behind one of its run before, by tokens that a loop around it holds.
@@ -185,9 +180,7 @@ class Inside:
     def _reaches(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether the set of an event comes behind an access in its iteration."""
         inner = self.left(body.items[index], touch)
-        reached = order.reach(leaving(index, touch.pipe, inner), order.count - 1)
-        return (reached.get(event.source, order.count) <= event.set_after
-                or (event.source in (touch.pipe, *inner.within) and event.set_after >= index))
+        return order.reach(leaving(index, touch.pipe, inner), order.count - 1).set_of(event)
 
     def _is_reached(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether an access comes behind the wait for an event in its iteration."""
@@ -195,7 +188,7 @@ class Inside:
         reached = order.reach([(event.wait_before, event.target, False)], order.count - 1)
         return any(position <= index and (pipe == touch.pipe or self.enters(item, touch, pipe, started=False,
                                                                             primed=position < index))
-                   for pipe, position in reached.items())
+                   for pipe, position in reached.work.items())
 
     def _where(self, item: Item, touch: Touch) -> Iterator[tuple[BlockItems, Order, int]]:
         """Where an access stands in the blocks of an item."""
