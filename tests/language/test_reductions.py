@@ -26,8 +26,8 @@ from tilelang_npu import TileError
     ("T.reduce(stack, one, [0, 1, 2], 'sum')", ["%0 = tile.view %one", 'tile.reduce "reduce_sum" ins(%stack']),
     ("T.reduce(a, col, -1, 'max', clear=False)", ['tile.reduce "reduce_max" accumulate ins(%a']),
     ("T.npuir_reduce(a, col, [1], 'min')", ['tile.reduce "reduce_min" ins(%a']),
-    ("T.reduce_absmax(a, col)", ['tile.elementwise "abs" ins(%a', 'tile.reduce "reduce_max" ins(%a']),
-    ("T.reduce(a, col, 1, 'abssum')", ['tile.elementwise "abs" ins(%a', 'tile.reduce "reduce_sum" ins(%a']),
+    ("T.reduce_absmax(a, col)", ['tile.reduce "reduce_max" absolute ins(%a']),
+    ("T.reduce(a, col, 1, 'abssum')", ['tile.reduce "reduce_sum" absolute ins(%a']),
     # real sizes
     ("T.reduce_sum(a, col, -1, [8, 100])", ["%0 = tile.region %a[0, 0] [8, 100] keep [0, 1]",
                                             'tile.reduce "reduce_sum" ins(%0']),

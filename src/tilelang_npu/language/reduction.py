@@ -8,7 +8,6 @@ from tilelang_npu import ops
 from tilelang_npu.dialects import tile
 from tilelang_npu.errors import TileError
 from tilelang_npu.language.declared import Call, Declared, describe
-from tilelang_npu.language.elementwise import apply
 from tilelang_npu.language.flat import flattened, leading
 from tilelang_npu.language.operands import (
     as_memory,
@@ -23,7 +22,7 @@ from tilelang_npu.language.operands import (
     with_axes,
 )
 from tilelang_npu.language.structured import call
-from tilelang_npu.ops import Elementwise, Reduce
+from tilelang_npu.ops import Reduce
 from tilelang_npu.traced.author import user_location
 from tilelang_npu.traced.buffers import Addressable, Region, Sizes, Tile, same_extent, shape_text
 from tilelang_npu.traced.builder import Builder
@@ -71,7 +70,7 @@ reduce_bitxor = _along("reduce_bitxor", "Bitwise exclusive or")
 
 
 def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
-    """Sum of absolute values along ``dim``. The source is overwritten with them.
+    """Sum of absolute values along ``dim``. The source stays as it is.
 
     ``out`` is written; its shape is as of ``T.reduce_sum``.
 
@@ -81,7 +80,7 @@ def reduce_abssum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) ->
 
 
 def reduce_absmax(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True) -> None:
-    """Largest absolute value along ``dim``. The source is overwritten with absolute values.
+    """Largest absolute value along ``dim``. The source stays as it is.
 
     ``out`` is written; its shape is as of ``T.reduce_max``.
 
@@ -94,8 +93,8 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
            clear: bool = True) -> None:
     """Reduce along ``dims`` by ``reduce_mode``.
 
-    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (these two overwrite the source with absolute values),
-    ``any``, ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``, ``max_with_index_right``,
+    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (of absolute values; the source stays as it is), ``any``,
+    ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``, ``max_with_index_right``,
     ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations ``(values, indices)``, the
     indices int32; of equal elements the first (left) or the last counts.
 
@@ -244,12 +243,12 @@ def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: 
         raise TileError(f"{what}: the destination has shape {shape_text(target.extents)}, the result {shape_text(expected)}",
                         code="T111", notes=_described(source, target),
                         help=f"give it the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
-    if mode in _OF_ABSOLUTES:
-        absolute = ops.operation("abs")
-        assert isinstance(absolute, Elementwise)
-        apply(what, absolute, [source], source)
+    absolute = mode in _OF_ABSOLUTES
+    if absolute and ops.computed_in(ops.operation("abs"), source.dtype) is None:
+        raise TileError(f"{what}: there are no absolute values of {source.dtype}", code="T110", notes=_described(source, target),
+                        help="they are of " + ", ".join(ops.operation("abs").dtypes))
     value = seen_as(builder, target, expected)
-    builder.tile_op(tile.ReduceOp(entry.name, source.ssa(builder), value, axes, clear=bool(clear)), what)
+    builder.tile_op(tile.ReduceOp(entry.name, source.ssa(builder), value, axes, clear=bool(clear), absolute=absolute), what)
 
 
 def _entry(what: str, mode: str) -> Reduce:

@@ -213,7 +213,7 @@ class ElementwiseOp(EffectsOp):
 @stating(reads={"source": "vector"}, writes={"target": "vector"})
 class ReduceOp(EffectsOp):
     """A reduction entry of the op tables along ``dims``; the target has the source's rank with size 1 there. Without
-    ``clear`` the result is combined with what the target holds.
+    ``clear`` the result is combined with what the target holds; with ``absolute`` absolute values are reduced.
     """
 
     name = "tile.reduce"
@@ -221,18 +221,21 @@ class ReduceOp(EffectsOp):
     source = operand_def(MemRefType)
     target = operand_def(MemRefType)
     dims = prop_def(DenseArrayBase.constr(i64))
+    absolute = opt_prop_def(UnitAttr)
     accumulate = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$fn (`accumulate` $accumulate^)? `ins` `(` $source `:` type($source) `)` `outs` `(` $target `:` type($target) `)`"
+        "$fn (`absolute` $absolute^)? (`accumulate` $accumulate^)? `ins` `(` $source `:` type($source) `)` `outs` `(` $target `:` type($target) `)`"
         " `dims` `=` $dims attr-dict"
     )
 
-    def __init__(self, fn: str, source: SSAValue, target: SSAValue, dims: Sequence[int], *, clear: bool = True):
+    def __init__(self, fn: str, source: SSAValue, target: SSAValue, dims: Sequence[int], *, clear: bool = True,
+                 absolute: bool = False):
         super().__init__(
             operands=[source, target],
             properties={
                 "fn": StringAttr(fn),
                 "dims": DenseArrayBase.from_list(i64, list(dims)),
+                "absolute": UnitAttr() if absolute else None,
                 "accumulate": None if clear else UnitAttr(),
             },
         )

@@ -1,5 +1,7 @@
 """Write each composite operation in the entries of the table that its own entry names, but for those that are an instruction.
 
+A reduction of absolute values is one of a temporary that holds them.
+
 Runs before types are legalised and memories inferred, so that what it makes is treated like what the kernel says. The
 destination may be the first input: an expansion reads its first input for the last time before, or in, the step that first
 writes the destination, which the table's tests check.
@@ -60,6 +62,15 @@ def _expand(op: tile.ElementwiseOp, entry: ops.Composite) -> None:
     Rewriter.erase_op(op)
 
 
+def _of_absolutes(op: tile.ReduceOp) -> None:
+    kind = op.source.type
+    assert isinstance(kind, MemRefType)
+    absolute = temporary(op, op.source, kind.element_type, "absolute")
+    insert_before(op, tile.ElementwiseOp("abs", [op.source], absolute))
+    insert_before(op, tile.ReduceOp(op.fn.data, absolute, op.target, list(op.dims.get_values()), clear=op.accumulate is None))
+    Rewriter.erase_op(op)
+
+
 @dataclass(frozen=True)
 class ExpandComposites(ModulePass):
     """The pass; see the module's text."""
@@ -71,3 +82,5 @@ class ExpandComposites(ModulePass):
             entry = inner.entry()
             if isinstance(entry, ops.Composite) and not _is_instruction(inner, entry):
                 _expand(inner, entry)
+        for reduction in [found for found in op.walk() if isinstance(found, tile.ReduceOp) and found.absolute is not None]:
+            _of_absolutes(reduction)
