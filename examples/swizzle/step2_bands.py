@@ -3,8 +3,7 @@
 Four rows of tiles at a time, column by column: a wave is four tiles high and six wide, and loads four bands of A and six
 columns of B in place of one and 24. B comes from HBM once for each band, a quarter as often.
 
-To know: that the order of the tiles is free, and what it does to L2. The profile says which argument is moved how much more
-often than it needs to be, and that it comes from HBM.
+Cures: tile order
 """
 
 from ladder import check

@@ -1,9 +1,10 @@
 """Bands as high as a wave
 
-24 rows: all cores work on one column of tiles, each with a band of A of its own. The 24 bands of A stay in L2 while the columns
-of B go by, each of which is read by all cores at the same time, and from HBM once for each band: four times in all.
+24 rows: all cores work on one column of tiles, each with a band of A of its own. The 24 bands of A, 72 MB, stay in L2 while
+the columns of B go by, each of which is read by all cores at the same time, so that they get it together, and from HBM once for
+each band: four times in all.
 
-To know: that 24 bands of A, 75 MB, still fit into L2, and that cores which ask for one line at a time get it together.
+Cures: tile order
 """
 
 from ladder import check

@@ -33,6 +33,8 @@ LEAST = 0.02
 """The part of its time that a launch must win for a cause to be told."""
 AGAIN = 4
 """Times that a tensor is read from which on its tiles may be too small."""
+FETCHED_AGAIN = 1.5
+"""Times that a tensor comes from HBM from which on the order of tiles may be another."""
 SEVERAL = 8
 """Copies, or hand-overs, of a block from which on there may be too many."""
 SMALL = 2048
@@ -83,8 +85,8 @@ class Advice:
 
 def advice(launch: Launch, parts: LaunchParts, total: float) -> Iterator[Advice]:
     """What a launch of a call, which takes ``total`` microseconds, can win."""
-    for rule in (_short_rows, _small_copies, _unaligned, _order, _scalar, _barriers, _one_vector_core, _hand_overs, _few_blocks,
-                 _reads_again, _no_overlap, _small_tiles):
+    for rule in (_short_rows, _small_copies, _unaligned, _order, _order_in_a_block, _scalar, _barriers, _one_vector_core,
+                 _hand_overs, _few_blocks, _reads_again, _no_overlap, _small_tiles):
         for one in rule(launch, parts):
             if one.before - one.after > LEAST * total:  # a short launch of several can win little
                 yield replace(one, before=total, after=total - (one.before - one.after))
@@ -208,13 +210,9 @@ def _reads_again(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
                 if step.cost.gm else step for step in super().of(event))
 
     worst = max(rows, key=lambda row: row.used)
-    lines: Counter[Location | None] = Counter()
-    for record, step, _, times in _transfers(launch):
-        if any(access.label == worst.name for access in record.accesses if access.memory == "gm"):
-            lines[line_of(record.location)] += step.cost.nbytes * times
     yield from _told(launch, launch.retimed(expand=Half).time_us, "narrow tile",
                      f"{' and '.join(sorted(names))} are read {worst.used / worst.needed:.0f} times over: with a tile of the "
-                     "result that is twice as large, half as often", lines.most_common(1)[0][0] if lines else None, "at most")
+                     "result that is twice as large, half as often", _most_loaded(launch, worst.name), "at most")
 
 
 def _sums_fill_l0c(launch: Launch) -> bool:
@@ -284,6 +282,40 @@ def _orders(launch: Launch) -> Iterator[tuple[str, list[BlockRun]]]:
                 order = sorted(range(len(blocks)), key=lambda one: (along[one] // width, across[one], along[one]))
                 text = f"along {second}" if width == 1 else f"in bands of {width} tiles of {first}"
                 yield text, [blocks[one] for one in order]
+
+
+def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
+    """Tiles that a block takes one behind the other, and that read from HBM again what L2 has had: where two tensors are read
+    again and again, tiles that share parts of the one or of the other can follow each other. What is read in passes is not."""
+    rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
+    worst = max(rows, key=lambda row: row.hbm - row.needed, default=None)
+    if worst is None or len(rows) < 2 or launch.waves > 1 or worst.hbm < FETCHED_AGAIN * worst.needed or not _stored_again(launch):
+        return
+    holding = replace(launch.chip, l2=sum(row.moved for row in argument_bytes(launch)))
+    yield from _told(launch, launch.retimed(holding).time_us, "tile order",
+                     f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times over, {worst.hbm / 2**20:.0f} MB where "
+                     f"{worst.needed / 2**20:.0f} are needed: until a tile wants a part of it again, others have pushed it out of "
+                     f"the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some rows, "
+                     "column by column (T.use_swizzle, or the index computed from the tile's number)",
+                     _most_loaded(launch, worst.name), "at most")
+
+
+def _stored_again(launch: Launch) -> bool:
+    """Whether blocks store a result several times: they have several tiles."""
+    stores: Counter[Location | None] = Counter()
+    for record, step, _, times in _transfers(launch):
+        if any(part.written for part in step.cost.gm):
+            stores[line_of(record.location)] += times
+    return max(stores.values(), default=0) >= 2 * launch.blocks
+
+
+def _most_loaded(launch: Launch, name: str) -> Location | None:
+    """The line that moves most of a tensor."""
+    lines: Counter[Location | None] = Counter()
+    for record, step, _, times in _transfers(launch):
+        if any(access.label == name for access in record.accesses if access.memory == "gm"):
+            lines[line_of(record.location)] += step.cost.nbytes * times
+    return lines.most_common(1)[0][0] if lines else None
 
 
 def _few_blocks(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
