@@ -43,6 +43,14 @@ def measure(folder: Path, steps: Sequence[Step], done: Progress) -> Measured:
     return Measured(folder, ladder, steps, times, profiles)
 
 
+def list_pages() -> list[str]:
+    """Write the index, if all ladders have a page; those that have none."""
+    without = [folder.name for folder in ladders.folders() if not (PAGES / f"{folder.name}.md").exists()]
+    if not without:
+        (PAGES / "index.md").write_text(index(PAGES), encoding="utf-8")
+    return without
+
+
 def pictures(measured: Measured) -> dict[str, str]:
     """The pictures of a page, by their file."""
     name = measured.folder.name
@@ -87,19 +95,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no ladder {', '.join(unknown)}; there are {', '.join(known)}")
     steps = {name: ladders.steps(known[name]) for name in names}
     done = Progress(sum(map(len, steps.values())))
-    rows = []
+    rows, without = [], []
     for name in names:
         measured = measure(known[name], steps[name], done)
         (PAGES / f"{name}.md").write_text(page(measured), encoding="utf-8")
         for file, picture in pictures(measured).items():
             (PAGES / file).write_text(picture, encoding="utf-8")
+        without = list_pages()
         rows += [{"ladder": name, "step": step.file.stem, "case": dict(case), "us": timed.us, "error": timed.error,
                   "share": timed.share, "bound": timed.bound}
                  for step, times in zip(measured.steps, measured.times, strict=True)
                  for case, timed in zip(measured.ladder.large, times, strict=True)]
         best = max(timed.share for timed in measured.times[-1])
         print(f"{name:<20} {len(measured.steps)} steps, the last at {best:.0%} of the roof at most: docs/gallery/{name}.md")
-    (PAGES / "index.md").write_text(index(PAGES), encoding="utf-8")
+    if without:
+        print(f"docs/gallery/index.md is not written: no page of {', '.join(without)}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 0

@@ -199,6 +199,32 @@ def test_the_index_counts_what_the_pages_say() -> None:
     assert f"In {followed} of {len(STEPS) - len(FOLDERS)} edits" in index, "run benchmarks/gallery.py"
 
 
+def test_the_index_is_written_with_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    """A page that fails late loses nothing; while a ladder has no page there is no index, and that is said."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gallery
+
+    monkeypatch.setattr(gallery, "PAGES", tmp_path)
+    gallery.main(["--only", "rms_norm"])
+    assert (tmp_path / "rms_norm.md").exists()
+    assert not (tmp_path / "index.md").exists()
+    assert "index.md is not written: no page of adam" in capsys.readouterr().out
+    for folder in FOLDERS:
+        (tmp_path / f"{folder.name}.md").write_text(_page(folder))
+    measured = gallery.measure
+
+    def failing(folder: Path, *rest: object) -> object:
+        if folder.name == "matmul":
+            raise MemoryError
+        return measured(folder, *rest)
+
+    monkeypatch.setattr(gallery, "measure", failing)
+    with pytest.raises(MemoryError):
+        gallery.main(["--only", "rms_norm,matmul"])
+    assert (tmp_path / "index.md").read_text().count(".md) |") == len(FOLDERS)
+
+
 def test_a_case_that_takes_less_is_a_larger_share_of_the_roof() -> None:
     """Half the bytes in the same time are half the share, and products count where they take longer than bytes."""
     from tilelang_npu.target import chip as chip_named

@@ -67,29 +67,35 @@ class _Reasons:
         rowless = CostModel(without_rows(launch.chip))
         made: dict[int, Expansion] = {}
         self.rowless = [made.setdefault(id(known), Expansion(known, rowless)) for known in traced.together.records]
-        self._parts: dict[tuple[int, int, int], list[tuple[str, float]]] = {}
+        self._known: dict[tuple[int, int, int, str], Reason] = {}
+        self._running: dict[tuple[int, int], list[tuple[Reason, float]]] = {}
 
     def of(self, ordered: Ordered, kind: str) -> Reason:
         """A reason of a kind about a step."""
-        record = self.traced.record(ordered)
-        core = self.traced.together.cores[ordered.core].kind
-        pipe = "" if ordered.step.pipe == ALL else PIPES[ordered.step.pipe]
-        return Reason(kind, core, pipe, record.mnemonic, line_of(record.location))
+        key = ordered.core, ordered.step.op, ordered.step.pipe, kind
+        found = self._known.get(key)
+        if found is None:
+            record = self.traced.record(ordered)
+            core = self.traced.together.cores[ordered.core].kind
+            pipe = "" if ordered.step.pipe == ALL else PIPES[ordered.step.pipe]
+            found = self._known[key] = Reason(kind, core, pipe, record.mnemonic, line_of(record.location))
+        return found
 
     def running(self, ordered: Ordered) -> list[tuple[Reason, float]]:
         """What the cycles of a step that executes are for, until its pipe takes the next one; and, last, until its result is
         there."""
-        key = ordered.core, ordered.number, ordered.step.pipe
-        cost = ordered.step.cost
-        busy, done, _ = beside(cost, self.walked.pace)
-        if not cost.gm:
-            kind = "scalar" if PIPES[ordered.step.pipe] == SCALAR else "compute" if self._computes(ordered) else "transfer"
-            parts = [(kind, busy)]
-        else:
-            if key not in self._parts:
-                self._parts[key] = list(self._of_transfer(ordered, cost, busy))
-            parts = self._parts[key]
-        return [(self.of(ordered, kind), cycles) for kind, cycles in (*parts, ("latency", done - busy))]
+        key = ordered.core, id(ordered.step)  # iterations that do the same have one step
+        found = self._running.get(key)
+        if found is None:
+            cost = ordered.step.cost
+            busy, done, _ = beside(cost, self.walked.pace)
+            if cost.gm:
+                parts = list(self._of_transfer(ordered, cost, busy))
+            else:
+                parts = [("scalar" if PIPES[ordered.step.pipe] == SCALAR else "compute" if self._computes(ordered) else "transfer",
+                          busy)]
+            found = self._running[key] = [(self.of(ordered, kind), cycles) for kind, cycles in (*parts, ("latency", done - busy))]
+        return found
 
     @staticmethod
     def _computes(ordered: Ordered) -> bool:
