@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # all names: a type checker sees no others, and says so of on
     from tilelang_npu import carver as carver
     from tilelang_npu import intrinsics as intrinsics
     from tilelang_npu import language, math
+    from tilelang_npu import layout as layout
     from tilelang_npu import testing as testing
     from tilelang_npu import tvm as tvm
     from tilelang_npu.math import cdiv, next_power_of_2
@@ -52,6 +53,7 @@ _MODULES = {
     "carver": "compat.carver",
     "intrinsics": "language.layouts",
     "language": "language",
+    "layout": "language.layouts",
     "math": "math",
     "profiler": "runtime.profiler",
     "testing": "compat.testing",

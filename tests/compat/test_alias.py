@@ -47,6 +47,7 @@ def test_an_alias_is_the_module_itself(alias: str, real: str) -> None:
      "from tilelang.autotuner import AutoTuner, autotune",
      "from tilelang.language.fp8 import determine_fp8_type, determine_torch_fp8_type",
      "from tilelang.utils import NPUUtils", "from tilelang.intrinsics import make_zn_layout, make_nz_layout",
+     "from tilelang.layout import make_swizzled_layout", "import tilelang.layout as layout; layout.make_swizzled_layout",
      "import tilelang; tilelang.tvm.tir; tilelang.autotune; tilelang.lower; tilelang.engine", "import tilelang.engine",
      "import tilelang as tl; tl.cache.clear_cache(); tl.jit; tl.cdiv(3, 2)"],
 )
@@ -115,7 +116,8 @@ import tilelang_npu
 from tilelang_npu.autotuner import AutoTuner
 pairs = {"autotuner": "runtime.autotune", "profiler": "runtime.profiler", "carver": "compat.carver",
          "testing": "compat.testing",
-         "carver.arch": "compat.carver.arch", "cache": "runtime.cache", "intrinsics": "language.layouts"}
+         "carver.arch": "compat.carver.arch", "cache": "runtime.cache", "intrinsics": "language.layouts",
+         "layout": "language.layouts"}
 for name, place in pairs.items():
     module = importlib.import_module("tilelang_npu." + name)
     assert module is importlib.import_module("tilelang_npu." + place), name

@@ -11,7 +11,13 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.language.functions import PrimFunc
-from tilelang_npu.language.layouts import Layout, make_col_major_layout, make_nz_layout, make_zn_layout
+from tilelang_npu.language.layouts import (
+    Layout,
+    make_col_major_layout,
+    make_nz_layout,
+    make_swizzled_layout,
+    make_zn_layout,
+)
 
 SYNC = {"tl.ascend_auto_sync": True}
 
@@ -65,7 +71,7 @@ def with_layout(choose: Callable[[Any, Any, Any], dict[Any, Any]]) -> PrimFunc:
     return main
 
 
-@pytest.mark.parametrize("layout", [make_zn_layout, make_nz_layout, make_col_major_layout])
+@pytest.mark.parametrize("layout", [make_zn_layout, make_nz_layout, make_col_major_layout, make_swizzled_layout])
 def test_a_layout_changes_no_value(layout: Callable[[Any], Layout], rng: np.random.Generator) -> None:
     a = rng.integers(-3, 3, (32, 32)).astype(np.float16)
     b = tilelang.compile(with_layout(lambda A, a, c: {a: layout(a)}), target="ascendc", pass_configs=SYNC, out_idx=[1])(a)

@@ -191,7 +191,8 @@ def annotate_layout(layout_map: Mapping[Buffer, Layout]) -> None:
     """Say how the fractals of tiles in L1 and L0 lie: ``T.annotate_layout({a: make_zn_layout(a)})``.
 
     A layout decides nothing that a kernel could see: the compiler gives each tile the layout that its load makes and its
-    readers understand, which is the one that these kernels name.
+    readers understand, which is the one that these kernels name. That of a GPU's shared memory
+    (``tilelang.layout.make_swizzled_layout``) is taken and says nothing.
 
     Example: ``T.annotate_layout({a: make_zn_layout(a)})``
 

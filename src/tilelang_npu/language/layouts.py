@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Layout", "make_col_major_layout", "make_nz_layout", "make_zn_layout"]
+__all__ = ["Layout", "make_col_major_layout", "make_nz_layout", "make_swizzled_layout", "make_zn_layout"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -12,7 +12,8 @@ class Layout:
     """How a tile's fractals lie.
 
     Attributes:
-        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose; ``"column"``: no fractals.
+        name: ``"zN"``: rows within a fractal, columns of fractals outside; ``"nZ"``: its transpose; ``"column"``: no fractals;
+            ``"swizzled"``: as a GPU's shared memory has it.
         buffer: the tile.
     """
 
@@ -33,3 +34,9 @@ def make_nz_layout(buf: object) -> Layout:
 def make_col_major_layout(buf: object) -> Layout:
     """Columns one behind the other, without fractals."""
     return Layout("column", buf)
+
+
+def make_swizzled_layout(buffer: object) -> Layout:
+    """What a GPU's shared memory has so that threads do not meet in its banks; there are no threads here. TileLang for a GPU
+    has it as ``tilelang.layout.make_swizzled_layout``."""
+    return Layout("swizzled", buffer)

@@ -1,0 +1,3 @@
+# For type checkers: at run time the name stands for the module itself (places.py).
+
+from tilelang_npu.language.layouts import *  # noqa: F403  (all of it)
