@@ -73,6 +73,26 @@ def test_cores_that_read_the_same_share_what_one_reads() -> None:
     assert missed([touches] * 4, 10 * 512) == {(0, False): 0.25}
 
 
+def by_bytes(touches: list[Touch], capacity: int) -> dict[tuple[int, bool], float]:
+    """The shares that miss by a cache of lines of 512 bytes, each used for itself."""
+    split = [Touch(one.buffer, one.written, start, 512) for one in touches
+             for start in range(one.offset, one.offset + one.nbytes, 512)]
+    return by_lines(split, capacity)
+
+
+@pytest.mark.parametrize(("wrote", "read"), [(4096, 2048), (2048, 4096), (4096, 1024), (1024, 4096), (2048, 2048)])
+@pytest.mark.parametrize("capacity", [40_960, 16_384])
+def test_what_is_passed_on_is_found_by_parts(wrote: int, read: int, capacity: int) -> None:
+    """Tiles of 4096 bytes go through three slots of a ring, and further on through three of another; then the first is read."""
+    touches = []
+    for tile in range(24):
+        place = tile // 12 * 12288 + tile % 3 * 4096
+        touches += [Touch(0, True, place + part, wrote) for part in range(0, 4096, wrote)]
+        touches += [Touch(0, False, place + part, read) for part in range(0, 4096, read)]
+    touches += [Touch(0, False, part, read) for part in range(0, 12288, read)]
+    assert missed([touches], capacity) == pytest.approx(by_bytes(touches, capacity))
+
+
 def test_cores_of_unequal_length_end_together() -> None:
     assert side_by_side([4, 2]).tolist() == [0, 4, 1, 2, 5, 3]
 

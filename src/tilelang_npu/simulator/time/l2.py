@@ -60,6 +60,7 @@ class _Held:
         self.dirty: set[int] = set()
         self.nbytes = 0
         self.missed: dict[Key, float] = defaultdict(float)
+        self.wrote: dict[int, dict[int, int]] = defaultdict(dict)  # sizes of writes of a tensor, by kind
 
     def touch(self, moved: Sequence[int], written: Sequence[int], kinds: Sequence[tuple[int, int]]) -> None:
         """Use what some transfers move, one behind the other; what has not been used for longest makes room."""
@@ -70,13 +71,35 @@ class _Held:
             if one in lines:
                 renew(one)
                 continue
-            lines[one] = None
             buffer, nbytes = kinds[one % MOST_KINDS]
+            if writes:
+                self.wrote[buffer][one % MOST_KINDS] = nbytes
+            elif found := self.parts(one, kinds) if buffer in self.wrote else []:
+                for each in found:
+                    renew(each)
+                continue
+            lines[one] = None
             self.nbytes += nbytes
             if not writes:
                 self.missed[buffer, False] += nbytes
             while self.nbytes > self.capacity:
                 self.drop(kinds)
+
+    def parts(self, one: int, kinds: Sequence[tuple[int, int]]) -> list[int]:
+        """What L2 holds of writes that have all bytes of a read between them: one around it, or several of one size in it.
+        So are tiles passed on that are written whole and read by halves, or the other way round."""
+        offset, kind = divmod(one, MOST_KINDS)
+        buffer, nbytes = kinds[kind]
+        for other, size in self.wrote.get(buffer, {}).items():
+            if size > nbytes:
+                around = (start * MOST_KINDS + other for start in range(offset, offset - size, -nbytes))
+                if (found := next((each for each in around if each in self.dirty), None)) is not None:
+                    return [found]
+            elif size < nbytes and nbytes % size == 0:
+                inside = [start * MOST_KINDS + other for start in range(offset, offset + nbytes, size)]
+                if self.dirty.issuperset(inside):
+                    return inside
+        return []
 
     def drop(self, kinds: Sequence[tuple[int, int]]) -> None:
         """Take out what has not been used for longest; what was written is brought to HBM."""

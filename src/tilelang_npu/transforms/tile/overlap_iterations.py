@@ -17,7 +17,7 @@ Runs on the tile dialect after ``sink-buffers``: what lives in the body is of on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -38,6 +38,7 @@ from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
 from tilelang_npu.transforms.tile.channels import is_hand_over
+from tilelang_npu.transforms.tile.l2_room import fewer_slots, l2_room, workspaces_in
 from tilelang_npu.transforms.tile.skew import Piece, Skew, rings_of
 from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, cut_body, launch_of
 
@@ -118,18 +119,29 @@ class _Overlap:
     def run(self) -> list[tile.AllocOp]:
         """Replace the body; the buffers that have one slot after all."""
         spared = self._spare_slots(self._stages)
-        self._widen_workspaces()
+        _give_slots(self._slots())
         Skew(self.loop, self.body.own, self._pieces, self.rings, self._lags).run()
         return spared
 
-    def _widen_workspaces(self) -> None:
-        """One slot more than iterations are under way for what a pair of stages passes through GM, where another pair follows:
-        when the slot is taken again, what came back from that says that it was read, and nobody waits for it."""
-        last = self.lag(self.body.stages - 1)
+    def workspaces(self) -> dict[tile.AllocOp, int]:
+        """The slots of the workspaces of an iteration, those of their rings among them."""
+        found = self._slots()
+        for value, count in self.rings.items():
+            if space_of(value.root) == chips.GM:
+                allocation = self.body.own[value]
+                found[allocation] = found.get(allocation, 0) + count
+        return found
+
+    def _slots(self) -> dict[tile.AllocOp, int]:
+        """The slots of the workspaces that get no ring: as many as iterations are under way, and one more for what a pair of
+        stages passes where another pair follows. When the slot is taken again, what came back from that says that it was read,
+        and nobody waits for it."""
+        last, found = self.lag(self.body.stages - 1), dict[tile.AllocOp, int]()
         for value, allocation in self.body.own.items():
-            followed = max(self._lags.get(value, [last])) < last
-            if followed and space_of(allocation.result) == chips.GM and (slots := allocation.slots) is not None:
-                allocation.properties["slots"] = IntegerAttr(max(slots.value.data, self.ahead + 1), i64)
+            if space_of(allocation.result) == chips.GM and value not in self.rings:
+                followed = allocation.slots is not None and max(self._lags.get(value, [last])) < last
+                found[allocation] = max(fewer_slots(allocation, self.ahead), (self.ahead + 1) * followed)
+        return found
 
     def _spare_slots(self, stages: Sequence[Sequence[Statement]]) -> list[tile.AllocOp]:
         """One slot for what a short piece of the Vector core's work takes: it is loaded during the longer ones."""
@@ -188,7 +200,7 @@ class OverlapIterations(ModulePass):
             if isinstance(found, Refusal):
                 refused(op, self.name, where, f"iterations follow each other: {found.why}", found.edit,
                         change=found.change)
-            elif found is not None:
+            if isinstance(found, _Overlap):
                 text = f"the body is {found.body.stages} stages, which work on several iterations at a time"
                 done(op, self.name, where, text)
                 for value, count in found.rings.items():
@@ -198,6 +210,8 @@ class OverlapIterations(ModulePass):
                     done(op, self.name, location_of(spared),
                          f"{spared.label.data} needs one slot: it is loaded during the longer stages")
                     turns.remove(spared)
+            elif not by_hand:
+                self._limit(op, loop, ranges)
             tell(op, Remark(self.name, DONE, place=where, facts=Turns(
                 stages, tuple(each.label.data for each in turns), tuple(space_of(each.result) for each in turns),
                 tuple(map(location_of, turns)))))
@@ -215,23 +229,41 @@ class OverlapIterations(ModulePass):
                     done(op, "multi-buffer", location_of(workspace), text, maker=self.name)
 
     def _skew(self, module: ModuleOp, loop: scf.ForOp, ranges: Ranges) -> _Overlap | Refusal | None:
-        """How the iterations of a loop overlap, the more of them the better, or why they do not; None where there is nothing to
+        """How the iterations of a loop overlap, as many at a time as wins, or why they do not; None where there is nothing to
         gain."""
         body = cut_body(loop, ranges)
         if not isinstance(body, StagedBody):
             return body
         kept: Refusal | None = None
-        for ahead in range(tile.stages_of(loop), 0, -1):
-            skew = _Overlap(body, ahead)
-            chip = chips.chip(self.chip)
+        chip, stages = chips.chip(self.chip), tile.stages_of(loop)
+        skews = [_Overlap(body, ahead) for ahead in range(stages, 0, -1)]
+        deepest, room = skews[0], l2_room(loop, ranges, chip)
+        if room is not None and room.needed(deepest.workspaces()) > room.room:
+            skews.sort(key=lambda one: room.time(one.ahead, one.workspaces()))
+        for skew in skews:
             if (never := skew.hopeless(chip)) is not None:
                 return never
-            kept = skew.too_large(chip)
-            if kept is None and (kept := skew.crowded(chip)) is not None and self.trial is not None:
-                kept = self._tried(module, loop, ahead)
-            if kept is None:
+            lack = skew.too_large(chip)
+            if lack is None and (lack := skew.crowded(chip)) is not None and self.trial is not None:
+                lack = self._tried(module, loop, skew.ahead)
+            if lack is None:
+                if room is not None and skew is skews[0] is not deepest:
+                    _tell_fewer(module, loop, skew.ahead, room.said(deepest.workspaces()))
                 return skew
+            kept = lack if skew.ahead == 1 else kept
         return kept  # of the fewest iterations ahead: no fewer stages would do
+
+    def _limit(self, module: ModuleOp, loop: scf.ForOp, ranges: Ranges) -> None:
+        """Leave the workspaces of a loop whose iterations stand as they are no more slots than L2 has room for."""
+        stages, workspaces = tile.stages_of(loop), workspaces_in(loop)
+        choices = {ahead: {each: fewer_slots(each, ahead) for each in workspaces} for ahead in range(stages, 1, -1)}
+        room = l2_room(loop, ranges, chips.chip(self.chip)) if workspaces else None
+        if room is None or room.needed(choices[stages]) <= room.room:
+            return
+        taken = min(choices, key=lambda ahead: room.time(ahead, choices[ahead]))
+        if taken < stages:
+            _tell_fewer(module, loop, taken, room.said(choices[stages]))
+            _give_slots(choices[taken])
 
     def _tried(self, module: ModuleOp, loop: scf.ForOp, ahead: int) -> Refusal | None:
         """Why there is no plan of the memories with so many iterations under way; None where there is one."""
@@ -250,6 +282,20 @@ class OverlapIterations(ModulePass):
             op.attributes.pop(tile.NUM_STAGES, None)
         lack = self.trial(copied)
         return None if lack is None else Refusal(f"with {rings}, {lack}", "shrink the tiles", change)
+
+
+def _give_slots(slots: Mapping[tile.AllocOp, int]) -> None:
+    for allocation, count in slots.items():
+        if allocation.slots is not None:
+            allocation.properties["slots"] = IntegerAttr(count, i64)
+
+
+def _tell_fewer(module: ModuleOp, loop: scf.ForOp, ahead: int, why: str) -> None:
+    """Say that fewer iterations are under way than were asked for, as L2 has no room for more."""
+    stages = tile.stages_of(loop)
+    refused(module, OverlapIterations.name, location_of(loop),
+            f"the cores are as far apart as with num_stages={ahead}, as {stages} would be slower: {why}",
+            "launch no more blocks than there are cores, each with a loop over its tiles, which use the same workspaces")
 
 
 def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:
