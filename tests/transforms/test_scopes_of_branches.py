@@ -1,4 +1,7 @@
-"""What a branch changes in place, or makes in another memory than its sibling: one memory holds it behind both."""
+"""What a branch changes in place, or makes in another memory than its sibling: one memory holds it behind both.
+
+What a loop begins anew need not be brought to it.
+"""
 
 from __future__ import annotations
 
@@ -115,4 +118,50 @@ def test_branches_that_leave_it_in_memories_of_two_cores(multiply: int) -> None:
     kernel = product_or_sum()
     found = kernel(a, b, d, np.array([multiply, 0, 0, 0], np.int32))
     np.testing.assert_allclose(found, (_product(a, b) if multiply else d + 1) * d, rtol=1e-5, atol=1e-4)
+    assert not kernel.last_launch.hazards
+
+
+@tilelang.jit(out_idx=[-1], target="npuir")
+def twice(rounds):
+    """One accumulator for two purposes: a loop that may not run leaves it in UB, and one that begins anew in L0C."""
+
+    @T.prim_func
+    def twice(
+        A: T.Tensor((ROWS, 4 * DEEP), "float16"), B: T.Tensor((WIDE, 4 * DEEP), "float16"), S: T.Tensor((4,), "int32"),
+        C: T.Tensor((ROWS, WIDE), "float32"), D: T.Tensor((rounds, ROWS, WIDE), "float32"),
+    ):
+        with T.Kernel(1, is_npu=True) as (_, _):
+            a = T.alloc_shared((ROWS, DEEP), "float16")
+            b = T.alloc_shared((WIDE, DEEP), "float16")
+            c = T.alloc_fragment((ROWS, WIDE), "float32")
+            T.clear(c)
+            for k in T.Pipelined(S[0], num_stages=2):
+                T.copy(A[0, k * DEEP], a)
+                T.copy(B[0, k * DEEP], b)
+                T.gemm(a, b, c, transpose_B=True)
+            for i, j in T.Parallel(ROWS, WIDE):
+                T.atomic_add(C[i, j], c[i, j])
+            for p in T.serial(rounds):
+                T.clear(c)
+                for k in T.Pipelined(p + 1, num_stages=1):
+                    T.copy(A[0, k * DEEP], a)
+                    T.copy(B[0, k * DEEP], b)
+                    T.gemm(a, b, c, transpose_B=True)
+                T.copy(c, D[p, 0, 0])
+
+    return twice
+
+
+@pytest.mark.parametrize("parts", [0, 1, 4])
+def test_a_loop_that_begins_anew_needs_nothing_from_in_front_of_it(parts: int) -> None:
+    a = RNG.standard_normal((ROWS, 4 * DEEP)).astype(np.float16)
+    b = RNG.standard_normal((WIDE, 4 * DEEP)).astype(np.float16)
+    kernel, held = twice(3), np.full((ROWS, WIDE), 2.0, np.float32)
+    found = kernel(a, b, np.array([parts, 0, 0, 0], np.int32), held)
+
+    def product(parts: int) -> np.ndarray[Any, Any]:
+        return _product(a[:, :parts * DEEP], b[:, :parts * DEEP])
+
+    np.testing.assert_allclose(held, 2 + product(parts), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found, [product(count + 1) for count in range(3)], rtol=1e-5, atol=1e-4)
     assert not kernel.last_launch.hazards

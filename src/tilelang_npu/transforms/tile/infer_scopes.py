@@ -33,7 +33,8 @@ from tilelang_npu.target import GM, Chip, Path, name_of
 from tilelang_npu.transforms.ir.buffers import body_of, covers_root, root_of, space_of, walk, with_space
 from tilelang_npu.transforms.ir.locations import line_of, location_of, refuse, stand_in
 from tilelang_npu.transforms.ir.ranges import Ranges
-from tilelang_npu.transforms.tile.accumulators import folds, restarted
+from tilelang_npu.transforms.tile.accumulators import folds, restarted, touches
+from tilelang_npu.transforms.tile.first_writes import dies_in, reads_earlier
 from tilelang_npu.transforms.tile.vector_bound import vector_bound
 
 _NEEDS = {"left": "cbuf", "right": "cbuf", "accumulator": "cc", "vector": "ub", "scalar": "ub"}
@@ -179,12 +180,20 @@ def _check_fixed(buffer: SSAValue, space: str, uses: Iterable[Effect]) -> None:
 class _Coherence:
     """Redirects the uses of buffers with several homes and places the copies between the homes."""
 
-    def __init__(self, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp], ways: _Ways):
+    def __init__(self, module: ModuleOp, homes: dict[SSAValue, _Homes], bound: set[tile.CopyOp], ways: _Ways):
         self.homes = homes
         self.ways = ways
         self.bound = bound
         self.ranges = Ranges()
         self.placed: list[tile.CopyOp] = []
+        # asked while all uses are those of the author's buffers
+        self.begun = {loop: self._begun(loop) for loop in module.walk() if isinstance(loop, scf.ForOp)}
+
+    def _begun(self, loop: scf.ForOp) -> Valid:
+        """The buffers of which nothing that stands in front of a loop is read in it or behind it, as held nowhere."""
+        body = list(loop.body.block.ops)
+        return {buffer: frozenset() for buffer in self.homes if touches(loop, buffer) and (
+            not reads_earlier(body, buffer, self.ranges) and dies_in(loop, buffer, self.ranges))}
 
     def block(self, block: Block, valid: Valid, *, place: bool) -> Valid:
         """Walk a block from the given state; with ``place`` copies are inserted and operands redirected."""
@@ -194,7 +203,7 @@ class _Coherence:
                 continue
             if isinstance(op, scf.ForOp):
                 fresh = {buffer: frozenset[str]() for buffer in restarted(op, self.ranges) if buffer in self.homes}
-                state = self._loop(op, {**state, **fresh}, place=place)
+                state = self._loop(op, {**state, **self.begun[op], **fresh}, place=place)
             elif isinstance(op, scf.WhileOp):
                 state = self._loop(op, state, place=place)
             elif isinstance(op, scf.IfOp):
@@ -475,7 +484,7 @@ class InferScopes(ModulePass):
                 assert isinstance(owner, tile.AllocOp)
                 homes[buffer] = _split(owner, wanted)
         if homes:
-            coherence = _Coherence(homes, bound, ways)
+            coherence = _Coherence(op, homes, bound, ways)
             for region in op.regions:
                 for block in region.blocks:
                     coherence.block(block, {}, place=True)
