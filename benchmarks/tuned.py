@@ -3,7 +3,8 @@
     python benchmarks/tuned.py [--only matmul,gemm,...]
 
 The numbers of a factory that have defaults (tiles, stages, parts) are halved and doubled, one or two at a time, and each
-configuration is timed without values: examples at the first of their sizes, ladders at all large ones. A row for each: the time
+configuration is timed without values: examples at the first of their sizes and, where those are small beside real work, at one
+of ``LONG`` too; ladders at all large ones. A row for each: the time
 by hand, the tuned one, and the numbers with which it is faster. Numbers by hand are beaten where others are faster by
 a hundredth at one size and slower at none; the command fails then. The figures are the same in every run.
 """
@@ -36,6 +37,13 @@ LEAST = 0.01
 """By what share a configuration is faster to count."""
 GIVEN = ("cores", "blocks")
 """Numbers of the chip: as many blocks as it has cores."""
+
+LONG = {"gemm": (4096, 4096, 4096), "gemm_expert": (4096, 4096, 4096), "causal_attention": (8, 4096, 128),
+        "causal_attention_expert": (8, 4096, 128), "flash_attention": (4096, 4096, 128),
+        "flash_attention_expert": (4096, 4096, 128), "multi_head_attention": (8, 4096, 4096)}
+"""Sizes at which examples are timed beside their first: what is faster at that one alone may be slower in real work."""
+PATIENCE = 3600.0
+"""Seconds of the host for a configuration: what is tried must not depend on what else the machine does."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ def compare(entry: Entry) -> Compared | None:
     times: dict[tuple[tuple[str, int], ...], list[float]] = {tuple(config.items()): [] for config in configs}
     for size in entry.sizes:
         tuner = AutoTuner(entry.factory, [{**size, **config} for config in configs]).set_profile_args(skip_check=True)
-        for latency, config in tuner.run().tried:
+        for latency, config in tuner.run(timeout=PATIENCE).tried:
             times[tuple((name, config[name]) for name in entry.numbers)].append(1000 * latency)
     whole = {config: tuple(us) for config, us in times.items() if len(us) == len(entry.sizes)}
     by_hand = whole[tuple(entry.numbers.items())]
@@ -156,8 +164,9 @@ def entries(only: Sequence[str] = ()) -> Iterator[Entry]:
             factory = next((one for one in names.values() if getattr(one, "__module__", "") == file.stem
                             and hasattr(one, "compile")), None)
             if "SHAPES" in names and factory is not None:
-                size = dict(zip(inspect.signature(factory).parameters, names["SHAPES"][0], strict=False))
-                yield Entry(file.stem, factory, [size], _as_by_hand(names, factory))
+                shapes = [names["SHAPES"][0], *([LONG[file.stem]] if file.stem in LONG else [])]
+                sizes = [dict(zip(inspect.signature(factory).parameters, shape, strict=False)) for shape in shapes]
+                yield Entry(file.stem, factory, sizes, _as_by_hand(names, factory))
     for folder in ladders.folders():
         if not only or folder.name in only:
             ladder = ladders.load(folder)

@@ -14,7 +14,7 @@ SCORES, WEIGHTS, PRODUCT = 0, 1, 2  # flags between the cores: the tile of that 
 
 
 @tilelang.jit(out_idx=[3], workspace_idx=[4, 5, 6], target="ascendc")
-def attention(length, keys, dim, tile=128, ahead=2):
+def attention(length, keys, dim, tile=128, ahead=3):
     scale, half = dim**-0.5, tile // 2
     blocks, count, ring = T.ceildiv(length, tile), keys // tile, ahead + 1
 

@@ -56,6 +56,18 @@ def test_cores_without_work_are_found(tuned: ModuleType) -> None:
     assert kernel.trace().time_us == pytest.approx(found.best[0]), "its time is that of the kernel with these numbers"
 
 
+def test_what_wins_at_a_small_size_and_loses_at_a_long_one_does_not_count(tuned: ModuleType) -> None:
+    """A product by hand in shorter steps is faster at 512 of K and slower at 4096."""
+    (entry,) = tuned.entries(["gemm_expert"])
+    assert [size["K"] for size in entry.sizes] == [512, 4096]
+    sizes = [{**size, "tile_M": 128, "tile_N": 256, "stages": 2} for size in entry.sizes]
+    short = tuned.compare(tuned.Entry("short", entry.factory, sizes[:1], entry.check))
+    assert short.beaten
+    times = [entry.factory(**sizes[1], **numbers).trace().time_us for numbers in ({}, short.numbers)]
+    assert times[0] < times[1]
+    assert not tuned.compare(tuned.Entry("both", entry.factory, sizes, entry.check)).beaten
+
+
 def test_a_number_that_is_part_of_a_format_is_not_tuned(tuned: ModuleType) -> None:
     """Weights of four bits lie in packs of `tile_K`: with another one the kernel is faster, and wrong."""
     (entry,) = tuned.entries(["w4a8_gemm"])

@@ -19,16 +19,16 @@ the eight, where all rows of an expert lie side by side, in the order of the tok
 [grouped product](ragged_gemm.md) multiplies; the counts of the experts are its groups, and the places of a token's rows are
 where its results are to be found. All numbers of a token differ, so that it is certain which eight are the largest.
 
-Most of the bytes are rows that are written, eight for each that is read. Where a row has to go depends on all tokens in front of
-it: a sum over what all cores count.
+Most of the bytes are rows that are written, eight for each that is read. Where a row has to go depends on all tokens in front
+of it: a sum over what all cores count.
 
 How long it takes depends on the numbers, so that kernels are run with values for their times; here no expert is preferred."""
 
 REST = """\
-MTE3 bounds the last step, at work for {AIV MTE3} of the time: for {AIV MTE3 HBM} HBM takes no more, and {AIV MTE3 latency} are the
-beginnings of stores. Rows that a token sends lie anywhere, and each of 8 KB is a store of its own; one core has one pipe that
-stores. Both launches take {launch share} of {time}: the places of all rows need the counts of all cores. A list of each
-expert's tokens, sorted, would let a core store several neighbouring rows at once, and would be one more launch."""
+MTE3 bounds the last step, at work for {AIV MTE3} of the time: for {AIV MTE3 HBM} HBM takes no more, and {AIV MTE3 latency}
+are the beginnings of stores. Rows that a token sends lie anywhere, and each of 8 KB is a store of its own; one core has one
+pipe that stores. Both launches take {launch share} of {time}: the places of all rows need the counts of all cores. A list of
+each expert's tokens, sorted, would let a core store several neighbouring rows at once, and would be one more launch."""
 
 
 def inputs(tokens: int, experts: int, count: int, K: int, dtype: str) -> tuple[NDArray[Any], ...]:

@@ -289,14 +289,16 @@ def _order_in_a_block(launch: Launch, parts: LaunchParts) -> Iterator[Advice]:
     again and again, tiles that share parts of the one or of the other can follow each other. What is read in passes is not."""
     rows = [row for row in argument_bytes(launch) if not row.written and row.needed and row.used >= AGAIN * row.needed]
     worst = max(rows, key=lambda row: row.hbm - row.needed, default=None)
-    if worst is None or len(rows) < 2 or launch.waves > 1 or worst.hbm < FETCHED_AGAIN * worst.needed or not _stored_again(launch):
+    if worst is None or len(rows) < 2 or worst.hbm < FETCHED_AGAIN * worst.needed:
+        return
+    if launch.waves > 1 or not _stored_again(launch):
         return
     holding = replace(launch.chip, l2=sum(row.moved for row in argument_bytes(launch)))
     yield from _told(launch, launch.retimed(holding).time_us, "tile order",
                      f"{worst.name} comes from HBM {worst.hbm / worst.needed:.1f} times over, {worst.hbm / 2**20:.0f} MB where "
-                     f"{worst.needed / 2**20:.0f} are needed: until a tile wants a part of it again, others have pushed it out of "
-                     f"the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some rows, "
-                     "column by column (T.use_swizzle, or the index computed from the tile's number)",
+                     f"{worst.needed / 2**20:.0f} are needed: until a tile wants a part of it again, others have pushed it out "
+                     f"of the {launch.chip.l2 >> 20} MB of L2. Let tiles that share most follow each other: bands of some "
+                     "rows, column by column (T.use_swizzle, or the index computed from the tile's number)",
                      _most_loaded(launch, worst.name), "at most")
 
 

@@ -92,9 +92,10 @@ class _Reasons:
             if cost.gm:
                 parts = list(self._of_transfer(ordered, cost, busy))
             else:
-                parts = [("scalar" if PIPES[ordered.step.pipe] == SCALAR else "compute" if self._computes(ordered) else "transfer",
-                          busy)]
-            found = self._running[key] = [(self.of(ordered, kind), cycles) for kind, cycles in (*parts, ("latency", done - busy))]
+                scalar = PIPES[ordered.step.pipe] == SCALAR
+                parts = [("scalar" if scalar else "compute" if self._computes(ordered) else "transfer", busy)]
+            parts.append(("latency", done - busy))
+            found = self._running[key] = [(self.of(ordered, kind), cycles) for kind, cycles in parts]
         return found
 
     @staticmethod
