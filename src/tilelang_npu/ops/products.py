@@ -4,10 +4,15 @@ It multiplies fractals of 32 bytes a side: 16 terms of f16 or bf16, or 32 of flo
 the order of K.
 Whoever adds up in this order gets the same bits whatever the tiling, so that a kernel and a library call on the same numbers
 agree exactly, as they do on a card.
+
+BLAS multiplies. Not all of its kernels add terms in their order: those of OpenBLAS for processors without AVX-512 add the even
+and the odd ones up apart, in some rows of the result, depending on its size. So that bits hang on no size, terms are laid apart
+there, with zeros between.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,16 +30,54 @@ def terms(element: str) -> int | None:
     return _TERMS.get(element)
 
 
+@cache
+def apart() -> int:
+    """How far terms have to lie apart for BLAS to add them up in their order: 1, or 2 where it adds even and odd ones apart.
+
+    It is found out by trying. Where neither does, it is 1: sums of one size are still the same each time.
+    """
+    return next((lie for lie in (1, 2) if all(_in_order(m, n, lie) for m, n in _PROBED)), 1)
+
+
+_PROBED = ((4, 128), (128, 16), (30, 33), (6, 12), (16, 16))
+"""Rows and columns of products that show in what order terms are added up."""
+
+
+def _in_order(m: int, n: int, lie: int) -> bool:
+    """Whether BLAS adds up terms in order that lie so far apart, however the factors lie in memory."""
+    left, right = (np.sin(np.arange(size * STEP, dtype=np.float32)).astype(np.float16).astype(np.float32) for size in (m, n))
+    left, right = left.reshape(m, STEP), right.reshape(STEP, n)
+    total = np.zeros((m, n), np.float32)
+    for term in range(STEP):
+        total += left[:, term, None] * right[term]  # a product of half-precision numbers is exact in f32
+    a, b = spread(left, -1, lie), spread(right, -2, lie)
+    return all(np.array_equal(np.matmul(x, y), total)
+               for x in (a, np.asfortranarray(a)) for y in (b, np.asfortranarray(b)))
+
+
+def spread(values: NDArray[Any], axis: int, lie: int) -> NDArray[Any]:
+    """An array whose elements along one of the last two axes lie so far apart, with zeros between."""
+    if lie == 1:
+        return values
+    shape = list(values.shape)
+    shape[axis] *= lie
+    found = np.zeros(shape, values.dtype)
+    places = (..., slice(None, None, lie)) if axis == -1 else (..., slice(None, None, lie), slice(None))
+    found[places] = values
+    return found
+
+
 def add_product(total: NDArray[Any], left: NDArray[Any], right: NDArray[Any], scratch: NDArray[Any], *, fresh: bool,
                 step: int = STEP) -> None:
     """``total += left @ right``, or ``total = left @ right`` where it is ``fresh``, in the Cube's order.
 
     Args:
         total: f32 ``[..., m, n]``.
-        left, right: f32 ``[..., m, k]`` and ``[..., k, n]`` whose values are those of half-precision numbers.
+        left, right: f32 ``[..., m, k]`` and ``[..., k, n]`` whose values are those of half-precision numbers, along k as far
+            apart as :func:`apart` says.
         scratch: an f32 array of the shape of ``total``.
         fresh: whether what ``total`` holds counts for nothing.
-        step: terms that enter the accumulator at once.
+        step: elements along k that enter the accumulator at once.
     """
     for start in range(0, left.shape[-1], step):
         a, b = left[..., start:start + step], right[..., start:start + step, :]
@@ -47,23 +90,30 @@ def add_product(total: NDArray[Any], left: NDArray[Any], right: NDArray[Any], sc
 
 def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     """``left @ right`` of f32 arrays ``[m, k]``, ``[k, n]``, or stacks ``[b, m, k]``, ``[b, k, n]``, in the Cube's order."""
+    lie = apart()
+    return _product(spread(left, -1, lie), spread(right, -2, lie), STEP * lie)
+
+
+def _product(left: NDArray[Any], right: NDArray[Any], step: int) -> NDArray[Any]:
+    """As :func:`product`, of so many elements along k at a time."""
     if left.ndim == 3:
         found = np.zeros((len(left), left.shape[1], right.shape[2]), np.float32)
         most = max(1, _BLOCK // max(1, found[0].size)) if len(found) else 1
         for start in range(0, len(left), most):
             if most == 1:
-                found[start] = product(left[start], right[start])
+                found[start] = _product(left[start], right[start], step)
             else:
                 some = found[start:start + most]
-                add_product(some, left[start:start + most], right[start:start + most], np.empty_like(some), fresh=True)
+                add_product(some, left[start:start + most], right[start:start + most], np.empty_like(some), fresh=True,
+                            step=step)
         return found
     total = np.zeros((left.shape[0], right.shape[1]), np.float32)
     rows = max(STEP, _BLOCK // max(1, right.shape[1]))
     scratch = np.empty((min(rows, len(left)), right.shape[1]), np.float32)
     for start in range(0, len(left), rows):
         part = total[start:start + rows]
-        add_product(part, left[start:start + rows], right, scratch[:len(part)], fresh=True)
+        add_product(part, left[start:start + rows], right, scratch[:len(part)], fresh=True, step=step)
     return total
 
 
-__all__ = ["STEP", "add_product", "product", "terms"]
+__all__ = ["STEP", "add_product", "apart", "product", "spread", "terms"]

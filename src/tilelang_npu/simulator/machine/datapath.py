@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_npu.ops.products import STEP, add_product
+from tilelang_npu.ops.products import STEP, add_product, apart
 from tilelang_npu.ops.recipes import made
 from tilelang_npu.simulator.machine.memory import Array
 from tilelang_npu.simulator.machine.widening import widen
@@ -160,13 +160,15 @@ class _Operand:
         shape: of the operand's buffer: fractals ``[C1, R1, r0, c0]`` or rows.
         wide: round to HF32.
         stack: how many there are, one axis behind the other.
+        lie: how far apart its rows and its columns lie.
     """
 
-    def __init__(self, shape: tuple[int, ...], *, wide: bool, stack: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], *, wide: bool, stack: tuple[int, ...], lie: tuple[int, int] = (1, 1)) -> None:
         rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * shape[2], shape[0] * shape[3])
-        self.matrix: Array = np.zeros((*stack, _whole(rows), _whole(columns)), np.float32)
+        self.matrix: Array = np.zeros((*stack, _whole(rows) * lie[0], _whole(columns) * lie[1]), np.float32)
         self._wide = wide
-        self._target = self.matrix[..., :rows, :columns]
+        self._target = self.matrix[..., :rows * lie[0]:lie[0], :columns * lie[1]:lie[1]]
+        self._close = np.empty((*stack, rows, columns), np.float32) if lie[1] > 1 else None
         self._blocks = (*stack, shape[0], rows, shape[3]) if len(shape) == 4 else None
         self._moved: tuple[Array, Array, Array] | None = None
 
@@ -174,7 +176,9 @@ class _Operand:
         """Take the values of a buffer (rows, or panels of fractals)."""
         whole = values if self._blocks is None else rows_of(values)
         if whole is not None:
-            self._take(whole, self._target)
+            self._take(whole, self._target if self._close is None else self._close)
+            if self._close is not None:
+                self._target[...] = self._close
             return
         if self._moved is None:
             self._moved = self._panels()
@@ -194,8 +198,11 @@ class _Operand:
         assert self._blocks is not None
         *outer, width = self._blocks
         wide = np.empty(self._blocks, np.float32)
+        gaps = self._target.strides
+        if self._close is not None:
+            return wide, wide, np.ndarray(wide.shape, np.float32, self.matrix, 0,
+                                          (*gaps[:-2], width * gaps[-1], gaps[-2], gaps[-1]))
         run = np.dtype((np.void, 4 * width))
-        gaps = self.matrix.strides
         return (wide, np.ndarray(outer, run, wide, 0, wide.strides[:-1]),
                 np.ndarray(outer, run, self.matrix, 0, (*gaps[:-2], 4 * width, gaps[-2])))
 
@@ -236,7 +243,8 @@ class Multiplier:
 
     def __init__(self, product: Product, stacks: Stacks = ((), (), ()), *, rows: bool = False) -> None:
         self._front = len(stacks[0])
-        left = _Operand(product.a, wide=product.wide, stack=stacks[0])
+        lie = self._apart = 1 if product.terms is None else apart()
+        left = _Operand(product.a, wide=product.wide, stack=stacks[0], lie=(lie, 1) if product.a_transposed else (1, lie))
         stack = stacks[1]
         self._fill_left = left.fill
         self._rows = rows and product.terms == STEP
@@ -245,10 +253,10 @@ class Multiplier:
         self._right: Array
         b, c = product.b, product.c
         if len(b) == 4 and b[3] == FRACTAL and not product.b_transposed and not product.wide and not self._rows:
-            self._right = np.empty((*stack, b[0], b[1] * b[2], FRACTAL), np.float32)
+            self._right = np.zeros((*stack, b[0], b[1] * b[2] * lie, FRACTAL), np.float32)
             self._fill_right = self._fill_panels
         else:
-            right = _Operand(b, wide=product.wide, stack=stack)
+            right = _Operand(b, wide=product.wide, stack=stack, lie=(1, lie) if product.b_transposed else (lie, 1))
             self._fill_right = right.fill
             matrix = right.matrix
             self._matrix: Array = matrix.swapaxes(-1, -2) if product.b_transposed else matrix
@@ -259,17 +267,17 @@ class Multiplier:
         self._flat = len(c) == 2
         self._panels = np.empty((*stacks[2], -(-c[1] // FRACTAL), c[0], FRACTAL), np.float32) if self._flat else None
         self._beside: dict[tuple[int, ...], Array] = {}
-        self._exact, self._terms = product.exact, product.terms
+        self._exact, self._terms = product.exact, None if product.terms is None else product.terms * lie
         self._turned = product.b_transposed
 
     def _fill_panels(self, values: Array) -> None:
-        widen(values, self._right)
+        widen(values, self._right[..., ::self._apart, :])
 
     def __call__(self, a: Array, b: Array, c: Array, init: bool, m: int, k: int, n: int, bias: Array | None = None) -> None:
         """``c = a @ b`` or ``c += a @ b`` on the first m rows, k terms and n columns (whole fractals of columns)."""
         self._fill_left(panels(a, self._front) if a.ndim == self._front + 4 else a)
         self._fill_right(panels(b, self._front) if b.ndim == self._front + 4 else b)
-        blocks = -(-n // FRACTAL)
+        blocks, k = -(-n // FRACTAL), k * self._apart
         if self._rows and not (m == 1 and self._turned):  # BLAS adds up a single row by columns in another order
             self._add_rows(panels(c, self._front), init, m, k, blocks)
         else:
@@ -282,7 +290,8 @@ class Multiplier:
         total, columns = rows_of(c), blocks * FRACTAL
         assert total is not None
         total = total[..., :m, :columns]
-        add_product(total, self._left[..., :m, :k], self._matrix[..., :k, :columns], self._scratch(total), fresh=init)
+        add_product(total, self._left[..., :m, :k], self._matrix[..., :k, :columns], self._scratch(total), fresh=init,
+                    step=STEP * self._apart)
 
     def _multiply(self, c: Array, init: bool, m: int, k: int, n: int) -> None:
         """The product on accumulators that are panels."""

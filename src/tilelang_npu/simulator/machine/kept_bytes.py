@@ -1,7 +1,7 @@
 """Bytes on chip of cores that compute, kept from launch to launch.
 
-The system clears each page of fresh memory when it is first touched: for a thread of a launch that takes as long as two or three
-piles of blocks.
+The system clears each page of fresh memory when it is first touched: for a thread of a launch that takes as long as two or
+three piles of blocks.
 """
 
 from __future__ import annotations

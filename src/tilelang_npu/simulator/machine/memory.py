@@ -55,7 +55,8 @@ class CoreMemory:
 
 
 def block_memories(chip: Chip, cores: Iterable[CoreId], extents: Sequence[Mapping[str, int]], count: int = 1,
-                   gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh) -> dict[str, CoreMemory]:
+                   gaps: Mapping[str, int] = MappingProxyType({}), made: Callable[[int], Bytes] = fresh
+                   ) -> dict[str, CoreMemory]:
     """The memories of the cores of a block by ``AIC``, ``AIV0`` and ``AIV1``; what any of their functions uses is backed.
 
     ``count``, ``gaps`` and ``made`` are as for :class:`CoreMemory`, of blocks that run as one.
