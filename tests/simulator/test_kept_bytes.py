@@ -107,12 +107,9 @@ def test_launches_that_are_alike_need_fresh_memory_once(
     monkeypatch.setenv("TILELANG_NPU_JOBS", jobs)
     kernel = _doubled()
     x = rng.standard_normal((SIZE, SIZE), np.float32)
-    for _ in range(4):
+    for _ in range(12):
         np.testing.assert_array_equal(kernel(x), x + x)
-    assert asked
-    del asked[:]
-    np.testing.assert_array_equal(kernel(2 * x), 4 * x)
-    assert len(asked) <= int(jobs) - 1  # a thread that came too late for the piles may have had none
+    assert 2 <= len(asked) <= 3 * int(jobs)  # of each thread, for piles of two sizes, and then what is kept for it
 
 
 def test_launches_at_once_do_not_meet(asked: list[int], monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
