@@ -144,3 +144,16 @@ def test_bits_of_a_bfloat16_become_a_float32() -> None:
     kernel_ = made()
     assert vectorised(kernel_)
     np.testing.assert_array_equal(kernel_(wanted.view(np.uint16)), wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("by", [2, 8, 64])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+def test_quotients_and_rests_of_data_by_powers_of_two_are_shifts(kind: str, by: int) -> None:
+    """They round towards minus infinity, as in Python, for every number that there is."""
+    info = np.iinfo(kind)
+    a = np.random.default_rng(3).integers(info.min, info.max, (ROWS, COLUMNS), dtype=kind, endpoint=True)
+    a[0, :2] = info.min, info.max
+    for change, expected in ((lambda x, y: x // by, a // np.array(by, kind)), (lambda x, y: x % by, a % np.array(by, kind))):
+        made = kernel(kind, change)
+        assert vectorised(made)
+        np.testing.assert_array_equal(made(a, a), expected)

@@ -79,9 +79,9 @@ def _data(kind: Attribute) -> Attribute:
 
 
 def _power(owner: arith.DivUIOp | arith.FloorDivSIOp | arith.RemUIOp) -> int | None:
-    """The power of two that an index is divided by; None for other numbers, and for data."""
+    """The power of two that an integer is divided by; None for other numbers."""
     by = literal(owner.rhs)
-    if by is None or by <= 0 or by & (by - 1) or not isinstance(owner.lhs.type, IndexType):
+    if by is None or by <= 0 or by & (by - 1):
         return None
     return by.bit_length() - 1
 
@@ -490,10 +490,15 @@ class Vectoriser:
             source = self.operand(owner.operand, target if self._is_computed(owner.operand) else None)
             self.emit(tile.ElementwiseOp("mul", [source, minus_one], target))
         elif isinstance(owner, (arith.DivUIOp, arith.FloorDivSIOp, arith.RemUIOp)) and (by := _power(owner)) is not None:
-            name = "bitwise_and" if isinstance(owner, arith.RemUIOp) else "bitwise_rshift"
-            shifts: dict[str, str | bool] = {} if isinstance(owner, arith.RemUIOp) else {"round": False, "is_signed": True}
-            number = self._number((1 << by) - 1 if isinstance(owner, arith.RemUIOp) else by)
-            self.emit(tile.ElementwiseOp(name, [self._wide(self.operand(owner.lhs), I32), number], target, shifts))
+            rest = isinstance(owner, arith.RemUIOp)
+            name, number = ("bitwise_and", (1 << by) - 1) if rest else ("bitwise_rshift", by)
+            shifts: dict[str, str | bool] = {} if rest else {"round": False, "is_signed": not isinstance(owner, arith.DivUIOp)}
+            if isinstance(owner.lhs.type, IndexType):
+                index = [self._wide(self.operand(owner.lhs), I32), self._number(number)]
+                self.emit(tile.ElementwiseOp(name, index, target, {**shifts, "is_signed": True} if shifts else shifts))
+            else:
+                kept = self.emit(arith.ConstantOp(IntegerAttr(number, owner.lhs.type))).results[0]
+                self._apply(name, [owner.lhs, kept], target, shifts)
         elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._cast(owner, target)
         elif isinstance(owner, Operation) and owner.name in _ROUNDINGS:

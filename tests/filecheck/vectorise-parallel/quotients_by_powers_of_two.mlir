@@ -1,0 +1,35 @@
+// RUN: tilelang-npu opt %s -p vectorise-parallel | filecheck %s
+// A quotient of data by a power of two is a shift, which keeps the sign of what has one; a rest is the low bits. By another
+// number it goes point by point.
+// CHECK-LABEL: func.func @shifts
+// CHECK-NOT:   scf.for
+// CHECK:       tile.elementwise "bitwise_rshift" ins(%x, {{.*}} {is_signed = true, round = false}
+// CHECK:       tile.elementwise "bitwise_and" ins(%x, {{.*}} outs(%z
+// CHECK-LABEL: func.func @another
+// CHECK:       scf.for
+func.func @shifts() {
+  %x = tile.alloc "x" : memref<64xi32, #tile.scope<shared>>
+  %y = tile.alloc "y" : memref<64xi32, #tile.scope<shared>>
+  %z = tile.alloc "z" : memref<64xi32, #tile.scope<shared>>
+  tile.parallel [64] {
+  ^bb0(%k: index):
+    %c8 = arith.constant 8 : i32
+    %v = memref.load %x[%k] : memref<64xi32, #tile.scope<shared>>
+    %p = arith.floordivsi %v, %c8 : i32
+    memref.store %p, %y[%k] : memref<64xi32, #tile.scope<shared>>
+    %r = arith.remui %v, %c8 : i32
+    memref.store %r, %z[%k] : memref<64xi32, #tile.scope<shared>>
+  }
+  return
+}
+func.func @another() {
+  %x = tile.alloc "x" : memref<64xi32, #tile.scope<shared>>
+  tile.parallel [64] {
+  ^bb0(%k: index):
+    %c7 = arith.constant 7 : i32
+    %v = memref.load %x[%k] : memref<64xi32, #tile.scope<shared>>
+    %p = arith.floordivsi %v, %c7 : i32
+    memref.store %p, %x[%k] : memref<64xi32, #tile.scope<shared>>
+  }
+  return
+}
