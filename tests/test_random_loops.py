@@ -224,16 +224,20 @@ def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: 
 
 
 def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
-    """Calls with every number of trips and rounds, and branches taken always, never and now and then; the longest first."""
+    """Calls with every number of trips and rounds, and branches taken always, never, now and then, once in as many iterations as
+    there are slots, and once at all; the longest first. Of a symbolic length, half a tile is no trip."""
     beyond = BEYOND * (loop.bound == "argument")
     for trips in range(loop.trips + beyond, -1, -1) if loop.bound != "constant" else (loop.trips,):
         end = loop.start + trips
-        tiles = (end if loop.bound == "symbolic" else loop.start + loop.trips) or 1
-        x = np.zeros((tiles * ROWS, COLUMNS), np.float16 if loop.product else np.float32)
-        w, o, s = (np.zeros((rows, COLUMNS), kind) for rows, kind in ((COLUMNS, np.float16), (tiles * ROWS, np.float32),
+        tiles = end if loop.bound == "symbolic" else loop.start + loop.trips
+        length = tiles * ROWS or (ROWS // 2 if loop.bound == "symbolic" else ROWS)
+        x = np.zeros((length, COLUMNS), np.float16 if loop.product else np.float32)
+        w, o, s = (np.zeros((rows, COLUMNS), kind) for rows, kind in ((COLUMNS, np.float16), (length, np.float32),
                                                                      (ROWS, np.float32)))
-        turns = np.arange(tiles * ROWS if loop.bound == "symbolic" else tiles + beyond)
-        for chosen in (turns >= 0, turns % 2 == 0, turns % 2 == 1, turns % 3 == 0, turns < 0) if loop.guard else (turns >= 0,):
+        turns = np.arange(length if loop.bound == "symbolic" else (tiles or 1) + beyond)
+        some = turns >= 0, turns % 2 == 0, turns % 2 == 1, turns % 3 == 0, turns % loop.stages == loop.start % loop.stages, \
+            turns == loop.start, turns < 0
+        for chosen in {each.tobytes(): each for each in some}.values() if loop.guard else (turns >= 0,):
             for rounds in (3, 1, 0) if loop.around else (1,):
                 call = kernel.signature.bind((x, w, chosen.astype(np.int32), end, rounds, o, s))
                 yield Call(kernel.machine_arguments(call), kernel.blocks(call)[0])

@@ -84,6 +84,8 @@ class _FlagWriter:
         placed = [PairPlace(event, body) for body, order in self.solved for event in order.events]
         for one in placed:
             one.event.slots = 1  # flags count: one number serves all iterations
+        if not colour(placed, tuple(flags), lambda one, other: True):
+            return  # each hand-over has one of its own, so that what a wait takes is plain
         failed = colour(placed, tuple(flags), _unordered)
         if failed:
             first = failed[0].body.items[failed[0].event.set_after].op

@@ -47,8 +47,8 @@ def leaves(condition: SSAValue, ranges: Ranges) -> Iterator[Linear[SSAValue] | N
 
 
 def surely_natural(value: Linear[SSAValue], conditions: Iterable[SSAValue], ranges: Ranges) -> bool:
-    """Whether a sum is not negative where conditions hold: by the bounds of its numbers, as one of them says, as loops go, or as
-    a quotient times its divisor is no more than what was divided."""
+    """Whether a sum is not negative where conditions hold: by the bounds of its numbers, as one of them says, as loops go, or
+    as a quotient times its divisor is no more than what was divided."""
     known = [one for condition in conditions for one in said(condition, ranges)]
     return _natural(_unbounded(value, known, ranges), known, ranges, _STEPS)
 

@@ -5,13 +5,13 @@ later, and so does what the first core issues behind its wait for that. Flags co
 So sets and waits are matched where the two cores run through the same loops and branches, each of them with as many sets of a
 flag as waits for it. Where that is not plain to see (computed numbers, loops of two lengths, branches on two conditions),
 nothing is claimed. What leads from one time that a branch is taken to the next one says nothing of the iterations between
-them: it is an event of the branch that its loop holds.
+them: it is an event of the branch that a loop around it holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, scf
@@ -43,27 +43,44 @@ class _Flag:
 
 @dataclass
 class _Level:
-    """A block with its flags, and the loops and branches in it that have some; ``around`` is the body of the loop around it."""
+    """A block with its flags, and the loops and branches in it that have some.
+
+    Attributes:
+        body: the block.
+        flags: its own.
+        loops: the loops and branches, each with its place among the flags.
+        around: the level that it is in.
+        single: the flags that a pipe of its core waits for, and not the scalar unit, which issues for all.
+        held: sets not yet waited for when it starts, by whether they are the second core's, and their flag.
+    """
 
     body: BlockItems
     flags: list[_Flag] = field(default_factory=list)
     loops: list[tuple[int, _Level]] = field(default_factory=list)
-    around: BlockItems | None = None
+    around: _Level | None = None
+    single: set[int] = field(default_factory=set)
+    held: Counter[tuple[bool, int]] = field(default_factory=Counter)
 
     @property
     def again(self) -> bool:
         """Whether it runs more than once."""
-        return self.body.loop is not None or self.around is not None
+        return self.body.loop is not None or (self.around is not None and self.around.again)
 
     @property
     def nests(self) -> bool:
         """Whether it is a loop or a branch."""
         return isinstance(self.body.block.parent_op(), (scf.ForOp, scf.IfOp))
 
-    @property
-    def inner(self) -> BlockItems | None:
-        """The body of the innermost loop that what is in it is in."""
-        return self.body if self.body.loop is not None else self.around
+    def holder(self, flags: Sequence[tuple[bool, int]]) -> BlockItems | None:
+        """The body of the outermost loop around it from whose one iteration to the next none of some flags is left over.
+
+        Where some are outstanding in front of it, they are taken behind it.
+        """
+        level, found = self.around, None
+        while level is not None and not any(level.held[flag] for flag in flags):
+            found = level.body if level.body.loop is not None else found
+            level = level.around
+        return found
 
     def nested(self) -> Iterator[_Flag]:
         """The flags of the loops and branches."""
@@ -90,8 +107,8 @@ def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPa
     return found
 
 
-def _levels(body: BlockItems, around: BlockItems | None = None) -> _Level:
-    level, count, place = _Level(body, around=around), 0, 0
+def _levels(body: BlockItems, around: _Level | None = None) -> _Level:
+    level, count, place = _Level(body, around=around, single=around.single if around is not None else set()), 0, 0
     items = {item.op: item for item in body.items}
     for op in body.block.ops:
         if isinstance(op, (hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp)):
@@ -100,6 +117,8 @@ def _levels(body: BlockItems, around: BlockItems | None = None) -> _Level:
                 raise _NotPlain
             sets = isinstance(op, hivm.SyncBlockSetOp)
             producer, consumer = op.pipes()
+            if not sets and consumer != "S":
+                level.single.add(number)
             level.flags.append(_Flag(number, sets, producer if sets else consumer, count, place))
             place += 1
         elif op in items and any(_is_flag(inner) for inner in op.walk()):
@@ -107,7 +126,7 @@ def _levels(body: BlockItems, around: BlockItems | None = None) -> _Level:
             otherwise = any(_is_flag(inner) for region in op.regions[1:] for inner in region.walk())
             if not isinstance(op, (scf.ForOp, scf.IfOp)) or otherwise:
                 raise _NotPlain
-            level.loops.append((place, _levels(blocks[0], level.inner)))
+            level.loops.append((place, _levels(blocks[0], level)))
             place += 1
         count += body.counts[op]
     return level
@@ -130,9 +149,10 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
     Raises:
         _NotPlain: the cores do not run through the same loops and branches, or one leaves flags.
     """
+    one.held = two.held = held
     there, back = _partners(one, two, held, back=False), _partners(two, one, held, back=True)
-    found[id(one.body)] = list(_trips(one, two, there, back))
-    found[id(two.body)] = list(_trips(two, one, back, there))
+    found[id(one.body)] = list(_trips(one, there, back, two.single, second=False))
+    found[id(two.body)] = list(_trips(two, back, there, one.single, second=True))
     if len(one.loops) != len(two.loops):
         raise _NotPlain
     for (first, inner), (second, other) in zip(one.loops, two.loops, strict=True):
@@ -176,31 +196,41 @@ def _by_number(level: _Level, *, sets: bool) -> dict[int, list[_Flag]]:
     return found
 
 
-def _trips(mine: _Level, other: _Level, there: Mapping[_Flag, tuple[_Flag, int]],
-           back: Mapping[_Flag, tuple[_Flag, int]]) -> Iterator[EventPair]:
-    """What the round trips from one core order there: work in front of a set, and work behind a wait."""
+def _trips(mine: _Level, there: Mapping[_Flag, tuple[_Flag, int]], back: Mapping[_Flag, tuple[_Flag, int]],
+           single: Container[int], *, second: bool) -> Iterator[EventPair]:
+    """What the round trips from one core order there: work in front of a set, and work behind a wait.
+
+    Where every flag is taken in the iteration of a loop further out in which it is set, what is behind a wait comes behind all
+    sets of the iterations of that loop before, if all of the other core waited (``single``: the flags of which one pipe did).
+    """
     count, loop = len(mine.body.items), mine.again
-    nearest: dict[tuple[str, str, int, int], int] = {}
+    nearest: dict[tuple[str, str, int, int], tuple[int, BlockItems | None]] = {}
     for start, (arrival, out) in there.items():
         for answer, (end, home) in back.items():
             turn = answer.place < arrival.place
             if arrival.pipe not in ("S", answer.pipe) or (turn and not loop):
                 continue
-            distance = out + turn + home
+            trip = distance = out + turn + home
             first, then = start.items - 1, end.items
             if loop and first < 0:
                 first, distance = count - 1, distance + 1
             if loop and then == count:
                 then, distance = 0, distance + 1
             if first >= 0 and then < count:
+                flags = [(second, start.number), (not second, answer.number)]
+                held_up = start.number not in single or not any(mine.held[flag] for flag in flags)
+                at_edge = distance - trip  # what the last iteration does, or the first one, is no part of such a trip
+                holder = mine.holder(flags) if held_up and (not at_edge or distance == 1) else None
                 for target in PIPES if end.pipe == "S" else (end.pipe,):
                     key = start.pipe, target, first, then
-                    nearest[key] = min(distance, nearest.get(key, distance))
-    for (source, target, first, then), distance in nearest.items():
+                    known = nearest.get(key)
+                    if known is None or distance < known[0]:
+                        nearest[key] = distance, holder
+    for (source, target, first, then), (distance, holder) in nearest.items():
         if mine.body.loop is not None or not distance:
-            yield EventPair(source, target, first, then, distance, 1, None)
-        elif distance == 1:
-            yield EventPair(source, target, first, then, distance, 1, None, holder=mine.around)
+            yield EventPair(source, target, first, then, distance, 1, None, holder=holder if distance else None)
+        elif distance == 1 and holder is not None:
+            yield EventPair(source, target, first, then, distance, 1, None, holder=holder)
 
 
 def _same_runs(one: BlockItems, two: BlockItems, alike: Mapping[SSAValue, SSAValue]) -> bool:
