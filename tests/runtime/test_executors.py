@@ -106,11 +106,12 @@ def told_of(example: str) -> dict[str, bytes]:
             **{name: str(text).encode() for name, text in texts.items()}}
 
 
-@pytest.mark.parametrize("executor", ["threads:2", "processes:2", "dask"])
+@pytest.mark.parametrize("executor", ["threads:2", "processes:2", "dask", "ray:2"])
 @pytest.mark.filterwarnings("ignore")  # of packages that are not this one's
 def test_results_and_reports_do_not_depend_on_the_executor(executor: str, root: Path) -> None:
-    if executor == "dask":
-        pytest.importorskip("distributed", reason="Dask is not installed")
+    for name, package, of in (("dask", "distributed", "Dask"), ("ray:2", "ray", "Ray")):
+        if executor == name:
+            pytest.importorskip(package, reason=f"{of} is not installed")
     examples = [str(root / "examples" / f"{example}.py") for example in ("gemm", "softmax", "flash_attention")]
     with opened(executor, 2) as pool:
         elsewhere = dict(each(pool, told_of, examples))
