@@ -224,8 +224,8 @@ def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: 
 
 
 def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
-    """Calls with every number of trips and rounds, and branches taken always, never, now and then, once in as many iterations as
-    there are slots, and once at all; the longest first. Of a symbolic length, half a tile is no trip."""
+    """Calls with every number of trips and rounds, and branches taken always, never, now and then, once in as many iterations
+    as there are slots, and once at all; the longest first. Of a symbolic length, half a tile is no trip."""
     beyond = BEYOND * (loop.bound == "argument")
     for trips in range(loop.trips + beyond, -1, -1) if loop.bound != "constant" else (loop.trips,):
         end = loop.start + trips

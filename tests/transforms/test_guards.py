@@ -50,7 +50,8 @@ def test_of_what_is_no_such_comparison_a_leaf_says_so() -> None:
 @pytest.mark.parametrize("short", range(-2, 3))
 def test_as_many_tiles_as_are_whole_end_with_what_is_there(short: int, clamped: bool) -> None:
     """Of every length, and every tile of it: what is behind its end, less ``short``."""
-    position = ("%last = arith.subi %q, %c1 : index\n%least = arith.minsi %t, %last : index\n%i = arith.maxsi %least, %c0 : index"
+    position = ("%last = arith.subi %q, %c1 : index\n%least = arith.minsi %t, %last : index\n"
+                "%i = arith.maxsi %least, %c0 : index"
                 if clamped else "%i = arith.addi %t, %c0 : index")
     module = parse_module(f"""func.func @f(%n: index) {{
       %c0 = arith.constant 0 : index
