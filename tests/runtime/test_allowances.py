@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilelang_npu.errors import Location, TileError
+from tilelang_npu.runtime import allowances
 from tilelang_npu.runtime.allowances import Allowance, beside, parse
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 
@@ -106,3 +107,15 @@ def test_what_lets_nothing_pass_says_where(tmp_path: Path) -> None:
     path = tmp_path / "kernel.py"
     path.write_text(SOURCE)
     assert beside(str(path), 3, 3)[0].idle().location.line == 3
+
+
+def test_a_script_without_a_comment_to_this_package_is_not_taken_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken_apart(readline: object) -> None:
+        raise AssertionError("taken apart")
+
+    monkeypatch.setattr(allowances.tokenize, "generate_tokens", taken_apart)
+    (tmp_path / "plain.py").write_text("import tilelang  # tile by tile\n" * 3)
+    assert beside(str(tmp_path / "plain.py"), 1, 3) == []
+    (tmp_path / "told.py").write_text("x = 1  # tilelang: allow S203 -- by design\n")
+    with pytest.raises(AssertionError, match="taken apart"):
+        beside(str(tmp_path / "told.py"), 1, 1)

@@ -201,7 +201,12 @@ def test_zeros_between_terms_change_nothing(a_turned: bool, b_turned: bool, flat
     monkeypatch.setattr(datapath, "apart", lambda: 2)
     multiplied: list[tuple[int, ...]] = []
     matmul = np.matmul
-    monkeypatch.setattr(np, "matmul", lambda x, y, **more: multiplied.append((x.shape[-1], y.shape[-2])) or matmul(x, y, **more))
+
+    def noted(x: np.ndarray, y: np.ndarray, **more: Any) -> np.ndarray:
+        multiplied.append((x.shape[-1], y.shape[-2]))
+        return matmul(x, y, **more)
+
+    monkeypatch.setattr(np, "matmul", noted)
     multiply = datapath.Multiplier(datapath.Product(laid[0].shape, laid[1].shape, c.shape, a_turned, b_turned, wide=False,
                                                     exact=False, terms=16))
     for init in (True, False, False):

@@ -143,6 +143,8 @@ def _of_mlir(text: str) -> Iterator[tuple[str, int, int, int, int]]:
 
 
 def _of_python(text: str) -> Iterator[tuple[str, int, int, int, int]]:
+    if not _WORD.search(text):  # to take a script apart takes longer than to judge a launch
+        return
     waiting: list[tuple[str, int, int]] = []
     inside = False  # of a statement
     start = 0
