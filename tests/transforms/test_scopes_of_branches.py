@@ -43,7 +43,7 @@ def masked(tiles, stages, way):
                         for i, j in T.Parallel(ROWS, WIDE):
                             s[i, j] = T.if_then_else(j >= S[0], -1.0, s[i, j])
                 elif way == "nested":
-                    if k < 2:
+                    if k < 2:  # noqa: SIM102  (a branch in a branch)
                         if k == S[1]:
                             for i, j in T.Parallel(ROWS, WIDE):
                                 s[i, j] = T.if_then_else(j >= S[0], -1.0, s[i, j])

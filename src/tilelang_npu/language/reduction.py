@@ -93,10 +93,10 @@ def reduce(src: Tile, dst: Tile | tuple[Tile, Tile], dims: int | Sequence[int], 
            clear: bool = True) -> None:
     """Reduce along ``dims`` by ``reduce_mode``.
 
-    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (of absolute values; the source stays as it is), ``any``,
-    ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``, ``max_with_index_right``,
-    ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations ``(values, indices)``, the
-    indices int32; of equal elements the first (left) or the last counts.
+    Modes are ``sum``, ``prod``, ``max``, ``min``, ``abssum``, ``absmax`` (of absolute values; the source stays as it is),
+    ``any``, ``all`` (1 or 0), ``xori``, ``ori`` and ``andi`` (of bits), and ``max_with_index_left``,
+    ``max_with_index_right``, ``min_with_index_left`` and ``min_with_index_right``: along one axis, into a pair of destinations
+    ``(values, indices)``, the indices int32; of equal elements the first (left) or the last counts.
 
     ``dst`` is written; it has the source's axes with size 1 at ``dims``, or without these.
 
@@ -245,8 +245,8 @@ def _reduce(what: str, mode: str, src: object, dst: object, dims: object, size: 
                         help=f"give it the shape {shape_text(expected)}, or {shape_text(_dropped(expected, axes))}")
     absolute = mode in _OF_ABSOLUTES
     if absolute and ops.computed_in(ops.operation("abs"), source.dtype) is None:
-        raise TileError(f"{what}: there are no absolute values of {source.dtype}", code="T110", notes=_described(source, target),
-                        help="they are of " + ", ".join(ops.operation("abs").dtypes))
+        raise TileError(f"{what}: there are no absolute values of {source.dtype}", code="T110",
+                        notes=_described(source, target), help="they are of " + ", ".join(ops.operation("abs").dtypes))
     value = seen_as(builder, target, expected)
     builder.tile_op(tile.ReduceOp(entry.name, source.ssa(builder), value, axes, clear=bool(clear), absolute=absolute), what)
 

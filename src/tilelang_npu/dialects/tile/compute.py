@@ -224,7 +224,8 @@ class ReduceOp(EffectsOp):
     absolute = opt_prop_def(UnitAttr)
     accumulate = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$fn (`absolute` $absolute^)? (`accumulate` $accumulate^)? `ins` `(` $source `:` type($source) `)` `outs` `(` $target `:` type($target) `)`"
+        "$fn (`absolute` $absolute^)? (`accumulate` $accumulate^)?"
+        " `ins` `(` $source `:` type($source) `)` `outs` `(` $target `:` type($target) `)`"
         " `dims` `=` $dims attr-dict"
     )
 

@@ -259,7 +259,7 @@ class _Coherence:
             if all(self._reach(homes, one, space) is not None for one in held):
                 return space
         ends = " or ".join(name_of(space) for space in sorted(frozenset.union(*held), key=_PREFERENCE.index))
-        raise refuse(op, f"{homes.label} is in {ends} behind this condition, and there is no path from one to the other", "T202",
+        raise refuse(op, f"{homes.label} is in {ends} behind this condition, and no path leads from one to the other", "T202",
                      help="use one buffer for each, and copy")
 
     def _loop(self, loop: scf.ForOp | scf.WhileOp, state: Valid, *, place: bool) -> Valid:

@@ -493,11 +493,12 @@ class Vectoriser:
             rest = isinstance(owner, arith.RemUIOp)
             name, number = ("bitwise_and", (1 << by) - 1) if rest else ("bitwise_rshift", by)
             shifts: dict[str, str | bool] = {} if rest else {"round": False, "is_signed": not isinstance(owner, arith.DivUIOp)}
-            if isinstance(owner.lhs.type, IndexType):
+            kind = owner.lhs.type
+            if not isinstance(kind, IntegerType):
                 index = [self._wide(self.operand(owner.lhs), I32), self._number(number)]
                 self.emit(tile.ElementwiseOp(name, index, target, {**shifts, "is_signed": True} if shifts else shifts))
             else:
-                kept = self.emit(arith.ConstantOp(IntegerAttr(number, owner.lhs.type))).results[0]
+                kept = self.emit(arith.ConstantOp(IntegerAttr(number, kind))).results[0]
                 self._apply(name, [owner.lhs, kept], target, shifts)
         elif isinstance(owner, Operation) and owner.name in _CASTS:
             self._cast(owner, target)
