@@ -13,7 +13,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(out_idx=[-1], target="npuir")
-def causal_attention(heads, length, dim, tile=128, stages=2):
+def causal_attention(heads, length, dim, tile=128, stages=4):
     scale = dim**-0.5
     tiles = T.ceildiv(length, tile)
 
