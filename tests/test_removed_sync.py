@@ -29,6 +29,7 @@ LONG: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "flash_attention_expert": ((256, 768, 128), {"ahead": 2}),
     "persistent_gemm_expert": ((256, 512, 1024), {"cores": 2}),
     "grouped_gemm_expert": ((256, 2, 256, 1024), {}),
+    "causal_attention": ((1, 1280, 128), {}),
     "causal_attention_expert": ((1, 768, 128), {"ahead": 2}),
     "decode_attention_expert": ((1, 8, 1, 1900, 64), {"splits": 2, "ahead": 2}),
     "multi_head_attention": ((3, 512, 1024), {"cores": 2}),
