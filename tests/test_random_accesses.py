@@ -101,6 +101,11 @@ def _reads(draw: st.DrawFn, box: tuple[int, ...]) -> Index:
     ]))
 
 
+def _room(shape: tuple[int, ...], nbytes: int) -> int:
+    """Bytes of a tile in UB, whose rows begin at blocks of 32 bytes."""
+    return int(np.prod(shape[:-1])) * -(-shape[-1] * nbytes // 32) * 32
+
+
 @st.composite
 def loops(draw: st.DrawFn) -> Loop:
     rank = draw(st.integers(1, 3))
@@ -131,7 +136,7 @@ def loops(draw: st.DrawFn) -> Loop:
         values = [f"{draw(st.sampled_from('xxxX'))}[{', '.join(text for text, _ in read)}]" for read in each]
         lines.append(f"y[{', '.join(text for text, _ in place)}] = {' + '.join(values)}")
     nbytes = 8 if dtype.endswith("64") else 4 if dtype.endswith("32") else 2
-    if np.prod(x) * nbytes > 60_000 or np.prod(y) * nbytes > 40_000:
+    if max(_room(x, nbytes), _room(y, nbytes)) > 60_000:
         lines, x, y = ["y[" + ", ".join("ijk"[:rank]) + "] = x[" + ", ".join("ijk"[:rank]) + "]"], box, box
     return Loop(box, dtype, x, y, lines, draw(st.sampled_from([False, False, True])), draw(st.sampled_from([1, 1, 2])))
 

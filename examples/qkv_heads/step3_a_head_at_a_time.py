@@ -1,8 +1,9 @@
 """A head at a time
 
-A store of eight positions of a head is 1 KB in float16, and there are as many as heads. A tile of 64 positions of one head
-is one store of 8 KB. Its loads have rows of 128 bytes now, which 64 positions make one request all the same; what is
-left of the lines that they touch is in L2 for the neighbours, at work on the next heads.
+A store of eight positions of a head is 1 KB in float16, and there are as many as heads. A tile of 256 positions of one head
+is one store of 32 KB. Its loads have rows of 128 bytes now, which the positions make one request all the same; what is left
+of the lines that they touch is in L2 for the neighbours, at work on the next heads. The next tile is loaded while this one is
+stored (`T.Pipelined`).
 
 Cures: small bursts
 """
@@ -14,7 +15,7 @@ import tilelang_npu.language as T
 
 
 @tilelang.jit(target="npuir")
-def qkv_heads(batch, positions, heads, dim, dtype, tile=64, cores=48):
+def qkv_heads(batch, positions, heads, dim, dtype, tile=256, cores=48):
     rows = T.ceildiv(positions, tile)
     tiles = batch * rows * 3 * heads
 
@@ -27,7 +28,7 @@ def qkv_heads(batch, positions, heads, dim, dtype, tile=64, cores=48):
         with T.Kernel(cores, is_npu=True) as (core, _):
             x = T.alloc_shared((tile, dim), dtype)
             bias = T.alloc_shared((1, dim), dtype)
-            for i in T.serial(T.ceildiv(tiles - core, cores)):
+            for i in T.Pipelined(T.ceildiv(tiles - core, cores), num_stages=2):
                 own = i * cores + core
                 h = own % (3 * heads)
                 n = own // (3 * heads) // rows

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,21 @@ def _numbered(text: str) -> str:
     return re.sub(r"#hivm\.address_space<(\w+)>", lambda match: f"{hivm.address_space(match[1]).value} : i64", text)
 
 
-@pytest.fixture(params=["iree.compiler", "jaxlib.mlir"])
-def mlir(request: pytest.FixtureRequest) -> Iterator[Any]:
+DISTRIBUTIONS = ["iree.compiler", "jaxlib.mlir"]
+
+
+@contextmanager
+def _in_context(distribution: str) -> Iterator[Any]:
     """The ``ir`` module of a distribution, in a context."""
-    pytest.importorskip(f"{request.param}.ir", reason=f"{request.param} is not installed")
-    with new_context(request.param):
-        yield import_module(f"{request.param}.ir")
+    pytest.importorskip(f"{distribution}.ir", reason=f"{distribution} is not installed")
+    with new_context(distribution):
+        yield import_module(f"{distribution}.ir")
+
+
+@pytest.fixture(params=DISTRIBUTIONS)
+def mlir(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with _in_context(request.param) as ir:
+        yield ir
 
 
 def _upstream(mlir: Any, text: str) -> Any:
@@ -103,23 +113,20 @@ def test_our_spelling_of_the_common_dialects(mlir: Any) -> None:
     assert print_module(again, generic=True) == print_module(parse_module(written), generic=True)
 
 
-@pytest.fixture(params=[*EXAMPLES, *KERNELS], ids=lambda file: file.stem, scope="module")
-def emitted(request: pytest.FixtureRequest) -> list[str]:
+@pytest.mark.parametrize("script", [*EXAMPLES, *KERNELS], ids=lambda file: file.stem)
+def test_what_is_emitted_comes_back_unchanged_and_mlir_reads_it(script: Path) -> None:
     """The kernels of a script, in both forms that are handed out."""
-    kernels = {run.text: run.kernel for run in captured(request.param)}.values()
-    return [kernel.mlir(stage) for kernel in kernels for stage in ("hivm-auto", "hivm")]
-
-
-def test_what_is_emitted_comes_back_unchanged(emitted: list[str]) -> None:
-    for text in emitted:
+    kernels = {run.text: run.kernel for run in captured(script)}.values()
+    modules = []
+    for text in (kernel.mlir(stage) for kernel in kernels for stage in ("hivm-auto", "hivm")):
         module = parse_module(text)
         assert print_module(module) == text
         generic = print_module(module, generic=True)
         again = parse_module(generic)
         assert print_module(again, generic=True) == generic
         assert print_module(again) == text
-
-
-def test_mlir_reads_what_is_emitted(mlir: Any, emitted: list[str]) -> None:
-    for text in emitted:
-        _agree(mlir, parse_module(text, verify=False))
+        modules.append(module)
+    for distribution in DISTRIBUTIONS:
+        with _in_context(distribution) as ir:
+            for module in modules:
+                _agree(ir, module)
