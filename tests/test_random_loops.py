@@ -25,6 +25,7 @@ from removal import Call, Removed, removed
 LOOPS = int(os.environ.get("TILELANG_RANDOM_LOOPS", "40"))
 WAITS = int(os.environ.get("TILELANG_RANDOM_WAITS", "0"))
 ROWS, COLUMNS = 8, 24
+LONG = 40  # iterations in which a core could send more than a flag counts
 BEYOND = 2  # so many tiles behind the end of the tensors a loop may run whose end is a number of the call
 TILES = ("x", "y", "z", "carried")
 
@@ -225,9 +226,10 @@ def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: 
 
 def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
     """Calls with every number of trips and rounds, and branches taken always, never, now and then, once in as many iterations
-    as there are slots, and once at all; the longest first. Of a symbolic length, half a tile is no trip."""
+    as there are slots, and once at all; the longest first, but for many trips. Of a symbolic length, half a tile is no trip."""
     beyond = BEYOND * (loop.bound == "argument")
-    for trips in range(loop.trips + beyond, -1, -1) if loop.bound != "constant" else (loop.trips,):
+    long = [LONG] if loop.bound == "symbolic" and loop.guard else []
+    for trips in (*range(loop.trips + beyond, -1, -1), *long) if loop.bound != "constant" else (loop.trips,):
         end = loop.start + trips
         tiles = end if loop.bound == "symbolic" else loop.start + loop.trips
         length = tiles * ROWS or (ROWS // 2 if loop.bound == "symbolic" else ROWS)
@@ -254,6 +256,12 @@ SPARE = [
           around="", through=False, again=False, twice=False,
           steps=["T.vabs(y, y)", "T.copy(y[0:4, 0:24], carried[2:6, 0:24])", "T.copy(y, carried)", "T.vabs(carried, y)",
                  "T.vabs(z, carried)"]), {}),
+    # a branch around all: where it is not taken, Vector gives back slots that Cube has yet to wait for; that the second product
+    # comes before the first one of the slot's next turn is seen by way of Vector alone, through a branch
+    (Loop(start=0, trips=5, bound="symbolic", product=True, inner=0, stages=3, chained=True, guard="all", row=False,
+          around="persistent", through=True, again=False, twice=False,
+          steps=["T.copy(y[4:8, 0:24], z[2:6, 0:24])", "T.vmul(carried, -0.25, carried)"]),
+     {"hivm.hir.pipe_barrier[<PIPE_FIX>]": 1}),
     # the first of two loops of the same bounds ran where the second one does
     (Loop(start=0, trips=4, bound="argument", product=True, inner=2, stages=3, chained=False, guard="", row=True,
           around="branch", through=False, again=True, twice=True, steps=["T.copy(y[0:4, 0:24], z[2:6, 0:24])"]), {}),
@@ -261,12 +269,26 @@ SPARE = [
 """Loops, and which of their waits can go: those that the compiler knows no better of, by the first operation of each."""
 
 
+@pytest.mark.parametrize("every", [0, 1, 7], ids="one in {}".format)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_no_core_runs_ahead(tmp_path: Path, every: int, rounds: int) -> None:
+    """However many iterations leave the branch out in which one core waits for the other."""
+    loop = SPARE[2][0]
+    x, w = np.ones((LONG * ROWS, COLUMNS), np.float16), np.eye(COLUMNS, dtype=np.float16)
+    chosen = np.arange(LONG * ROWS, dtype=np.int32) % every == 0 if every else np.zeros(LONG * ROWS, np.int32)
+    out, carried = np.full((LONG * ROWS, COLUMNS), 7.0, np.float32), np.zeros((ROWS, COLUMNS), np.float32)
+    kernel = _made(tmp_path / "loop.py", loop.text())(loop.stages)
+    kernel(x, w, chosen.astype(np.int32), LONG, rounds, out, carried)
+    assert kernel.last_launch.hazards == []
+    _check(loop, x, w, chosen, LONG, rounds, out, carried)
+
+
 def _removed(folder: Path, loop: Loop) -> Removed:
     kernel = _made(folder / "loop.py", loop.text())(loop.stages)
     return removed(kernel.mlir(), list(_calls(kernel, loop)))
 
 
-@pytest.mark.parametrize(("loop", "spare"), SPARE, ids=["both cores", "branch", "same bounds"])
+@pytest.mark.parametrize(("loop", "spare"), SPARE, ids=["both cores", "branch", "ahead", "same bounds"])
 def test_no_wait_can_go(tmp_path: Path, loop: Loop, spare: dict[str, int]) -> None:
     assert Counter(idle.split("; ")[0] for idle in _removed(tmp_path, loop).idle) == spare
 

@@ -4,7 +4,8 @@ What one core writes and the other reads, and what is written again after it was
 core, and are met the same way: a flag is set behind the producer and waited for in front of the consumer; one that
 crosses iterations is set as often in front of its loop as there are slots, and taken back behind it. So a hand-over in
 a loop has a *ready* and a *free* flag, and its ring a slot is written only when it was read. Flags count, so that
-iterations need no flags of their own.
+iterations need no flags of their own; where one core could run so far ahead that one counts too many, the other holds it back
+(``sync.run_ahead``).
 
 Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls the scalar
 unit, hence everything behind it on its core (docs/hivm.md#synchronisation: PIPE_S). Hazards on chip are met inside each core by
@@ -17,27 +18,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
-from tilelang_npu.dialects.remarks import remark
+from tilelang_npu.dialects.remarks import Remark, Waits, remark
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, colour
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, build
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark
+from tilelang_npu.transforms.hivm.sync.run_ahead import Exchange, RunAhead
 from tilelang_npu.transforms.hivm.sync.solve import solve_between
 from tilelang_npu.transforms.hivm.toolchain_arguments import FFTS, toolchain_argument
-from tilelang_npu.transforms.ir.cores import core_of, core_type, is_mixed
+from tilelang_npu.transforms.ir.cores import core_of, core_type, is_mixed, put_core
 from tilelang_npu.transforms.ir.emit import OpBuilder
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.treated import claim, is_treated
 
 NAME = "cross-sync"
+_SPOKEN = {"AIC": "Cube", "AIV": "Vector"}
 
 
 def _split(pipe: str) -> tuple[str, str]:
@@ -53,12 +57,14 @@ def _unordered(one: EventPair, other: EventPair) -> bool:
 class _FlagWriter:
     """Finds and writes the flags of one function."""
 
-    def __init__(self, function: func.FuncOp, *, arguments: bool):
+    def __init__(self, function: func.FuncOp, *, arguments: bool, limit: int):
         self.function = function
+        self.limit = limit
         self.arguments = arguments
         self.emit = OpBuilder(function.body.block)
         self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
+        self.exchanges: list[Exchange] = []
 
     def collect(self, body: BlockItems) -> None:
         """Solve a block and those nested in it."""
@@ -81,6 +87,8 @@ class _FlagWriter:
         Raises:
             TileError: T241 there are not enough.
         """
+        count = sum(len(order.events) for _, order in self.solved)
+        self.exchanges = RunAhead(self.solved, self.limit, shared=count > len(flags)).exchanges
         placed = [PairPlace(event, body) for body, order in self.solved for event in order.events]
         for one in placed:
             one.event.slots = 1  # flags count: one number serves all iterations
@@ -96,30 +104,58 @@ class _FlagWriter:
         for body, order in self.solved:
             for event in order.events:
                 self._flag(body, event)
+        for exchange in self.exchanges:
+            self._exchange(exchange)
 
     def _flag(self, body: BlockItems, event: EventPair) -> None:
-        emit, ffts = self.emit, toolchain_argument(self.function, FFTS)
-        (source, producer), (target, _) = _split(event.source), _split(event.target)
-
-        def insert_set() -> None:
-            made = emit.insert(hivm.SyncBlockSetOp(core_type(source), producer, "S", event.id, ffts=ffts))
-            remark(made, event_remark(NAME, body, event))
-
-        def insert_wait(*, behind: bool = False) -> None:
-            made = emit.insert(hivm.SyncBlockWaitOp(core_type(target), producer, "S", event.id))
-            remark(made, event_remark(NAME, body, event, behind=behind))
-
+        emit, why = self.emit, _why(body, event)
         with emit.after(body.items[event.set_after].op):
-            insert_set()
+            self._set(event, why)
         with emit.before(body.items[event.wait_before].op):
-            insert_wait()
+            self._wait(event, why)
         if event.distance:
             assert body.loop is not None
             for _ in range(event.distance):
                 with emit.before(body.loop):
-                    insert_set()
+                    self._set(event, why)
                 with emit.after(body.loop):
-                    insert_wait(behind=True)
+                    self._wait(event, _why(body, event, behind=True))
+
+    def _set(self, event: EventPair, why: Remark) -> None:
+        core, pipe = _split(event.source)
+        ffts = toolchain_argument(self.function, FFTS)
+        remark(self.emit.insert(hivm.SyncBlockSetOp(core_type(core), pipe, "S", event.id, ffts=ffts)), why)
+
+    def _wait(self, event: EventPair, why: Remark) -> None:
+        pipe, core = _split(event.source)[1], _split(event.target)[0]
+        remark(self.emit.insert(hivm.SyncBlockWaitOp(core_type(core), pipe, "S", event.id)), why)
+
+    def _exchange(self, exchange: Exchange) -> None:
+        """Set a flag and wait for it behind a branch or loop, where that does not run."""
+        emit, op, event = self.emit, exchange.item.op, exchange.event
+        with emit.after(op):
+            if isinstance(op, scf.IfOp):
+                condition = op.cond if exchange.taken else emit.insert(arith.XOrIOp(op.cond, emit.constant(1, i1))).result
+            else:
+                assert isinstance(op, scf.ForOp)
+                condition = emit.insert(arith.CmpiOp(op.ub, op.lb, "sle")).result
+            inner = Block()
+            put_core(emit.insert(scf.IfOp(condition, [], Region(inner))), "either")
+            with emit.inside(inner):
+                why = _near(event)
+                self._set(event, why)
+                self._wait(event, why)
+                emit.insert(scf.YieldOp())
+
+
+def _why(body: BlockItems, event: EventPair, *, behind: bool = False) -> Remark:
+    return _near(event) if event.reason is None else event_remark(NAME, body, event, behind=behind)
+
+
+def _near(event: EventPair) -> Remark:
+    ahead, other = (_SPOKEN[_split(pipe)[0]] for pipe in (event.target, event.source))
+    return Remark(NAME, text=f"{ahead} runs no further ahead of {other} than flags count",
+                  facts=Waits(source=event.source, target=event.target, numbers=(event.id,)))
 
 
 def _left_over(flags: Sequence[int], by_hand: Sequence[hivm.SyncBlockSetOp | hivm.SyncBlockWaitOp]) -> list[int]:
@@ -152,7 +188,8 @@ class CrossSync(ModulePass):
             claim(writer.function, self.name)
 
     def _solved(self, op: ModuleOp) -> list[_FlagWriter]:
-        flags = chips.chip(self.chip).sync.user_flag_ids
+        sync = chips.chip(self.chip).sync
+        flags = sync.user_flag_ids
         writers = []
         for function in op.walk():
             if isinstance(function, func.FuncOp) and is_mixed(function) and not is_treated(function, self.name):
@@ -160,7 +197,7 @@ class CrossSync(ModulePass):
                 if by_hand and self.exclusive and self.arguments:
                     raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",
                                  help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
-                writer = _FlagWriter(function, arguments=self.arguments and not by_hand)
+                writer = _FlagWriter(function, arguments=self.arguments and not by_hand, limit=sync.flag_limit)
                 writer.collect(build(function.body.block, core=core_of))
                 writer.number(_left_over(flags, by_hand))
                 writers.append(writer)
