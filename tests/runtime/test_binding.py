@@ -15,6 +15,7 @@ import tilelang_npu.language as T
 from tilelang_npu import TileError
 from tilelang_npu.errors import Location
 from tilelang_npu.ops import DType
+from tilelang_npu.runtime import binding
 from tilelang_npu.runtime.binding import Signature, indices
 from tilelang_npu.runtime.log import TileWarning
 from tilelang_npu.traced.symbols import Sym, smaller
@@ -42,6 +43,16 @@ def test_arrays_are_bound_not_copied() -> None:
     a = np.zeros((4, 8), np.float32)
     call = signature(parameter("A", "float32", (4, 8))).bind([a])
     assert call.values[0] is a
+
+
+def test_the_place_of_a_call_is_looked_for_where_something_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[None] = []
+    monkeypatch.setattr(binding, "user_location", lambda: looked.append(None))
+    made = signature(parameter("A", "float32", (M, 8)), parameter("n", "int32", None), symbols=("M",))
+    made.bind([np.zeros((4, 8), np.float32), 3])
+    assert not looked
+    refused(made, np.zeros((4, 8), np.float16), 3)
+    assert looked
 
 
 def test_outputs_and_workspaces_are_allocated_and_poisoned() -> None:

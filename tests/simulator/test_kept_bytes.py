@@ -112,6 +112,19 @@ def test_launches_that_are_alike_need_fresh_memory_once(
     assert 2 <= len(asked) <= 3 * int(jobs)  # of each thread, for piles of two sizes, and then what is kept for it
 
 
+def test_a_workspace_that_nothing_touches_is_the_same_for_all(rng: np.random.Generator) -> None:
+    kernel = _doubled()
+    x = rng.standard_normal((SIZE, SIZE), np.float32)
+    given = []
+    for _ in range(2):
+        kernel(x)
+        bound = kernel.last_launch.recorded.bound
+        given += [bound.arrays[number] for number in sorted(kernel.program.workspaces - kernel.program.used)]
+    assert len(given) == 2
+    assert given[0] is given[1]
+    assert given[0].size == kernel.program.workspace * SIZE // 8
+
+
 def test_launches_at_once_do_not_meet(asked: list[int], monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     monkeypatch.setenv("TILELANG_NPU_JOBS", "2")
     kernel = _doubled()

@@ -117,22 +117,21 @@ class Signature:
             TileError: T401 their number, T402 an element type, T403 a shape, T404 gaps between elements or memory that
                 cannot be written, T405 a number for an array or the reverse, T407 memory that cannot be reached.
         """
-        called = user_location()
         passed = self.passed(len(arguments))
         if len(arguments) != len(passed):
-            raise self._miscounted(arguments, called)
+            raise self._miscounted(arguments)
         values: list[Any] = [None] * len(self.parameters)
         left = [position for position in (*self.outputs, *self.workspaces) if position not in passed]
         for position, argument in zip(passed, arguments, strict=True):
             if argument is None and position in self.untouched and self.parameters[position].shape is not None:
                 left.append(position)
             else:
-                values[position] = _checked(self.parameters[position], argument, position in self.written, called)
-        symbols = self._solve(values, called)
+                values[position] = _checked(self.parameters[position], argument, position in self.written)
+        symbols = self._solve(values)
         for position in passed:
             parameter = self.parameters[position]
             if parameter.shape is not None and position not in left:
-                values[position] = _shaped(parameter, values[position], symbols, called, flat=self.flat)
+                values[position] = _shaped(parameter, values[position], symbols, flat=self.flat)
         for position in left:
             values[position] = _allocated(self.parameters[position], symbols)
         call = BoundCall(values, symbols, tuple(left))
@@ -188,7 +187,7 @@ class Signature:
                     found[parameter.name] = int(shape[0])
         return found
 
-    def _miscounted(self, arguments: Sequence[Any], called: Location | None) -> TileError:
+    def _miscounted(self, arguments: Sequence[Any]) -> TileError:
         taken = ", ".join(self.parameters[position].name for position in self.inputs) or "nothing"
         msg = f"{self.kernel} takes {_count(len(self.inputs))} ({taken}) and got {len(arguments)}"
         notes = []
@@ -201,9 +200,9 @@ class Signature:
         last = len(self.parameters) - 1
         fewer = not self.outputs and self.inputs and len(arguments) == len(self.inputs) - 1 and self.inputs[-1] == last
         also = f", or let jit(out_idx=[-1]) make and return {self.parameters[last].name}" if fewer else ""
-        return TileError(msg, code="T401", location=called, notes=notes, help=f"call it with {taken}{also}")
+        return TileError(msg, code="T401", location=user_location(), notes=notes, help=f"call it with {taken}{also}")
 
-    def _solve(self, values: Sequence[Any], called: Location | None) -> dict[str, int]:
+    def _solve(self, values: Sequence[Any]) -> dict[str, int]:
         """The symbolic dimensions, from the shapes of the arrays: first those that stand alone, then those of which a size is a
         multiple or a sum and all else in it is known. What the other sizes say of them is compared in :func:`_shaped`."""
         symbols: dict[str, int] = {}
@@ -221,17 +220,17 @@ class Signature:
                     continue
                 if symbols.setdefault(dimension.name, size) != size:
                     msg = f"{dimension.name} is {symbols[dimension.name]} by {origin[dimension.name]} and {size} by {here}"
-                    raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+                    raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
                                     help=f"pass arrays whose {dimension.name} is the same")
                 origin.setdefault(dimension.name, here)
         misfit = _solve_sums(symbols, sums)
         if misfit is not None:
-            raise misfit.error(symbols, called)
+            raise misfit.error(symbols)
         missing = [name for name in self.symbols if name not in symbols]
         if missing:
-            where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), called)
+            where = next((p.location for p in self.parameters if missing[0] in _symbols(p)), None) or user_location()
             msg = f"no array of the call tells what {missing[0]} is"
-            raise TileError(msg, code="T403", location=where, notes=_called(called),
+            raise TileError(msg, code="T403", location=where, notes=_called(),
                             help=f"pass an array in whose shape {missing[0]} stands alone, or added to and multiplied with what"
                                  " is known")
         return symbols
@@ -258,7 +257,7 @@ class _Size:
         form = _sum(self.dimension, symbols)
         return None if form is None or form.single is None else (*form.single, form.constant)
 
-    def error(self, symbols: Mapping[str, int], called: Location | None) -> TileError:
+    def error(self, symbols: Mapping[str, int]) -> TileError:
         """No value of the symbol gives that size."""
         line = self.line(symbols)
         assert line is not None
@@ -267,7 +266,7 @@ class _Size:
         known = ", ".join(f"{one} = {symbols[one]}" for one in self.dimension.symbols() if one in symbols)
         msg = f"{self.where} is {self.dimension}" + (f" with {known}" if known else "")
         return TileError(f"{msg}; the array has {self.size} there, which no {name} gives", code="T403", location=self.location,
-                         notes=_called(called),
+                         notes=_called(),
                          help=f"pass an array of {', '.join(map(str, fitting))}{', ...' if a > 0 else ''} there"
                          if fitting else "make the kernel for that size")
 
@@ -317,39 +316,41 @@ def _count(number: int) -> str:
     return "1 argument" if number == 1 else f"{number} arguments"
 
 
-def _called(called: Location | None) -> list[str]:
+def _called() -> list[str]:
+    """The place of the call, for a message; where nothing is wrong it is not looked for."""
+    called = user_location()
     return [f"in the call at {called.shown_line}"] if called is not None else []
 
 
-def _checked(parameter: Parameter, argument: Any, written: bool, called: Location | None) -> Any:
+def _checked(parameter: Parameter, argument: Any, written: bool) -> Any:
     if parameter.shape is None:
-        return _number(parameter, argument, called)
-    name, where, notes = parameter.name, parameter.location, _called(called)
+        return _number(parameter, argument)
+    name, where = parameter.name, parameter.location
     if not is_tensor(argument):
         msg = f"{name} is an array of {parameter.dtype}; got {_kind(argument)}"
-        raise TileError(msg, code="T405", location=where, notes=notes, help="pass a NumPy array or a torch tensor")
+        raise TileError(msg, code="T405", location=where, notes=_called(), help="pass a NumPy array or a torch tensor")
     masked = sys.modules.get("numpy.ma")  # where nobody has loaded it there are none, and it takes a while to load
     if masked is not None and isinstance(argument, masked.MaskedArray):
-        raise TileError(f"{name} is a masked array, and a kernel knows no mask", code="T405", location=where, notes=notes,
+        raise TileError(f"{name} is a masked array, and a kernel knows no mask", code="T405", location=where, notes=_called(),
                         help=f"pass {name}.filled() with a number for what is masked, or {name}.data")
     try:
         array = as_array(argument)
     except TileError as error:
         error.message = f"{name}: {error.message}"
-        error.notes = tuple(notes)
+        error.notes = tuple(_called())
         raise error.at(where) from None
     if array.dtype != parameter.dtype.numpy:
         msg = f"{name} has elements of {parameter.dtype}; the array has {array.dtype}"
-        raise TileError(msg, code="T402", location=where, notes=notes, help=_conversion(argument, name, parameter.dtype))
+        raise TileError(msg, code="T402", location=where, notes=_called(), help=_conversion(argument, name, parameter.dtype))
     if not array.flags.c_contiguous:
         strides = [stride // array.itemsize for stride in array.strides]
         msg = f"{name} has gaps between its elements: shape {list(array.shape)}, strides {strides} elements"
         copy = f"{name}.contiguous()" if _has_contiguous(argument) else f"numpy.ascontiguousarray({name})"
         advice = f"pass {copy}" + ("; it is a copy, so read the result from it" if written else "")
-        raise TileError(msg, code="T404", location=where, notes=notes, help=advice)
+        raise TileError(msg, code="T404", location=where, notes=_called(), help=advice)
     if written and not array.flags.writeable:
         msg = f"the kernel writes {name}, and the array is read-only"
-        raise TileError(msg, code="T404", location=where, notes=notes, help=f"pass a copy: {name}.copy()")
+        raise TileError(msg, code="T404", location=where, notes=_called(), help=f"pass a copy: {name}.copy()")
     return array
 
 
@@ -369,7 +370,7 @@ def _kind(argument: Any) -> str:
     return f"an array of shape {list(argument.shape)}" if is_tensor(argument) else f"a {type(argument).__name__}"
 
 
-def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any:
+def _number(parameter: Parameter, argument: Any) -> Any:
     dtype = parameter.dtype
     wanted: tuple[type, ...] = (bool, np.bool_) if dtype.is_bool else (int, np.integer)
     if dtype.is_float:
@@ -379,12 +380,12 @@ def _number(parameter: Parameter, argument: Any, called: Location | None) -> Any
     if not fits or wrong is not None:
         msg = f"{parameter.name} is a number of type {dtype}; got {_kind(argument)}"
         kind = "a float" if dtype.is_float else "a bool" if dtype.is_bool else "an int in its range"
-        raise TileError(msg, code="T405", location=parameter.location, notes=_called(called),
+        raise TileError(msg, code="T405", location=parameter.location, notes=_called(),
                         help=wrong.help if wrong is not None and dtype.is_float else f"pass {kind}")
     return dtype.numpy.type(argument)
 
 
-def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], called: Location | None, *, flat: bool) -> Array:
+def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], *, flat: bool) -> Array:
     """The array in the shape the kernel declares. A flattened array of as many elements is the same memory, and accepted.
 
     With ``flat`` so is more memory, of which the kernel sees the front, and less, which it gets as it is.
@@ -393,7 +394,7 @@ def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], call
     declared = tuple(size_of(size, symbols) for size in parameter.shape)
     if 0 in array.shape or 0 in declared:
         msg = f"{parameter.name} has no elements: its shape is {list(array.shape)}"
-        raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+        raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
                         help="skip the call where there is nothing to compute")
     if array.shape == declared:
         return array
@@ -405,9 +406,10 @@ def _shaped(parameter: Parameter, array: Array, symbols: Mapping[str, int], call
     )
     msg = f"{parameter.name} has shape [{spelled}]; the array has {list(array.shape)}"
     if flat and array.size != math.prod(declared):
-        warn_at(TileError(msg, code="T403", location=called, help="the kernel sees the array's memory in its own shape"))
+        warn_at(TileError(msg, code="T403", location=user_location(),
+                          help="the kernel sees the array's memory in its own shape"))
         return array.reshape(-1)[:math.prod(declared)].reshape(declared if array.size > math.prod(declared) else -1)
-    raise TileError(msg, code="T403", location=parameter.location, notes=_called(called),
+    raise TileError(msg, code="T403", location=parameter.location, notes=_called(),
                     help="pass an array of this shape, or make the kernel for that one")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,13 @@ POISON = 0xFF
 def fresh(size: int) -> Bytes:
     """So many bytes that hold anything."""
     return np.empty(size, np.uint8)
+
+
+@lru_cache(4)
+def untouched(size: int) -> Bytes:
+    """So many bytes that nobody is to touch, the same ones for all who ask: were there new ones for each launch, the heap would
+    grow beyond what it keeps where they are let go, and the memory of results with them be cleared anew."""
+    return fresh(size)
 
 
 class CoreMemory:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilelang_npu.errors import TileError
 from tilelang_npu.ops.dtypes import DType
-from tilelang_npu.simulator.machine.memory import Array, as_bytes
+from tilelang_npu.simulator.machine.memory import Array, as_bytes, untouched
 from tilelang_npu.simulator.machine.shared_bytes import copies
 
 Role = Literal["user", "ffts", "lock", "workspace", "grid"]
@@ -133,7 +133,7 @@ def bind(name: str, declared: Sequence[FunctionParameter], args: Sequence[object
         elif parameter.role == "workspace":
             try:
                 size = max(workspace_bytes * blocks, 1)
-                array = np.full(size, 0xFF, np.uint8) if parameter.index in used else np.empty(size, np.uint8)
+                array = np.full(size, 0xFF, np.uint8) if parameter.index in used else untouched(size)
             except MemoryError:
                 raise TileError(f"a workspace of {workspace_bytes} bytes for each of {blocks} blocks is more than there is "
                                 "room for here", code="T502", help="launch fewer blocks, or share a workspace") from None

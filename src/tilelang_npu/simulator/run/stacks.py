@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ from tilelang_npu.simulator.machine.blas import one_blas_thread
 from tilelang_npu.simulator.machine.datapath import Scratch, StackMultiplier
 from tilelang_npu.simulator.machine.events import OpRecord, Stream, footprint, number_of
 from tilelang_npu.simulator.machine.handing_over import short_turns
+from tilelang_npu.simulator.machine.helping_threads import helped
 from tilelang_npu.simulator.machine.kept_bytes import Room, room
 from tilelang_npu.simulator.machine.memory import POISON, Array, CoreMemory, block_memories, shared_arrays
 from tilelang_npu.simulator.machine.shared_bytes import memories
@@ -306,11 +308,7 @@ def run_piles(program: Program, functions: Sequence[StackedFunction], plan: Plan
                     failed[number] = error
                     hands.stop(number)
 
-    from concurrent.futures import ThreadPoolExecutor  # here: it takes longer to load than a small launch to run
-
-    with short_turns(), ThreadPoolExecutor(threads - 1) as pool:
-        for hand in range(1, threads):
-            pool.submit(take, hand)
+    with short_turns(), helped([partial(take, hand) for hand in range(1, threads)]):
         try:
             take(0)
         finally:
