@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tilelang_npu.simulator.time.cost import Cost, InGm
-from tilelang_npu.simulator.time.schedule import Ordered
+from tilelang_npu.simulator.time.schedule import Ordered, OrderedSteps
 from tilelang_npu.simulator.time.steps import ALL, BARRIER, CROSS_SET, CROSS_WAIT, NO_PLACE, PIPES, RUN, SET, WAIT, PipeStep
 from tilelang_npu.simulator.time.timing import BlockTiming, Share, beside, simulate_times
 from tilelang_npu.target import chip
@@ -21,7 +21,7 @@ CHIP = replace(CHIP, scalar=replace(CHIP.scalar, issue=1.0, alu=2.0),
 
 
 def times(*steps: tuple[int, PipeStep, tuple[int, ...]], cores: int = 1, pace: Any = None) -> BlockTiming:
-    ordered = [Ordered(core, step, place, partners) for place, (core, step, partners) in enumerate(steps)]
+    ordered = OrderedSteps(Ordered(core, step, place, partners) for place, (core, step, partners) in enumerate(steps))
     order: Any = SimpleNamespace(steps=ordered)
     return simulate_times(order, cores, CHIP, pace or {})
 

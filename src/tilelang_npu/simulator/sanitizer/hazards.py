@@ -151,7 +151,7 @@ class _Walk:
         return [0, *accumulate([counts[number] for number in numbers])]
 
     def walk(self) -> None:
-        for place, (core, step, number, partners) in enumerate(self.order.steps):
+        for place, (core, step, number, partners) in enumerate(self.order.steps.rows()):
             kind, pipe, other, event = step[:4]
             base = core * COUNT
             if pipe == ALL:

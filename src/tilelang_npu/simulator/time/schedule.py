@@ -8,9 +8,9 @@ the walk gets stuck, the cores would hang: the error says who waits for what.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from tilelang_npu.simulator.machine.events import Event, Fact, OpRecord, number_of
 from tilelang_npu.simulator.machine.running_cores import CoreId, Rendezvous
@@ -28,6 +28,8 @@ from tilelang_npu.simulator.time.steps import (
 )
 
 SCALAR = 0
+BETWEEN_CORES = (CROSS_SET, CROSS_WAIT)
+NOBODY: tuple[int, ...] = ()
 EventKey = tuple[int, int, int]
 """An event of a core: the pipe that sets it, the pipe that waits for it, its number."""
 Key = EventKey | int
@@ -48,6 +50,50 @@ class Ordered(NamedTuple):
     step: PipeStep
     number: int
     partners: tuple[int, ...]
+
+
+class OrderedSteps(Sequence[Ordered]):
+    """Steps in their order, kept by column: of millions of them the garbage collector sees four lists.
+
+    Attributes:
+        columns: the lists of cores, steps, numbers and partners of ``Ordered``.
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, steps: Iterable[Ordered] = ()) -> None:
+        self.columns: tuple[list[int], list[PipeStep], list[int], list[tuple[int, ...]]] = [], [], [], []
+        for step in steps:
+            self.append(*step)
+
+    def append(self, core: int, step: PipeStep, number: int, partners: tuple[int, ...]) -> None:
+        cores, steps, numbers, others = self.columns
+        cores.append(core)
+        steps.append(step)
+        numbers.append(number)
+        others.append(partners)
+
+    def rows(self) -> Iterator[tuple[int, PipeStep, int, tuple[int, ...]]]:
+        """The steps as plain tuples, for loops that take them apart."""
+        return zip(*self.columns, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[Ordered]:
+        return map(Ordered, *self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Ordered: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Ordered]: ...
+
+    def __getitem__(self, place: int | slice) -> Ordered | list[Ordered]:
+        if isinstance(place, slice):
+            return list(map(Ordered, *(column[place] for column in self.columns)))
+        cores, steps, numbers, partners = self.columns
+        return Ordered(cores[place], steps[place], numbers[place], partners[place])
 
 
 @dataclass
@@ -104,7 +150,7 @@ class StepOrder:
 
     def __init__(self, cores: Sequence[CoreId], streams: Sequence[Sequence[Event]], expansions: Sequence[Expansion],
                  limit: int) -> None:
-        self.steps: list[Ordered] = []
+        self.steps = OrderedSteps()
         self.leftover: list[tuple[int, Key, int]] = []
         self.doubled: list[tuple[int, EventKey, int, int]] = []
         self.overflowed: list[tuple[int, int, int]] = []
@@ -128,49 +174,74 @@ class StepOrder:
         self.leftover.sort(key=lambda item: item[2])
 
     def _advance(self, core: CoreState) -> bool:
-        """Issue what the core can; whether there was something."""
-        before = (len(self.steps), core.next_event, core.next_step)
+        """Issue what the core can; whether there was something.
+
+        Millions of steps come by here: what most of them are, work of a pipe that nothing holds, events that are set and
+        events that were set, is done in place.
+        """
+        order, place, stream = self.steps, core.place, core.stream
+        queues, tokens, outstanding = core.queues, core.tokens, core.outstanding
+        scalar, of = queues[SCALAR], core.expansion.of
+        cores, ordered, numbers, others = order.columns
+        before = len(order), core.next_event, core.next_step
+        steps, next_event, next_step = core.steps, core.next_event, core.next_step
         self._drain(core)
-        queues = core.queues
         while True:
-            if core.next_step >= len(core.steps):
-                if core.next_event >= len(core.stream):
+            if next_step >= len(steps):
+                if next_event >= len(stream):
                     break
-                core.steps = core.expansion.of(core.stream[core.next_event])
-                core.next_event += 1
-                core.next_step = 0
+                steps = of(stream[next_event])
+                next_event += 1
+                next_step = 0
                 continue
-            if queues[SCALAR]:
+            if scalar:
                 break
-            step = core.steps[core.next_step]
-            number = core.next_event - 1
-            kind, pipe = step.kind, step.pipe
-            if kind in (SET, WAIT):
-                self._count(core, step, number)
+            step = steps[next_step]
+            kind, pipe, number = step[0], step[1], next_event - 1
             if pipe == ALL:
                 if core.held:
                     break
-                self.steps.append(Ordered(core.place, step, number, ()))
-            elif queues[pipe] or not self._execute(core, step, number):
+                order.append(place, step, number, NOBODY)
+                next_step += 1
+                continue
+            waiting, partners = len(queues[pipe]) > 0, NOBODY
+            if kind == SET:
+                event = pipe, step[2], step[3]
+                sets = outstanding.setdefault(event, [])
+                if sets:
+                    self.doubled.append((place, event, sets[-1], number))
+                sets.append(number)
+                if not waiting:
+                    tokens.setdefault(event, deque()).append((len(order),))
+            elif kind == WAIT:
+                event = step[2], pipe, step[3]
+                sets = outstanding.get(event, [])
+                if sets:
+                    del sets[0]
+                fired = tokens.get(event)
+                if fired and not waiting:
+                    partners = fired.popleft()
+                else:
+                    waiting = True
+            elif kind in BETWEEN_CORES:
+                if waiting or not self._execute(core, step, number):
+                    queues[pipe].append((step, number))
+                    core.held += 1
+                next_step += 1
+                continue
+            if waiting:
                 queues[pipe].append((step, number))
                 core.held += 1
-            elif kind == SET:
-                self._drain(core)
-            core.next_step += 1
-        return before != (len(self.steps), core.next_event, core.next_step)
-
-    def _count(self, core: CoreState, step: PipeStep, number: int) -> None:
-        """Note an event that is set twice in a row, as the program is written: the hardware has one bit for it."""
-        event = step.pipe, step.other, step.number
-        if step.kind == SET:
-            sets = core.outstanding.setdefault(event, [])
-            if sets:
-                self.doubled.append((core.place, event, sets[-1], number))
-            sets.append(number)
-        else:
-            waiting = core.outstanding.get((step.other, step.pipe, step.number))
-            if waiting:
-                waiting.pop(0)
+            else:
+                cores.append(place)
+                ordered.append(step)
+                numbers.append(number)
+                others.append(partners)
+                if kind == SET and core.held:
+                    self._drain(core)
+            next_step += 1
+        core.steps, core.next_event, core.next_step = steps, next_event, next_step
+        return before != (len(order), next_event, next_step)
 
     def _drain(self, core: CoreState) -> None:
         """Execute what held pipes have queued, as far as it goes."""
@@ -186,16 +257,16 @@ class StepOrder:
     def _execute(self, core: CoreState, step: PipeStep, number: int) -> bool:
         """Put a step into the order; False if it waits for a set that has not come."""
         kind = step.kind
-        partners: tuple[int, ...] = ()
+        partners = NOBODY
         if kind in (WAIT, CROSS_WAIT):
-            tokens = core.tokens.get((step.other, step.pipe, step.number) if kind == WAIT else step.number)
+            tokens = core.tokens.get(step.event if kind == WAIT else step.number)
             if not tokens:
                 return False
             partners = tokens.popleft()
         here = len(self.steps)
-        self.steps.append(Ordered(core.place, step, number, partners))
+        self.steps.append(core.place, step, number, partners)
         if kind == SET:
-            core.tokens.setdefault((step.pipe, step.other, step.number), deque()).append((here,))
+            core.tokens.setdefault(step.event, deque()).append((here,))
         elif kind == CROSS_SET:
             receivers, sets = self._rendezvous.arrive(core.identity, step.number, step.group, here)
             for receiver in receivers:

@@ -57,6 +57,11 @@ class PipeStep(NamedTuple):
     op: int = -1
     scalars: int = 0
 
+    @property
+    def event(self) -> tuple[int, int, int]:
+        """Of ``SET`` and ``WAIT``: the pipe that sets it, the pipe that waits for it, its number."""
+        return (self.pipe, self.other, self.number) if self.kind == SET else (self.other, self.pipe, self.number)
+
 
 INTERNAL = 100
 """Events from here on are the matmul macro's own."""

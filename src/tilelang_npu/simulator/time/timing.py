@@ -112,7 +112,7 @@ class TimedWalk:
         alu, issue_cycles = self.chip.scalar.alu, self.chip.scalar.issue
         clocks = self.clocks
         take = (self.run, self.set_event, self.wait, self.drain, self.set_flag, self.wait, self.join)  # by kind of step
-        for place, (core, step, _, partners) in enumerate(self.order.steps):
+        for place, (core, step, _, partners) in enumerate(self.order.steps.rows()):
             clock = clocks[core]
             pipes = clock.pipes
             spent = issue_cycles + alu * step.scalars
