@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilelang_npu.dialects import hivm
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.remarks import (
     DONE,
     REFUSED,
@@ -49,6 +49,7 @@ OF_THE_WHOLE = (
     Remark("collapse-copies", REFUSED, place=LINE, change=Stages(LINE, 2)),
     Remark("collapse-copies", REFUSED, place=LINE, change=OwnBuffer("k", LINE, None)),
     Remark("bind-sub-blocks", REFUSED, place=LINE, change=Unpinned(LINE)),
+    Remark("overlap-iterations", REFUSED, place=LINE, change=Rounds(LINE, 24)),
     Remark("hoist-loads", REFUSED, place=LINE, change=InFront(LINE, LINE)),
     Remark("sink-buffers", REFUSED, "multi-buffer", LINE, change=SwitchedOn("sink-buffers")),
 )

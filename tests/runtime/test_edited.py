@@ -9,9 +9,10 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.remarks import Remark
-from tilelang_npu.runtime.edited import changed
+from tilelang_npu.dialects.text import location_of
+from tilelang_npu.runtime.edited import changed, loops
 from tilelang_npu.runtime.edits import done_now, same_values, timed_of
 
 
@@ -131,6 +132,32 @@ def test_with_the_edit_it_is_done_and_the_values_are_the_same(make: Any, about: 
     assert time == made.trace().time_us
     (found,) = (one for one in kernel.explain().trials if said in one.gone and one.text == edit.text)
     assert (found.before, found.after) == (kernel.trace().time_us, time)
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 15])
+def test_fewer_blocks_do_the_same_in_rounds(blocks: int) -> None:
+    """Along two axes, and on both Vector cores: what a block was is the quotient and the remainder of a number."""
+    @T.prim_func
+    def main(X: T.Tensor((5, 3, 32, 64), "float32"), Y: T.Tensor((5, 3, 32, 64), "float32")):
+        with T.Kernel(3, 5, is_npu=True) as (column, row):
+            x = T.alloc_shared((8, 64), "float32")
+            for i in T.serial(4):
+                T.copy(X[row, column, i * 8, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[row, column, i * 8, 0])
+
+    kernel = tilelang.compile(main, target="npuir")
+    source = kernel.explain().source
+    (loop,) = loops(source.traced.module)
+    (edit,) = changed(source, [Remark("overlap-iterations", change=Rounds(location_of(loop), blocks))])
+    assert edit.text.startswith(f"{blocks} blocks, each with a loop")
+    made = edit.make()
+    x = np.random.default_rng(0).standard_normal((5, 3, 32, 64)).astype(np.float32)
+    y = np.zeros_like(x)
+    assert made is not None
+    made(x, y)
+    np.testing.assert_allclose(y, np.exp(x), rtol=1e-5)
+    assert kernel.trace().blocks * blocks == made.trace().blocks * 15
 
 
 def test_a_number_that_the_factory_does_not_take_is_no_edit() -> None:

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from tilelang_npu.dialects.changes import Rounds
+from tilelang_npu.runtime.edited import changed
+from tilelang_npu.runtime.edits import timed_of
+
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 CASES = [
     ("gemm", "gemm", (512, 512, 512)), ("flash_attention", "attention", (384, 512, 128)),
@@ -46,3 +50,16 @@ def test_it_says_what_does_not_fit() -> None:
         assert f"{number:,}".replace(",", " ") in said[0].text
     few = kernel_of("flash_attention", "attention", (3072, 1024, 128), 4).explain().remarks
     assert not [remark for remark in few if "num_stages=" in remark.text and "slower" in remark.text]
+
+
+def test_the_edit_that_it_says_is_one_that_can_be_tried() -> None:
+    """512 blocks of causal attention keep one iteration between the cores, which no num_stages asks for; 24 need not."""
+    kernel = kernel_of("causal_attention", "causal_attention", (128, 512, 128), 4)
+    (said,) = (remark for remark in kernel.explain().remarks if isinstance(remark.change, Rounds))
+    assert said.text.startswith("the cores are one iteration apart, as 4 would be slower: the workspaces of 512 blocks")
+    assert "no more blocks than there are cores, 24," in said.edit
+    (edit,) = changed(kernel.explain().source, [said])
+    made, time = timed_of(edit)
+    assert made is not None and time is not None
+    assert time < 0.6 * kernel.estimate().time_us
+    assert not any(isinstance(remark.change, Rounds) for remark in made.explain().remarks)

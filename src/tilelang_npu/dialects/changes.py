@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilelang_npu.errors import Location
 
-__all__ = ["Change", "InFront", "OwnBuffer", "Smaller", "Stages", "SwitchedOn", "Unpinned"]
+__all__ = ["Change", "InFront", "OwnBuffer", "Rounds", "Smaller", "Stages", "SwitchedOn", "Unpinned"]
 
 
 @dataclass(frozen=True)
@@ -89,4 +89,17 @@ class InFront:
     loop: Location | None
 
 
-Change = InFront | OwnBuffer | Smaller | Stages | SwitchedOn | Unpinned
+@dataclass(frozen=True)
+class Rounds:
+    """As many blocks as there are cores, each with a loop over what more blocks would do.
+
+    Attributes:
+        loop: the line of a loop in the launch.
+        blocks: how many.
+    """
+
+    loop: Location | None
+    blocks: int
+
+
+Change = InFront | OwnBuffer | Rounds | Smaller | Stages | SwitchedOn | Unpinned

@@ -11,22 +11,25 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tilelang_npu import frontend
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.changes import InFront, OwnBuffer, Smaller, Stages, SwitchedOn, Unpinned
+from tilelang_npu.dialects.affine_sums import literal
+from tilelang_npu.dialects.changes import InFront, OwnBuffer, Rounds, Smaller, Stages, SwitchedOn, Unpinned
 from tilelang_npu.dialects.effects import effects_of
 from tilelang_npu.dialects.remarks import Remark
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.runtime.switches import PassConfigKey
 from tilelang_npu.transforms.ir.buffers import root_of
+from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.sizes import nbytes_of
 
 if TYPE_CHECKING:
@@ -83,7 +86,10 @@ class Ingredients:
         module = self.traced.module.clone()
         if rewrite(module) is False:
             return None
-        return type(self.kernel)(self.kernel.prim_func, self.settings, traced=replace(self.traced, module=module))
+        made = replace(self.traced, module=module)
+        sizes = [_grid(launch) for launch in made.launches]
+        grids = tuple(grid if size is None else tuple(size) for grid, size in zip(made.grids, sizes, strict=True))
+        return type(self.kernel)(self.kernel.prim_func, self.settings, traced=replace(made, grids=grids))
 
     def numbers(self) -> dict[str, int]:
         """The numbers that the factory was given, or has by default."""
@@ -183,6 +189,9 @@ def changed(source: Ingredients, refused: Sequence[Remark]) -> Iterator[Edit]:
         elif isinstance(change, Unpinned):
             yield Edit("address", "no address of the author's", change.place,
                        partial(source.rewritten, partial(_unpin, change)), safe=False, cause="fixed address")
+        elif isinstance(change, Rounds):
+            yield Edit("grid", f"{change.blocks} blocks, each with a loop over its share of what all blocks do", one.place,
+                       partial(source.rewritten, partial(_in_rounds, change)), safe=False, cause="more blocks than cores")
         elif isinstance(change, InFront) and change.load is not None and change.loop is not None:
             yield Edit(f"load {change.load.line}", f"the load in front of the loop at line {change.loop.line}", change.load,
                        partial(source.rewritten, partial(_in_front, change)), safe=False, cause="loaded again")
@@ -255,6 +264,48 @@ def _seen_through(value: SSAValue, root: SSAValue, user: Operation) -> SSAValue:
     copy.operands[0] = _seen_through(view.operands[0], root, user)
     Rewriter.insert_op(copy, InsertPoint.before(user))
     return copy.results[0]
+
+
+def _grid(launch: tile.LaunchOp) -> list[int] | None:
+    """The blocks of a launch along each axis; None where a size or number of the call says how many."""
+    sizes = [literal(size) for size in launch.grid]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else None
+
+
+def _in_rounds(change: Rounds, module: ModuleOp) -> bool:
+    """Launch fewer blocks, each with a loop around all but what it allocates: it takes every so-manieth that there was."""
+    def has_loop(launch: tile.LaunchOp) -> bool:
+        return any(isinstance(op, scf.ForOp) and location_of(op) == change.loop for op in launch.walk())
+
+    made = False
+    for launch in [op for op in module.walk() if isinstance(op, tile.LaunchOp)]:
+        counts = _grid(launch)
+        if not has_loop(launch) or launch.panel is not None or counts is None:
+            continue
+        body, inner = launch.body.block, Block(arg_types=[IndexType()])
+        for op in list(body.ops):
+            if not isinstance(op, tile.AllocOp):
+                op.detach()
+                inner.add_op(op)
+        inner.add_op(scf.YieldOp())
+        first, (left,), head = body.insert_arg(IndexType(), 0), inner.args, inner.first_op
+        assert head is not None
+        with (emit := OpBuilder(inner)).before(head):
+            rest: Value = left
+            for axis, count in enumerate(counts, 1):
+                body.args[1].replace_all_uses_with(emit.value(rest if axis == len(counts) else emit.modulo(rest, count)))
+                body.erase_arg(body.args[1])
+                rest = emit.floordiv(rest, count)
+        with (emit := OpBuilder(body)).inside(body):
+            emit.location = launch.location
+            step, end = emit.constant(change.blocks), emit.constant(prod(counts))
+            emit.insert(scf.ForOp(first, end, step, [], Region(inner)))
+        few = arith.ConstantOp(IntegerAttr(change.blocks, IndexType()))
+        Rewriter.insert_op(few, InsertPoint.before(launch))
+        launch.operands = [few.result]
+        made = True
+    return made
 
 
 def _in_front(change: InFront, module: ModuleOp) -> bool:

@@ -27,7 +27,7 @@ from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import tile
-from tilelang_npu.dialects.changes import Smaller
+from tilelang_npu.dialects.changes import Rounds, Smaller
 from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
@@ -38,7 +38,7 @@ from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
 from tilelang_npu.transforms.tile.channels import is_hand_over
-from tilelang_npu.transforms.tile.l2_room import fewer_slots, l2_room, workspaces_in
+from tilelang_npu.transforms.tile.l2_room import L2Room, fewer_slots, l2_room, workspaces_in
 from tilelang_npu.transforms.tile.skew import Piece, Skew, rings_of
 from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, cut_body, launch_of
 
@@ -248,7 +248,7 @@ class OverlapIterations(ModulePass):
                 lack = self._tried(module, loop, skew.ahead)
             if lack is None:
                 if room is not None and skew is skews[0] is not deepest:
-                    _tell_fewer(module, loop, skew.ahead, room.said(deepest.workspaces()))
+                    _tell_fewer(module, loop, skew.ahead, chip.aic, room, deepest.workspaces())
                 return skew
             kept = lack if skew.ahead == 1 else kept
         return kept  # of the fewest iterations ahead: no fewer stages would do
@@ -257,12 +257,13 @@ class OverlapIterations(ModulePass):
         """Leave the workspaces of a loop whose iterations stand as they are no more slots than L2 has room for."""
         stages, workspaces = tile.stages_of(loop), workspaces_in(loop)
         choices = {ahead: {each: fewer_slots(each, ahead) for each in workspaces} for ahead in range(stages, 1, -1)}
-        room = l2_room(loop, ranges, chips.chip(self.chip)) if workspaces else None
+        chip = chips.chip(self.chip)
+        room = l2_room(loop, ranges, chip) if workspaces else None
         if room is None or room.needed(choices[stages]) <= room.room:
             return
         taken = min(choices, key=lambda ahead: room.time(ahead, choices[ahead]))
         if taken < stages:
-            _tell_fewer(module, loop, taken, room.said(choices[stages]))
+            _tell_fewer(module, loop, taken, chip.aic, room, choices[stages])
             _give_slots(choices[taken])
 
     def _tried(self, module: ModuleOp, loop: scf.ForOp, ahead: int) -> Refusal | None:
@@ -290,12 +291,19 @@ def _give_slots(slots: Mapping[tile.AllocOp, int]) -> None:
             allocation.properties["slots"] = IntegerAttr(count, i64)
 
 
-def _tell_fewer(module: ModuleOp, loop: scf.ForOp, ahead: int, why: str) -> None:
-    """Say that fewer iterations are under way than were asked for, as L2 has no room for more."""
-    stages = tile.stages_of(loop)
-    refused(module, OverlapIterations.name, location_of(loop),
-            f"the cores are as far apart as with num_stages={ahead}, as {stages} would be slower: {why}",
-            "launch no more blocks than there are cores, each with a loop over its tiles, which use the same workspaces")
+def _tell_fewer(module: ModuleOp, loop: scf.ForOp, ahead: int, cores: int, room: L2Room,
+                asked: Mapping[tile.AllocOp, int]) -> None:
+    """Say that fewer iterations are under way than were asked for, as L2 has no room for the slots of more."""
+    stages, place = tile.stages_of(loop), location_of(loop)
+    near = "one iteration apart" if ahead == 1 else f"as far apart as with num_stages={ahead}"
+    text = f"the cores are {near}, as {stages} would be slower: {room.said(asked)}"
+    if room.blocks > cores:
+        refused(module, OverlapIterations.name, place, text,
+                f"launch no more blocks than there are cores, {cores}, each with a loop over its tiles, which use the same "
+                "workspaces", change=Rounds(place, cores))
+    else:
+        refused(module, OverlapIterations.name, place, text, "shrink the tiles that the cores hand over",
+                change=Smaller(tuple(map(location_of, asked))))
 
 
 def _turns(loop: scf.ForOp) -> list[tile.AllocOp]:
