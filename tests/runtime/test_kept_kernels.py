@@ -22,6 +22,7 @@ from tilelang_npu.runtime import cache, kept_kernels
 from tilelang_npu.runtime.factory import Factory
 from tilelang_npu.runtime.kernel import JITKernel
 from tilelang_npu.runtime.lasting import lasting
+from tilelang_npu.simulator import Program
 
 FACTOR = 2.0
 
@@ -84,6 +85,62 @@ def test_a_kernel_that_has_run_is_found_by_its_factory_made_anew_and_gives_the_s
     assert second.last_launch.to_dict() == first.last_launch.to_dict()
     assert _is_restored(second)
     assert len(_kept(directory)) == 1
+
+
+MANY = np.arange(1 << 18, dtype=np.float32)
+"""What 64 blocks compute as one, from the second launch on."""
+
+
+def _of_many_blocks() -> JITKernel:
+    return _factory()(MANY.size, 3.0, 4096)
+
+
+def _told(kernel: JITKernel) -> tuple[bytes, str, dict[str, Any], float]:
+    """What a launch says of itself."""
+    result = kernel(MANY)
+    expected = MANY.copy().reshape(64, -1)
+    expected[:, :64] *= 6
+    np.testing.assert_array_equal(result, expected.reshape(-1))
+    return result.tobytes(), kernel.last_launch.summary(), kernel.last_launch.to_dict(), kernel.trace().time_us
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_many_blocks_of_a_kernel_that_was_kept_run_as_one_without_its_ir(
+        jobs: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_NPU_JOBS", jobs)
+    first = _of_many_blocks()
+    told = _told(first)
+    (entry,) = _kept(directory)
+    without = entry.read_bytes()
+    assert _told(first) == told
+    whole = entry.read_bytes()
+    assert len(whole) > len(without)
+    second = _of_many_blocks()
+    assert second.keep is None
+    assert [_told(second) for _ in range(3)] == [told] * 3
+    assert second.program._planned[1] is not None
+    assert "module" not in vars(second.program)
+    assert _is_restored(second)
+    assert entry.read_bytes() == whole
+
+
+def test_what_many_blocks_take_is_kept_by_whom_they_run_with_first(directory: Path) -> None:
+    told = _told(_of_many_blocks())
+    second = _of_many_blocks()  # another process, of which the first one kept but what a launch takes
+    assert [_told(second) for _ in range(3)] == [told] * 3
+    assert "module" in vars(second.program)
+    third = _of_many_blocks()
+    assert [_told(third) for _ in range(3)] == [told] * 3
+    assert "module" not in vars(third.program)
+
+
+def test_a_kernel_is_kept_though_what_many_blocks_take_cannot_be(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Program, "forms", lambda program: {"stacked": lambda: None})
+    told = [_told(_of_many_blocks()) for _ in range(2)]
+    first, second = _of_many_blocks(), _of_many_blocks()
+    assert [_told(first) for _ in range(3)] == [told[0]] * 3
+    assert [_told(second) for _ in range(3)] == [told[0]] * 3
+    assert _is_restored(second)
 
 
 SAID: dict[str, Callable[[JITKernel], object]] = {
@@ -368,3 +425,21 @@ def test_a_script_that_ran_before_runs_again_without_the_ir_framework(example: s
     assert "PASS" in first[0]
     assert first[2].strip() != "[]"
     assert second[2].strip() == "[]"
+
+
+def test_a_script_that_calls_twice_does_so_again_without_the_ir_framework(tmp_path: Path) -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    kernel = text[text.index("@T.macro"):text.index("def _factory")].replace("T.Parallel(64)", "T.Parallel(4096)")
+    before = "import sys, numpy as np, tilelang_npu as tilelang, tilelang_npu.language as T\nFACTOR = 2.0\n"
+    behind = textwrap.dedent("""
+        A = np.arange(1 << 18, dtype=np.float32)
+        made = tilelang.jit(_scale, out_idx=[-1], target="npuir")(A.size, 3.0, 4096)
+        for _ in range(3):
+            np.testing.assert_array_equal(made(A), A * 6)
+        print(made.program._planned[1] is not None, any(name.startswith("xdsl.") for name in sys.modules))
+    """)
+    script = tmp_path / "twice.py"
+    script.write_text(before + kernel + behind, encoding="utf-8")
+    told = [subprocess.run([sys.executable, script], check=True, capture_output=True, text=True,
+                           env={**os.environ, "TILELANG_CACHE_DIR": str(tmp_path)}).stdout.strip() for _ in range(2)]
+    assert told == ["True True", "True False"]

@@ -18,7 +18,9 @@ import os
 import pickle
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache as cached
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilelang_npu.errors import TileError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from tilelang_npu.runtime.factory import Settings
     from tilelang_npu.runtime.kernel import JITKernel
     from tilelang_npu.runtime.lowering import Lowering
+    from tilelang_npu.simulator import Program
 
 __all__ = ["keep", "kept", "key_of"]
 
@@ -71,7 +74,9 @@ def kept(key: str, func: PrimFunc, settings: Settings) -> JITKernel | None:
         if hashlib.sha256(rest).digest() != check:
             raise ValueError("its digest is another one")
         data: dict[str, Any] = pickle.loads(zlib.decompress(rest))
-        return _restored(data, func, settings)
+        found = _restored(data, func, settings)
+        found.keep = _keeps_more(key, found)
+        return found
     except FileNotFoundError:
         return None
     except TileError:
@@ -91,7 +96,17 @@ def _data(kernel: JITKernel) -> dict[str, Any]:
     Raises:
         TypeError: a kernel of this kind is not to be had without its IR.
     """
-    return {name: getattr(kernel, name) for name in _FACTS} | {"programs": [program.as_data() for program in kernel.programs]}
+    return {name: getattr(kernel, name) for name in _FACTS} | {
+        "programs": [program.as_data() for program in kernel.programs], "forms": list(map(_dumped_forms, kernel.programs))}
+
+
+def _dumped_forms(program: Program) -> bytes | None:
+    """The forms that many blocks of a program run in, which are read when many are to run; None where nobody has made them, or
+    this process alone can have them."""
+    try:
+        return _dumped(program.forms()) if program.has_forms else None
+    except (TypeError, AttributeError, pickle.PicklingError):
+        return None
 
 
 def _restored(data: Mapping[str, Any], func: PrimFunc, settings: Settings) -> JITKernel:
@@ -101,9 +116,11 @@ def _restored(data: Mapping[str, Any], func: PrimFunc, settings: Settings) -> JI
 
     chip = select_chip(settings.chip, settings.platform, settings.at)
     lowering: Lowering = data["_lowering"]
-    programs = tuple(Program.restored(one, chip, lambda: lowering.final) for one in data["programs"])
+    forms = (None if one is None else cached(partial(pickle.loads, one)) for one in data["forms"])
+    programs = tuple(Program.restored(one, chip, lambda: lowering.final, form)
+                     for one, form in zip(data["programs"], forms, strict=True))
     made = JITKernel.__new__(JITKernel)
-    vars(made).update({**data, "programs": programs}, chip=chip)
+    vars(made).update({name: data[name] for name in _FACTS}, programs=programs, chip=chip)
     made.begin(func, settings)
     for remark in (*made.remarks, *([made.idle] if made.idle is not None else ())):
         warn_at(remark)
@@ -120,15 +137,20 @@ class _Pickler(pickle.Pickler):
         return NotImplemented if found is None else (made, (found[0], *found[1]))
 
 
+def _dumped(thing: object) -> bytes:
+    whole = io.BytesIO()
+    _Pickler(whole).dump(thing)
+    return whole.getvalue()
+
+
 def keep(key: str, kernel: JITKernel) -> None:
-    """Keep a kernel, once, where that is possible."""
-    kernel.keep = None
+    """Keep a kernel that has run, where that is possible; and once more when many of its blocks have."""
+    kernel.keep = _keeps_more(key, kernel)
     try:
-        whole = io.BytesIO()
-        _Pickler(whole).dump(_data(kernel))
-        packed = zlib.compress(whole.getvalue(), _LEVEL)
+        packed = zlib.compress(_dumped(_data(kernel)), _LEVEL)
     except (TypeError, AttributeError, pickle.PicklingError) as error:  # its code has what only this process has
         logger.info("%s is not kept for other processes: %s", kernel.name, error)
+        kernel.keep = None
         return
     directory = cache.get_cache_dir()
     try:
@@ -137,3 +159,15 @@ def keep(key: str, kernel: JITKernel) -> None:
             file.write(hashlib.sha256(packed).digest() + packed)
     except OSError as error:
         logger.info("the kernel is not kept on disk: %s", error)
+        kernel.keep = None
+
+
+def _keeps_more(key: str, kernel: JITKernel) -> Callable[[JITKernel], None] | None:
+    """What keeps a kernel again when there are more forms of it than now; None where all are there."""
+    missing = [program for program in kernel.programs if not program.has_forms]
+
+    def keep_more(kernel: JITKernel) -> None:
+        if any(program.has_forms for program in missing):
+            keep(key, kernel)
+
+    return keep_more if missing else None

@@ -6,7 +6,6 @@ Where they decide nothing, a kernel's ops, times and hazards are known without r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType
@@ -18,26 +17,12 @@ from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.errors import Location
 from tilelang_npu.simulator.codegen.handlers import has_effect
+from tilelang_npu.simulator.machine.used_data import Use, UsedData
 
 _STORAGE = (memref.AllocaOp, memref.AllocOp)
 _VIEWS = (memref.SubviewOp, memref.ReinterpretCastOp, memref.ViewOp)
 _FLAGS = (hivm.SetFlagOp, hivm.WaitFlagOp, hivm.SyncBlockOp, hivm.SyncBlockSetOp, hivm.SyncBlockWaitOp,
           hivm.SyncBlockLockOp, hivm.SyncBlockUnlockOp)
-
-
-@dataclass(frozen=True)
-class Use:
-    """Something that depends on data.
-
-    Attributes:
-        what: ``branch``, ``trips``, ``place``, ``flag``, or ``extent`` for a number that an op takes.
-        location: the kernel's line.
-        number: of a branch its key in :attr:`Witness.ways`.
-    """
-
-    what: str
-    location: Location | None
-    number: int = -1
 
 
 class DataUses:
@@ -62,6 +47,11 @@ class DataUses:
         self.places = frozenset(_places(function, unknown))
         blocks = {op.results[0] for op in function.walk() if isinstance(op, hivm.GetBlockIdxOp)}
         self.differing = frozenset(_unknown(function, blocks) - unknown) if blocks else frozenset[SSAValue]()
+
+    @property
+    def told(self) -> UsedData:
+        """The part of it that is told without the IR."""
+        return UsedData(tuple(self.uses), tuple(self.compared))
 
 
 def lengths_by_data(function: FuncOp) -> frozenset[Operation]:

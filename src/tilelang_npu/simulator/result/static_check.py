@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilelang_npu.errors import Location, TileError
-from tilelang_npu.simulator.codegen.data_uses import Use
 from tilelang_npu.simulator.machine.events import Stream
+from tilelang_npu.simulator.machine.used_data import Use
 from tilelang_npu.simulator.machine.witness import Ways
 from tilelang_npu.simulator.result.launch_result import Launch
 from tilelang_npu.simulator.run.program import Program

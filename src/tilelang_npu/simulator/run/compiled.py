@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from tilelang_npu.simulator.codegen import PythonEmitter
-    from tilelang_npu.simulator.codegen.data_uses import DataUses
     from tilelang_npu.simulator.codegen.lines import Line, MadeArray
+    from tilelang_npu.simulator.machine.used_data import UsedData
 
 _NUMBERS = itertools.count(1)
 
@@ -217,7 +217,7 @@ class TracedFunction(CompiledFunction):
         data: what depends on the numbers that it reads from memory.
     """
 
-    def __init__(self, emitter: PythonEmitter, data: DataUses) -> None:
+    def __init__(self, emitter: PythonEmitter, data: UsedData) -> None:
         super().__init__(emitter)
         self.data = data
 

@@ -72,7 +72,7 @@ def watched(observer: Observer, function: FuncOp, core: str, chip: Chip, paralle
 def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:
     """A device function that computes nothing."""
     data = DataUses(function)
-    return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data)
+    return TracedFunction(_emitted(function, core, chip, parallel, partial(TracingEmitter, data)), data.told)
 
 
 def stacked(function: FuncOp, core: str, chip: Chip, parallel: int) -> StackedFunction | None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,13 @@ WORKSPACE_BYTES = 32768
 _WORKSPACE_FUNCTION = "_infer_workspace_shape_function"
 
 
+class Forms(TypedDict, total=False):
+    """The functions of a program in the forms of these names."""
+
+    stacked: tuple[StackedFunction, ...]
+    traced: tuple[TracedFunction, ...]
+
+
 Left = dict[tuple[int, int, int], LeftSet]
 """What is set on the cores of a chip: by the place of the block among those that run together, function and sub-block."""
 
@@ -81,6 +88,7 @@ class Program:
             form(function, core, self.chip, per_block if core == "AIV" else 1) for core, function in kernels)
         self._planned: tuple[object, Plan | None] = (None, None)
         self._seen: object = None
+        self._forms: Callable[[], Forms] | None = None
         self.mixed = mixed
         self.lanes = tuple((index, sub) for index, function in enumerate(self.functions)
                            for sub in range(per_block if function.core == "AIV" else 1))
@@ -114,11 +122,33 @@ class Program:
         return {**{name: getattr(self, name) for name in facts},
                 **{name: vars(self)[name] for name in found_out if name in vars(self)}}
 
+    @property
+    def has_forms(self) -> bool:
+        """Whether there are forms for :meth:`restored`: many blocks of it have run, or could not as one."""
+        return self._forms is not None or "stacked" in vars(self)
+
+    def forms(self) -> Forms:
+        """What launches of many blocks take besides, as far as it has been made."""
+        found = Forms() if self._forms is None else self._forms().copy()
+        if "stacked" in vars(self):
+            found["stacked"] = self.stacked
+        if "traced" in vars(self):
+            found["traced"] = self.traced
+        return found
+
     @classmethod
-    def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp]) -> Program:
-        """A program of what :meth:`as_data` gave; its module is read when somebody asks for what is not in there."""
+    def restored(cls, data: Mapping[str, Any], chip: Chip, module: Callable[[], ModuleOp],
+                 forms: Callable[[], Forms] | None) -> Program:
+        """A program of what :meth:`as_data` gave.
+
+        Args:
+            data: that.
+            chip: the chip.
+            module: reads its module, when somebody asks for what is in neither of the others.
+            forms: what :meth:`forms` gave, made again when somebody asks for it.
+        """
         made = cls.__new__(cls)
-        vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None)
+        vars(made).update(data, chip=chip, _module=module, _planned=(None, None), _seen=None, _forms=forms)
         return made
 
     @once
@@ -187,6 +217,8 @@ class Program:
         """The functions in the form that only tells what they do."""
         if all(isinstance(function, TracedFunction) for function in self.functions):
             return tuple(function for function in self.functions if isinstance(function, TracedFunction))
+        if self._forms is not None and "traced" in (kept := self._forms()):
+            return kept["traced"]
         from tilelang_npu.simulator.run.compiling import traced
 
         return self._in_form(traced)
@@ -215,6 +247,8 @@ class Program:
         """The functions in the form that runs many blocks as one; none where no blocks may."""
         if self.global_sync:
             return ()
+        if self._forms is not None:
+            return self._forms()["stacked"]
         from tilelang_npu.simulator.run.compiling import stacked
 
         made = []
