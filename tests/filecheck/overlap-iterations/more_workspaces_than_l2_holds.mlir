@@ -1,10 +1,12 @@
 // RUN: tilelang-npu opt %s -p assign-cores,overlap-iterations | filecheck %s
 // 1024 blocks of which each passes three tiles of 16 KB: with four iterations under way they would take 224 MB, and L2 holds 192
-// MB. With three it is 176 MB, as if num_stages=3 had been asked for. The tensor is small.
+// MB. With three it is 176 MB, as if num_stages=3 had been asked for: what is loaded for an iteration has no more slots either.
+// The tensor is small.
 // CHECK:      tile.alloc "g" : memref<4x64x64xf32, #hivm.address_space<gm>>
 // CHECK:      scf.for
 // CHECK-DAG:    tile.alloc "w" slots 4 : i64
 // CHECK-DAG:    tile.alloc "v" slots 3 : i64
+// CHECK-DAG:    tile.alloc "k" slots 3 : i64
 func.func @k(%A: memref<64x64xf32, #hivm.address_space<gm>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -24,7 +26,7 @@ func.func @k(%A: memref<64x64xf32, #hivm.address_space<gm>>) {
       %x = tile.alloc "x" : memref<64x64xf32, #hivm.address_space<ub>>
       %y = tile.alloc "y" : memref<64x64xf32, #hivm.address_space<ub>>
       %a = tile.alloc "a" : memref<64x64xf32, #hivm.address_space<cbuf>>
-      %k = tile.alloc "k" : memref<64x64xf32, #hivm.address_space<cbuf>>
+      %k = tile.alloc "k" slots 4 : i64 : memref<64x64xf32, #hivm.address_space<cbuf>>
       tile.copy %A to %k : memref<64x64xf32, #hivm.address_space<gm>> to memref<64x64xf32, #hivm.address_space<cbuf>>
       tile.gemm %q, %k into %c init %true : memref<64x64xf32, #hivm.address_space<cbuf>>, memref<64x64xf32, #hivm.address_space<cbuf>> into memref<64x64xf32, #hivm.address_space<cc>>
       tile.copy %c to %w : memref<64x64xf32, #hivm.address_space<cc>> to memref<64x64xf32, #hivm.address_space<gm>>

@@ -116,6 +116,12 @@ class _Overlap:
         return ", ".join(f"{count} slots of {self.body.own[value].label.data}" for value, count in self.rings.items()
                          if space_of(value.root) == space)
 
+    def as_if_asked(self) -> None:
+        """Give the buffers of an iteration no more slots than with ``num_stages`` as large as what is taken: loads that run
+        further ahead than the cores are apart win nothing, and take L2 from what the cores wait for."""
+        _give_slots({allocation: fewer_slots(allocation, self.ahead) for allocation in self.body.own.values()
+                     if space_of(allocation.result) != chips.GM})
+
     def run(self) -> list[tile.AllocOp]:
         """Replace the body; the buffers that have one slot after all."""
         spared = self._spare_slots(self._stages)
@@ -249,6 +255,7 @@ class OverlapIterations(ModulePass):
             if lack is None:
                 if room is not None and skew is skews[0] is not deepest:
                     _tell_fewer(module, loop, skew.ahead, chip.aic, room, deepest.workspaces())
+                    skew.as_if_asked()
                 return skew
             kept = lack if skew.ahead == 1 else kept
         return kept  # of the fewest iterations ahead: no fewer stages would do
