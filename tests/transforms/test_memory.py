@@ -8,12 +8,16 @@ from itertools import combinations, permutations
 from pathlib import Path
 from random import Random
 
+import ml_dtypes
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 
+import tilelang_npu as tilelang
+import tilelang_npu.language as T
 from captured import KERNELS, captured
 from tilelang_npu.dialects.context import make_context
 from tilelang_npu.dialects.text import parse_module
@@ -211,3 +215,26 @@ def test_kernels_fit_into_little_more_than_is_alive(script: Path, monkeypatch: p
             if one is other or one.overlaps(other):
                 assert a == b or a + one.nbytes <= b or b + other.nbytes <= a
     assert made or "expert" in script.stem
+
+
+@pytest.mark.parametrize("short", ["float16", "bfloat16"])
+def test_a_conversion_in_the_bytes_of_its_input(short: str) -> None:
+    """240 000 bytes of both in the 196 608 of UB, where the result takes the first half of what it is made of."""
+    length = 40000
+
+    @T.prim_func
+    def main(X: T.Tensor((1, length), "float32"), Y: T.Tensor((1, length), short)):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((length,), "float32")
+            y = T.alloc_shared((length,), short)
+            T.copy(X[0, 0:length], x)
+            T.vcast(x, y, "rint")
+            T.copy(y, Y[0, 0:length])
+
+    kernel = tilelang.compile(main, target="npuir")
+    x = np.random.default_rng(0).standard_normal((1, length)).astype(np.float32)
+    wanted = x.astype(np.float16 if short == "float16" else ml_dtypes.bfloat16)
+    y = np.zeros_like(wanted)
+    kernel(x, y)
+    assert kernel.last_launch.hazards == []
+    assert y.tobytes() == wanted.tobytes()

@@ -64,7 +64,7 @@ def _rounded(nbytes: int, space: str) -> int:
 
 
 def _inherits(one: Life, other: Life) -> bool:
-    """Whether one of two lives begins where the other ends, and may take its bytes."""
+    """Whether one of two lives begins where the other ends, and may take its bytes, the first of them where it is smaller."""
     return one.value in other.heirs or other.value in one.heirs
 
 
@@ -85,9 +85,9 @@ class _Plan:
 
         Without ``beside``, bytes that only scratch ever has.
         """
-        for start, end, other in self.taken if beside else ():
-            if (end - start == nbytes and _inherits(life, other) and not self._apart(life, other)
-                    and self.begin(life, start) == start and self._free(life, start, end)):
+        for start, _, other in self.taken if beside else ():
+            if (_inherits(life, other) and not self._apart(life, other)
+                    and self.begin(life, start) == start and self._free(life, start, start + nbytes)):
                 return start
         address = self.begin(life, 0)
         for start, end, other in self.taken:
@@ -108,7 +108,7 @@ class _Plan:
     def _free(self, life: Life, start: int, end: int) -> bool:
         """Whether nothing but the life that is inherited from, or that inherits, has these bytes."""
         return not any(other.overlaps(life) and left < end and right > start
-                       and not (_inherits(life, other) and (left, right) == (start, end))
+                       and not (_inherits(life, other) and left == start)
                        for left, right, other in self.taken)
 
     def take(self, life: Life, address: int, nbytes: int) -> None:
@@ -169,7 +169,7 @@ def _least(lives: Sequence[Life], space: str) -> int:
     least = 0
     for at in {life.start for life in lives}:
         alive = [life for life in lives if life.start <= at <= life.end]
-        heirs = {heir for life in alive for heir in alive if heir.value in life.heirs and sizes[heir] == sizes[life]}
+        heirs = {heir for life in alive for heir in alive if heir.value in life.heirs}
         least = max(least, sum(sizes[life] * life.slots for life in alive if life not in heirs))
     return least
 
