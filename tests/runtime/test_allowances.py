@@ -9,7 +9,7 @@ import pytest
 
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.runtime import allowances
-from tilelang_npu.runtime.allowances import Allowance, beside, parse
+from tilelang_npu.runtime.allowances import Allowance, beside, has_comments, parse
 from tilelang_npu.simulator.sanitizer.finding import Hazard, Site
 
 
@@ -116,6 +116,8 @@ def test_a_script_without_a_comment_to_this_package_is_not_taken_apart(tmp_path:
     monkeypatch.setattr(allowances.tokenize, "generate_tokens", taken_apart)
     (tmp_path / "plain.py").write_text("import tilelang  # tile by tile\n" * 3)
     assert beside(str(tmp_path / "plain.py"), 1, 3) == []
+    assert not has_comments(str(tmp_path / "plain.py"))
     (tmp_path / "told.py").write_text("x = 1  # tilelang: allow S203 -- by design\n")
+    assert has_comments(str(tmp_path / "told.py"))
     with pytest.raises(AssertionError, match="taken apart"):
         beside(str(tmp_path / "told.py"), 1, 1)

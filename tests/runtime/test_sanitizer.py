@@ -14,6 +14,7 @@ import pytest
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
 from tilelang_npu.errors import SanitizerError, TileError, render
+from tilelang_npu.language.functions import PrimFunc
 from tilelang_npu.runtime.allowances import parse
 from tilelang_npu.runtime.listeners import record
 from tilelang_npu.runtime.sanitizer import Sanitizer, unallowed
@@ -174,3 +175,33 @@ def test_a_script_of_its_own(statement: str, sync: bool, code: int, said: str, t
     done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert said in done.stderr and (said or not done.stderr)
+
+
+@pytest.mark.parametrize("comment", ["", "  # tilelang: allow S201 -- it is meant so"])
+def test_a_script_is_asked_for_the_lines_of_a_kernel_where_it_allows_something(
+        comment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(f"""\
+import tilelang_npu.language as T
+
+@T.prim_func
+def main(A: T.Tensor(({N},), "float32"), B: T.Tensor(({N},), "float32")):
+    with T.Kernel(1, is_npu=True) as (b, _):
+        a = T.alloc_ub(({N},), "float32")
+        T.copy(A, a)
+        T.copy(a, B){comment}
+""")
+    names: dict[str, Any] = {"__name__": "kernel"}
+    exec(compile(file.read_text(), str(file), "exec", dont_inherit=True), names)
+    asked: list[object] = []
+    lines = PrimFunc.lines.fget
+    monkeypatch.setattr(PrimFunc, "lines", property(lambda func: (asked.append(func), lines(func))[1]))
+    kernel = tilelang.compile(names["main"], target="ascendc")
+    del asked[:]
+    assert is_raised_by(Sanitizer(), kernel) == (not comment)
+    assert bool(asked) == bool(comment)
+
+
+def is_raised_by(session: Sanitizer, kernel: Any) -> bool:
+    kernel(X, np.zeros_like(X))
+    return bool(unallowed(session.judge_all(kernel.last_launch, kernel.prim_func)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 
 import tilelang_npu as tilelang
 import tilelang_npu.language as T
+from tilelang_npu.simulator.machine.events import Footprint
+from tilelang_npu.simulator.run import unwritten
 from tilelang_npu.simulator.run.unwritten import unwritten_reads
+from tilelang_npu.simulator.sanitizer import stale
 
 
 def kernel(rows: int, columns: int) -> Any:
@@ -64,3 +68,23 @@ def test_what_another_core_of_the_block_writes_is_written() -> None:
     (run,) = made.last_launch.recorded.blocks
     for lane in range(len(made.program.lanes)):
         assert list(unwritten_reads(made.program, run.streams, lane)) == []
+
+
+def test_what_was_written_of_a_memory_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def zeros(size: int, dtype: Any) -> Any:
+        made.append(size)
+        return np.zeros(size, dtype)
+
+    chip: Any = SimpleNamespace(memory={"ub": SimpleNamespace(size=256)})
+    owners = stale._Owners({"ub": 256})
+    written = unwritten._WrittenBytes(chip)
+    for module in (unwritten, stale):
+        monkeypatch.setattr(module, "np", SimpleNamespace(zeros=zeros, ndarray=np.ndarray, int32=np.int32, bool_=np.bool_))
+    row = Footprint(32, (4,), (4,), 4)
+    written.of("ub", row)[...] = True
+    assert written.of("ub", row).all()
+    owners.of("ub", row)[...] = 3
+    assert (owners.of("ub", row) == 3).all()
+    assert made == [256, 256]

@@ -22,11 +22,11 @@ from pathlib import Path, PurePath
 from tilelang_npu.errors import Location, TileError
 from tilelang_npu.simulator.sanitizer.finding import CODES, Hazard
 
-__all__ = ["Allowance", "beside", "parse"]
+__all__ = ["Allowance", "beside", "has_comments", "parse"]
 
-_WORD = re.compile(r"(?:#|//)\s*tilelang:\s*(?P<rest>.*)")
-_ALLOW = re.compile(r"allow\s+(?P<codes>\w+(?:\s*,\s*\w+)*)(?:\s*--\s*(?P<reason>.*))?$")
-_OPTION = re.compile(r"(?P<code>[^:=]+):(?P<file>[^=]+):(?P<line>\d+)(?:=(?P<reason>.*))?$", re.DOTALL)
+_WORD = r"(?:#|//)\s*tilelang:\s*(?P<rest>.*)"
+_ALLOW = r"allow\s+(?P<codes>\w+(?:\s*,\s*\w+)*)(?:\s*--\s*(?P<reason>.*))?$"
+_OPTION = r"(?s)(?P<code>[^:=]+):(?P<file>[^=]+):(?P<line>\d+)(?:=(?P<reason>.*))?$"  # compiled where they are needed
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def parse(option: str) -> Allowance:
     Raises:
         TileError: T414 it is not of that form, or has no reason.
     """
-    match = _OPTION.match(option.strip())
+    match = re.match(_OPTION, option.strip())
     if match is None:
         raise TileError(f"cannot read the allowance {option!r}", code="T414", help="write it as S203:kernel.py:41=the reason")
     reason = (match["reason"] or "").strip()
@@ -94,6 +94,16 @@ def _codes(text: str, at: Location | None) -> tuple[str, ...]:
     return codes
 
 
+def has_comments(file: str) -> bool:
+    """Whether a file may have comments to this package; it is a lot faster to tell than where they stand."""
+    checkcache(file)
+    return _speaks("".join(getlines(file)))
+
+
+def _speaks(text: str) -> bool:
+    return "tilelang:" in text and re.search(_WORD, text) is not None
+
+
 def beside(file: str, first: int, last: int) -> list[Allowance]:
     """The allowances in the comments of some lines of a file.
 
@@ -107,7 +117,7 @@ def beside(file: str, first: int, last: int) -> list[Allowance]:
 
 def _read(file: str, text: str, line: int, column: int, start: int, end: int) -> Allowance:
     at = Location(file, line, column + 1, column + 1 + len(text))
-    match = _ALLOW.match(text_behind(text))
+    match = re.match(_ALLOW, text_behind(text))
     if match is None:
         raise TileError(f"cannot read {text!r}", code="T414", location=at, help="write `tilelang: allow S203 -- the reason`")
     codes = _codes(match["codes"], at)
@@ -120,7 +130,7 @@ def _read(file: str, text: str, line: int, column: int, start: int, end: int) ->
 
 def text_behind(comment: str) -> str:
     """What a comment says to this package; empty where it says nothing."""
-    match = _WORD.match(comment)
+    match = re.match(_WORD, comment)
     return match["rest"].strip() if match is not None else ""
 
 
@@ -143,7 +153,7 @@ def _of_mlir(text: str) -> Iterator[tuple[str, int, int, int, int]]:
 
 
 def _of_python(text: str) -> Iterator[tuple[str, int, int, int, int]]:
-    if not _WORD.search(text):  # to take a script apart takes longer than to judge a launch
+    if not _speaks(text):  # to take a script apart takes longer than to judge a launch
         return
     waiting: list[tuple[str, int, int]] = []
     inside = False  # of a statement

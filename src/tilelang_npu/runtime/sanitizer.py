@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from tilelang_npu.errors import SanitizerError, TileError
 from tilelang_npu.progress import shown
-from tilelang_npu.runtime.allowances import Allowance, beside
+from tilelang_npu.runtime.allowances import Allowance, beside, has_comments
 from tilelang_npu.runtime.log import logger
 from tilelang_npu.simulator.sanitizer.causes import Finding, causes, merged
 
@@ -63,8 +63,9 @@ class Sanitizer:
 
     def _judge(self, hazards: Iterable[Hazard], program: Program, name: str, function: PrimFunc | None) -> list[Finding]:
         if program not in self._programs:
-            for file, (first, last) in _lines(program, function).items():
-                self._comments.update(dict.fromkeys(beside(file, first, last), True))
+            if any(map(has_comments, _files(program, function))):
+                for file, (first, last) in _lines(program, function).items():
+                    self._comments.update(dict.fromkeys(beside(file, first, last), True))
             self._programs.add(program)
         parts: dict[Allowance | None, list[Hazard]] = {}
         for hazard in hazards:
@@ -117,8 +118,15 @@ def _let_pass(finding: Finding, allowance: Allowance) -> Finding:
     return Finding(finding.hazard, finding.others, finding.kernel, finding.chip, allowance.reason, allowance.at is not None)
 
 
+def _files(program: Program, function: PrimFunc | None) -> set[str]:
+    """Where a kernel is written."""
+    found = {record.location.file for compiled in program.functions for record in compiled.records
+             if record.location is not None}
+    return found if function is None else {*found, function.location.file}
+
+
 def _lines(program: Program, function: PrimFunc | None) -> Lines:
-    """Where a kernel is written: its function as a whole, and the lines of its ops elsewhere."""
+    """The lines in which a kernel is written: its function as a whole, and its ops elsewhere."""
     found: Lines = {}
     for compiled in program.functions:
         for record in compiled.records:

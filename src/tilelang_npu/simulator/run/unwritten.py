@@ -12,6 +12,7 @@ from tilelang_npu.simulator.machine.events import Access, Event, Footprint, OpRe
 
 if TYPE_CHECKING:
     from tilelang_npu.simulator.run.program import Program
+    from tilelang_npu.target import Chip
 
 
 class UnwrittenRead(NamedTuple):
@@ -39,10 +40,10 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
         lane: the core.
     """
     index, _ = program.lanes[lane]
-    records, chip = program.functions[index].records, program.chip
-    written: dict[str, NDArray[np.bool_]] = {}
+    records = program.functions[index].records
+    written = _WrittenBytes(program.chip)
     for memory, where in _from_other_cores(program, streams, lane):
-        _view(written.setdefault(memory, np.zeros(chip.memory[memory].size, np.bool_)), where)[...] = True
+        written.of(memory, where)[...] = True
     done: set[Event] = set()
     for place, event in enumerate(streams[lane]):
         if event in done:  # what it reads was looked at, and what it writes is written
@@ -56,8 +57,7 @@ def unwritten_reads(program: Program, streams: Sequence[Stream], lane: int) -> I
                 where = footprint(access, event).simplified()
                 if where.empty:
                     continue
-                cover = written.setdefault(access.memory, np.zeros(chip.memory[access.memory].size, np.bool_))
-                view = _view(cover, where)
+                view = written.of(access.memory, where)
                 if writes:
                     view[...] = True
                 elif not view.all():
@@ -97,5 +97,20 @@ def _from_other_cores(program: Program, streams: Sequence[Stream], lane: int) ->
                     yield access.memory, where
 
 
-def _view(cover: NDArray[np.bool_], where: Footprint) -> NDArray[np.bool_]:
-    return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))
+class _WrittenBytes:
+    """Which bytes of a core's memories were written.
+
+    Args:
+        chip: gives their sizes.
+    """
+
+    def __init__(self, chip: Chip) -> None:
+        self._chip = chip
+        self._covers: dict[str, NDArray[np.bool_]] = {}
+
+    def of(self, memory: str, where: Footprint) -> NDArray[np.bool_]:
+        """The bytes of a footprint."""
+        cover = self._covers.get(memory)
+        if cover is None:
+            cover = self._covers[memory] = np.zeros(self._chip.memory[memory].size, np.bool_)
+        return np.ndarray((*where.sizes, where.element), np.bool_, cover, where.offset, (*where.strides, 1))

@@ -36,7 +36,9 @@ class MarkedMemory:
             self._view(root, start, at, array)[...] = marks[..., None]
 
     def _view(self, root: Array, start: int, at: int, array: Array) -> Marks:
-        marks = self._marks.setdefault(start, np.zeros(root.nbytes, np.int32))
+        marks = self._marks.get(start)
+        if marks is None:
+            marks = self._marks[start] = np.zeros(root.nbytes, np.int32)
         return np.ndarray((*array.shape, array.itemsize), np.int32, marks, 4 * at,
                           tuple(4 * stride for stride in (*array.strides, 1)))
 

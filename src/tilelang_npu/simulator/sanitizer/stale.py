@@ -189,7 +189,9 @@ class _Owners:
             self.changed += 1
 
     def _view(self, arrays: dict[str, NDArray[np.int32]], memory: str, where: Footprint) -> NDArray[np.int32]:
-        array = arrays.setdefault(memory, np.zeros(self.sizes[memory], np.int32))
+        array = arrays.get(memory)
+        if array is None:
+            array = arrays[memory] = np.zeros(self.sizes[memory], np.int32)
         return np.ndarray((*where.sizes, where.element), np.int32, array, 4 * where.offset,
                           tuple(4 * stride for stride in (*where.strides, 1)))
 
