@@ -155,6 +155,21 @@ def test_loads_of_a_real_gemm() -> None:
     assert model.multiply(work, 128, 64, 256).busy == pytest.approx(521.5, abs=1)
 
 
+@pytest.mark.parametrize(("space", "nbytes", "cycles"), [("ca", 16384, 64), ("cb", 32768, 256)])
+def test_a_load_by_hand_holds_mte1_as_long_as_the_macro_s(space: str, nbytes: int, cycles: float) -> None:
+    """PTO-ISA's gemm_performance has its loads of L0 by hand: 46 and 50 cycles of MTE1 beside the bytes of each."""
+    rows = nbytes // 128
+    inside, into = (f"memref<4x{rows // 16}x16x16xf16, #hivm.address_space<{one}>>" for one in ("cbuf", space))
+    symbol = "load_l0a" if space == "ca" else "load_l0b"
+    tiles = [texts.tile(name, 0, f"4x{rows // 16}x16x16", "f16", f"#hivm.address_space<{one}>")
+             for name, one in (("a", "cbuf"), ("b", space))]
+    call = ("    hivm.hir.custom {hivm.pipe = #hivm.pipe<PIPE_MTE1>, hivm.tcore_type = #hivm.tcore_type<CUBE>, "
+            f'symbol = "{symbol}"}} "{symbol}" ins(%a : {inside}) outs(%b : {into})')
+    one = chip("910B1")
+    first, second = (lone([*tiles, *[call] * count], [], [], core="AIC").cycles for count in (1, 2))
+    assert second - first == pytest.approx(cycles + one.cube.burst)
+
+
 def test_chunks_fit_the_halves_of_l0() -> None:
     model = CostModel(chip("910B1"))
     assert model.chunks(matmul(), 128, 64, 256) == [64]

@@ -182,7 +182,9 @@ CUBE = Cube(
     k_step=MappingProxyType({"f16": 16, "bf16": 16, "i8": 32, "ui8": 32, "i4": 64, "f32": 4, "hf32": 8}),  # DOC TPC
     overhead=9.5,  # CALC: 521 to 522 cycles per MMAD of 512 in DOC's 8192^3 GEMM; 2.0 in MSKPP's bare loop
     latency=24,    # MSKPP 910B3, isolated
-    burst=54,      # CALC: 429 cycles against 320 for the two loads of one step, DOC matmul
+    # CALC: 429 cycles against 320 for the two loads of one step, DOC matmul c8; c5 to c7 have 61 to 73, PTO-ISA's
+    # gemm_performance, of which MTE1 is at work for 42.2 and 68.1 %, 46 and 50; where nothing comes to L1 meanwhile it is 24.
+    burst=54,
 )
 
 ASCEND_910B1 = Chip(

@@ -190,7 +190,7 @@ class Cube(_Table):
         k_step: depth that one cycle multiplies, by element type (MLIR spelling; ``hf32`` for f32 operands in HF32 mode).
         overhead: cycles added to each MMAD in a stream of them.
         latency: cycles added to a lone MMAD until its result can be used.
-        burst: cycles added to each L1 to L0 load besides its bytes.
+        burst: cycles that MTE1 is busy with each L1 to L0 load besides its bytes.
     """
 
     m: int
