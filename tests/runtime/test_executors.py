@@ -61,6 +61,16 @@ def test_a_pool_of_the_users_that_breaks_loses_no_work(tmp_path: Path) -> None:
         assert dict(each(pool, _dying, items)) == {number: 2 * number for number in range(5)}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.filterwarnings("ignore")  # of packages that are not this one's
+def test_what_a_ray_worker_was_at_when_it_died_is_done_again(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    items = [(str(tmp_path), number) for number in range(5)]
+    with opened("ray:2") as executor:
+        assert dict(each(executor, _dying, items)) == {number: 2 * number for number in range(5)}
+    assert sorted(mark.name for mark in tmp_path.iterdir()) == ["1", "3"]
+
+
 def test_what_takes_too_long_is_given_up() -> None:
     from threading import Event
 

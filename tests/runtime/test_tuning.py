@@ -21,6 +21,7 @@ from tilelang_npu import TileError, progress
 from tilelang_npu.runtime import tuning
 from tilelang_npu.runtime.autotune import AutoTuner, AutotuneResult
 from tilelang_npu.runtime.draft import Draft, timed
+from tilelang_npu.runtime.executors import opened
 
 MANY = int(os.environ.get("TILELANG_TUNED", "0"))
 """Configurations where a worker is killed; the acceptance has 500."""
@@ -214,12 +215,11 @@ def test_trials_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Killing(Executor):
-    """Dask's executor; when a few are done, one of the workers is killed."""
+    """An executor over others; when a few are done, one of the workers, by its process, is killed."""
 
-    def __init__(self, client: Any, behind: int) -> None:
-        self._executor, self._behind = client.get_executor(), behind
+    def __init__(self, executor: Any, one: int, behind: int) -> None:
+        self._executor, self._one, self._behind = executor, one, behind
         self.killed = False
-        self._one = next(iter(client.run(os.getpid).values()))
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
@@ -250,7 +250,7 @@ def test_a_dask_worker_that_is_killed_in_the_middle_changes_nothing(dask: Any, t
     tuner = AutoTuner(doubled, grid).set_profile_args(**profile)
     tuner.args = (SIZE,)
     alone = tuner.run(table=tmp_path / "alone")
-    executor = _Killing(dask, 5)
+    executor = _Killing(dask.get_executor(), next(iter(dask.run(os.getpid).values())), 5)
     assert _told(tuner.run(executor=executor, table=tmp_path / "dask")) == _told(alone)
     assert executor.killed
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "dask").read_bytes()
@@ -262,6 +262,19 @@ def test_ray_gives_the_same_table(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     alone = _told(_tuned(table=tmp_path / "alone"))
     assert _told(_tuned(executor="ray:2", table=tmp_path / "ray")) == alone
+    assert (tmp_path / "alone").read_bytes() == (tmp_path / "ray").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("nothing_known")
+def test_a_ray_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    alone = _told(_tuned(table=tmp_path / "alone"))
+    with opened("ray:2") as workers:
+        assert workers is not None
+        executor = _Killing(workers, workers.submit(os.getpid).result(), 5)
+        assert _told(_tuned(executor=executor, table=tmp_path / "ray")) == alone
+        assert executor.killed
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "ray").read_bytes()
 
 
