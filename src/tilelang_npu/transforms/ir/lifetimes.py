@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilelang_npu.dialects import annotation, hivm
 from tilelang_npu.dialects.declaration import dtype_of
-from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.dialects.effects import accesses, constant
 from tilelang_npu.dialects.hivm.structured import flat
 from tilelang_npu.dialects.names import spoken
 from tilelang_npu.ops import dtype
@@ -258,13 +258,15 @@ def _same_places(a: SSAValue, b: SSAValue) -> bool:
 
 
 def _is_whole(value: SSAValue) -> bool:
-    """Whether a view shows all of an allocation in the order of its bytes."""
+    """Whether a view shows all of an allocation in the order of its bytes, or the first of them."""
     while isinstance(value.type, MemRefType) and isinstance(value.type.layout, NoneAttr):
-        if isinstance(value.owner, memref.AllocOp):
+        owner = value.owner
+        if isinstance(owner, memref.AllocOp):
             return True
-        if not isinstance(value.owner, _ALL_OF_IT):
+        at_start = isinstance(owner, memref.ViewOp) and constant(owner.byte_shift) == 0
+        if not isinstance(owner, Operation) or not (at_start or isinstance(owner, _ALL_OF_IT)):
             return False
-        value = value.owner.operands[0]
+        value = owner.operands[0]
     return False
 
 
