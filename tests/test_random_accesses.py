@@ -16,7 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tilelang_npu as tilelang
@@ -148,6 +148,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=ACCESSES, suppress_health_check=list(HealthCheck))
 @given(loop=loops(), seed=st.integers(0, 99))
+@example(loop=Loop((3, 1, 300), "float16", (3,), (1, 300, 3), ["y[j + 0, 299 - k, 2 - i] = x[i]"], False, 1), seed=0)
 def test_a_random_access(loop: Loop, seed: int, folder: Path) -> None:
     file = folder / f"loop{len(list(folder.iterdir()))}.py"
     file.write_text(loop.text(), encoding="utf-8")

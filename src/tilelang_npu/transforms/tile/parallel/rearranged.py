@@ -417,7 +417,9 @@ class Rearranged(Unaligned):
             numbers = self.made(self.front, I32, sizes[outer:])
             self.count(self.front, offset, numbers, *(steps[axis] for axis in followed[outer:]))
             if row != box[followed[-1]]:
-                self.bounded(numbers, prod(tile.shape_of(window)))
+                ways = [steps[axis] * (box[axis] - 1) for axis in followed[:outer]]  # from the first row to the last
+                least, most = sum(min(way, 0) for way in ways), sum(max(way, 0) for way in ways)
+                self.bounded(numbers, prod(tile.shape_of(window)), least, most)
             target = flat if flat is not None else self.made(self.front, element_of(access.source), sizes)
             shifted = self.made(self.front, I32, sizes[outer:]) if outer else numbers
             point, rows = self.nest(followed[:outer], box)
@@ -483,9 +485,10 @@ class Rearranged(Unaligned):
         self.tell_moved("gather", source, cycles + copied)
         return self.part(target, self.extents)
 
-    def bounded(self, numbers: SSAValue, count: int) -> None:
-        """Keep numbers of elements inside a row; those behind the ends of the box are of no element."""
-        for name, bound in (("max", 0), ("min", count - 1)):
+    def bounded(self, numbers: SSAValue, count: int, least: int, most: int) -> None:
+        """Keep numbers of elements inside a row, also when ``least`` to ``most`` is added to them; those behind the ends of the
+        box are of no element."""
+        for name, bound in (("max", -least), ("min", count - 1 - most)):
             limit = self.insert(self.front, arith.ConstantOp(IntegerAttr(bound, 32))).results[0]
             self.insert(self.front, tile.ElementwiseOp(name, [numbers, limit], numbers))
 
