@@ -59,6 +59,21 @@ def test_what_is_raised_here_goes_first() -> None:
     assert done == [1]
 
 
+def test_there_are_fewer_where_no_more_can_be_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, done = helping_threads.start_new_thread, list[int]()
+
+    def begin_one(*given: object) -> int:
+        if done:
+            raise RuntimeError("can't start new thread")
+        done.append(0)
+        return begin(*given)  # type: ignore[call-overload, no-any-return]  # the arguments of that function
+
+    monkeypatch.setattr(helping_threads, "start_new_thread", begin_one)
+    with helped([partial(done.append, 1), partial(done.append, 2)]):
+        done.append(3)
+    assert sorted(done) == [0, 1, 3]
+
+
 def test_nobody_has_its_arrays_any_more_when_one_is_done() -> None:
     array = np.zeros(10)
     seen = weakref.ref(array)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
 Ended = SimpleQueue[BaseException | None]
@@ -19,17 +19,22 @@ Ended = SimpleQueue[BaseException | None]
 def helped(works: Sequence[Callable[[], object]]) -> Iterator[None]:
     """While this lasts, other threads do some work, each a part of it; it ends when they have.
 
+    Where the system has no room for as many threads, there are fewer: what is inside does what nobody else has done.
+
     Raises:
         BaseException: what one of them raised, where nothing was raised inside.
     """
     ended: Ended = SimpleQueue()
-    for work in works:
-        start_new_thread(_help, ([work], ended))  # threading's would wait here until the other one has begun
+    begun = 0
     failed: list[BaseException | None] = []
     try:
+        with suppress(RuntimeError):
+            for work in works:
+                start_new_thread(_help, ([work], ended))  # threading's would wait here until the other one has begun
+                begun += 1
         yield
     finally:
-        failed += [ended.get() for _ in works]
+        failed += [ended.get() for _ in range(begun)]
     for error in failed:
         if error is not None:
             raise error

@@ -43,8 +43,8 @@ class Life:
         nbytes: size of one copy in bytes, not rounded.
         slots: number of copies.
         start, end: first and last position at which it is alive, both included.
-        heirs: allocations whose life begins in the operation that this one's ends in, and that may take its bytes whole:
-            an elementwise operation reads each element before it writes it.
+        heirs: allocations whose life begins in the operation that this one's ends in, and that may take its bytes, or the
+            first of them: an elementwise operation reads each element before it writes it.
         pipes: who touches it.
         coupled: its number, where it is a buffer of both cores: the other one may fill it at any time that the flags allow.
         used: first and last position of its accesses; with several slots, of those of one iteration.
