@@ -27,6 +27,7 @@ class Inside:
         self._solved: dict[int, tuple[BlockItems, Order]] = {}
         self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
         self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
+        self._passed: dict[tuple[int, str, bool, bool], Left] = {}
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
     def add(self, body: BlockItems, order: Order) -> None:
@@ -70,6 +71,7 @@ class Inside:
         """Ask again: events have changed."""
         self._left.clear()
         self._entered.clear()
+        self._passed.clear()
 
     def left(self, item: Item, touch: Touch, second: Touch | None = None) -> Left:
         """What comes behind an access of an item's blocks, of those that meet ``second`` behind the item, if that is told."""
@@ -153,11 +155,10 @@ class Inside:
         order = self.order(item.blocks[0])
         if order is None:
             return Left()
-        reached = order.reach(_entering(order, pipe, started, primed), order.count - 1)
-        behind = {event.target for event in order.events if event.distance and event.holder is None
-                  and (reached.set_of(event) or event.source == pipe)}
-        known = frozenset() if started else frozenset({pipe})  # comes later anyway
-        return Left(reached.pipes - known, frozenset(behind))
+        key = id(item), pipe, started, primed
+        if key not in self._passed:
+            self._passed[key] = _through(order, pipe, started=started, primed=primed)
+        return self._passed[key]
 
     def carried(self, item: Item, first: Touch, second: Touch, holder: BlockItems) -> bool:
         """Whether an access of a loop comes behind one of its run before, by tokens that a loop around it holds.
@@ -208,6 +209,15 @@ def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[Stat
     return [(-1, pipe, True) if started else (0, pipe, False), *order.at_start(pipe),
             *((event.wait_before, event.target, False) for event in order.events
               if primed and event.distance and event.holder is None and event.primed is None and event.source == pipe)]
+
+
+def _through(order: Order, pipe: str, *, started: bool, primed: bool) -> Left:
+    """What comes behind something on the far side of a loop that runs, by the order of its body."""
+    reached = order.reach(_entering(order, pipe, started, primed), order.count - 1)
+    behind = {event.target for event in order.events if event.distance and event.holder is None
+              and (reached.set_of(event) or event.source == pipe)}
+    known = frozenset() if started else frozenset({pipe})  # comes later anyway
+    return Left(reached.pipes - known, frozenset(behind))
 
 
 def _holds(holder: BlockItems | None, body: BlockItems) -> bool:
