@@ -39,6 +39,8 @@ class EventPair:
         also: what made others necessary that it stands for.
         primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
         held: the pipes that its wait holds: those of the scalar unit, which issues for all, all.
+        out: of a branch, that its wait stands in the block around it, whose items and iterations are counted.
+        drained: that there is one right behind the loop around the branch as well.
     """
 
     source: str
@@ -53,6 +55,8 @@ class EventPair:
     also: tuple[object, ...] = ()
     primed: Item | None = None
     held: tuple[str, ...] = ()
+    out: bool = False
+    drained: bool = False
 
     def __post_init__(self) -> None:
         self.held = self.held or (PIPES if self.target == "S" else (self.target,))
@@ -99,11 +103,15 @@ class Left:
         within: pipes that waited for it inside the item; what they do behind the item comes later, sets included.
         behind: pipes that wait for it right behind the item, where tokens are taken back: behind the sets that stand there.
         later: pipes that wait for it behind a loop further out, with the ``id`` of that loop's body.
+        out: pipes that wait for it around the item, so many iterations later, and in front of which item.
+        drained: pipes that wait for it right behind the loop that the item is in.
     """
 
     within: frozenset[str] = frozenset()
     behind: frozenset[str] = frozenset()
     later: frozenset[tuple[int, str]] = frozenset()
+    out: frozenset[tuple[int, int, str]] = frozenset()
+    drained: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -126,10 +134,12 @@ class Reached:
         return any(event.source in found and found[event.source] <= at for found in (self.work, self.sets))
 
 
-def leaving(index: int, pipe: str, left: Left) -> list[State]:
-    """Where the search for what comes behind an access starts: its pipe, and those that come behind it inside its item."""
+def leaving(index: int, count: int, pipe: str, left: Left) -> list[State]:
+    """Where the search for what comes behind an access starts: its pipe, and those that come behind it inside its item, one of
+    ``count``, or wait for it."""
     return [(index, pipe, True), *((index, other, True) for other in left.within),
-            *((index + 1, other, False) for other in left.within | left.behind)]
+            *((index + 1, other, False) for other in left.within | left.behind),
+            *((later * count + place, other, False) for later, place, other in left.out)]
 
 
 class Doors(Protocol):
@@ -220,6 +230,8 @@ class Order:
         self.doors = doors
         self.asked: Sequence[Demand] = ()
         self._edges: list[EventPair | Fence] = []
+        self._given_at_start: list[EventPair] = []
+        self._given_out: list[EventPair] = []
         self._carrying: list[EventPair] = []
         self._own_events: dict[EventPair, _PlacesInOrder] = {}
         self._own_fences: dict[Fence, _PlacesInOrder] = {}
@@ -265,9 +277,13 @@ class Order:
 
     def at_start(self, pipe: str) -> Iterator[State]:
         """What work comes later that a pipe enters a branch in front of, by what stands at its start."""
-        for one in self._edges:
+        for one in (*self._given_at_start, *self._edges):
             if isinstance(one, EventPair) and one.set_after < 0 and one.source == pipe:
                 yield one.wait_before, one.target, False
+
+    def outside(self, reached: Reached) -> Iterator[EventPair]:
+        """What waits around a branch for an access in it, by what comes later than that."""
+        yield from (event for event in self._given_out if reached.set_of(event))
 
     def add(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier in."""
@@ -281,7 +297,12 @@ class Order:
 
     def give(self, event: EventPair) -> None:
         """An ordering that somebody else provides."""
-        self._insert(event)
+        if event.out:
+            self._given_out.append(event)
+        elif event.set_after < 0:
+            self._given_at_start.append(event)
+        else:
+            self._insert(event)
         if event.holder is not None:
             self._carrying.append(event)
 
@@ -315,7 +336,7 @@ class Order:
         if doors and doors.carried(demand):
             return []
         via: dict[State, tuple[State | None, EventPair | Fence | None]] = {}
-        starts = leaving(demand.first, demand.source, doors.left(demand) if doors else Left())
+        starts = leaving(demand.first, self.count, demand.source, doors.left(demand) if doors else Left())
         for state in self._explore(starts, goal, via, doors.beside(demand) if doors else ()):
             position, pipe, start = state
             if not start and pipe == demand.target:

@@ -81,21 +81,27 @@ class Inside:
             found = [self._left_at(body, order, index, touch, second) for body, order, index in self._where(item, touch)]
             self._left[key] = Left(frozenset.intersection(*(one.within for one in found)),
                                    frozenset.intersection(*(one.behind for one in found)),
-                                   frozenset.intersection(*(one.later for one in found))) if found else Left()
+                                   frozenset.intersection(*(one.later for one in found)),
+                                   frozenset.intersection(*(one.out for one in found)),
+                                   frozenset.intersection(*(one.drained for one in found))) if found else Left()
         return self._left[key]
 
     def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch, second: Touch | None) -> Left:
         inner = self.left(body.items[index], touch, second)
-        starts = leaving(index, touch.pipe, inner)
+        starts = leaving(index, order.count, touch.pipe, inner)
         turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
         last = turns * order.count
         reached = order.reach(starts, last + order.count - 1, index)
         tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and reached.set_of(event, last)} | inner.later
-        behind = frozenset(target for holder, target in tokens if holder == id(body))
+        drained = inner.drained if body.loop is not None else frozenset()
+        behind = frozenset(target for holder, target in tokens if holder == id(body)) | drained
         later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
         at_end = order.at_end(touch.pipe, reached)
-        return Left(frozenset({*reached.pipes, *inner.within, *inner.behind, *at_end}), behind, later)
+        outside = list(order.outside(reached))
+        return Left(frozenset({*reached.pipes, *inner.within, *inner.behind, *at_end}), behind, later,
+                    frozenset((event.distance, event.wait_before, event.target) for event in outside),
+                    frozenset(event.target for event in outside if event.drained))
 
     def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool, first: Touch | None = None) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
@@ -181,7 +187,7 @@ class Inside:
     def _reaches(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether the set of an event comes behind an access in its iteration."""
         inner = self.left(body.items[index], touch)
-        return order.reach(leaving(index, touch.pipe, inner), order.count - 1).set_of(event)
+        return order.reach(leaving(index, order.count, touch.pipe, inner), order.count - 1).set_of(event)
 
     def _is_reached(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether an access comes behind the wait for an event in its iteration."""

@@ -5,7 +5,8 @@ later, and so does what the first core issues behind its wait for that. Flags co
 So sets and waits are matched where the two cores run through the same loops and branches, each of them with as many sets of a
 flag as waits for it. Where that is not plain to see (computed numbers, loops of two lengths, branches on two conditions),
 nothing is claimed. What leads from one time that a branch is taken to the next one says nothing of the iterations between
-them: it is an event of the branch that a loop around it holds.
+them: it is an event of the branch that a loop around it holds. A branch of both cores may also be where a trip ends that begins
+in front of it, or where one begins that ends behind it, some iterations later, or behind the loop.
 """
 
 from __future__ import annotations
@@ -107,6 +108,10 @@ def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPa
     return found
 
 
+_Partners = Mapping[_Flag, tuple[_Flag, int]]
+"""The wait that takes each set of a level, and how many iterations later."""
+
+
 def _levels(body: BlockItems, around: _Level | None = None) -> _Level:
     level, count, place = _Level(body, around=around, single=around.single if around is not None else set()), 0, 0
     items = {item.op: item for item in body.items}
@@ -137,8 +142,8 @@ def _is_flag(op: Operation) -> bool:
 
 
 def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]],
-           alike: dict[SSAValue, SSAValue]) -> None:
-    """Match the flags of a level and of its loops and branches.
+           alike: dict[SSAValue, SSAValue]) -> tuple[_Partners, _Partners]:
+    """Match the flags of a level and of its loops and branches: those from ``one`` to ``two``, and those back.
 
     Args:
         one, two: what the cores run through together.
@@ -166,12 +171,23 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
                     before[returns, flag.number] += 1 if flag.sets else -1
         if min(before.values(), default=0) < 0:
             raise _NotPlain
-        _match(inner, other, before, found, {**alike, **dict(zip(inner.body.block.args, other.body.block.args, strict=True))})
+        indices: dict[SSAValue, SSAValue] = dict(zip(inner.body.block.args, other.body.block.args, strict=True))
+        onward, homeward = _match(inner, other, before, found, {**alike, **indices})
+        if isinstance(inner.body.block.parent_op(), scf.IfOp):
+            found[id(inner.body)] += [*_trips_into(inner, _in_front(there, first, second), homeward),
+                                      *_trips_out(inner, onward, back, second, second=False)]
+            found[id(other.body)] += [*_trips_into(other, _in_front(back, second, first), onward),
+                                      *_trips_out(other, homeward, there, first, second=True)]
+    return there, back
+
+
+def _in_front(flags: _Partners, place: int, other: int) -> dict[_Flag, _Flag]:
+    """The flags that are set and waited for in front of a branch, in one iteration, by its place on either core."""
+    return {start: end for start, (end, later) in flags.items() if not later and start.place < place and end.place < other}
 
 
 def _partners(setter: _Level, waiter: _Level, held: Mapping[tuple[bool, int], int],
-              *, back: bool) -> dict[_Flag, tuple[_Flag, int]]:
-    """The wait that takes each set of a level, and how many iterations later."""
+              *, back: bool) -> _Partners:
     sets, waits = _by_number(setter, sets=True), _by_number(waiter, sets=False)
     nested = {flag.number for level in (setter, waiter) for flag in level.nested()}
     found: dict[_Flag, tuple[_Flag, int]] = {}
@@ -196,7 +212,7 @@ def _by_number(level: _Level, *, sets: bool) -> dict[int, list[_Flag]]:
     return found
 
 
-def _trips(mine: _Level, there: Mapping[_Flag, tuple[_Flag, int]], back: Mapping[_Flag, tuple[_Flag, int]],
+def _trips(mine: _Level, there: _Partners, back: _Partners,
            single: Container[int], *, second: bool) -> Iterator[EventPair]:
     """What the round trips from one core order there: work in front of a set, and work behind a wait.
 
@@ -221,7 +237,7 @@ def _trips(mine: _Level, there: Mapping[_Flag, tuple[_Flag, int]], back: Mapping
                 held_up = start.number not in single or not any(mine.held[flag] for flag in flags)
                 at_edge = distance - trip  # what the last iteration does, or the first one, is no part of such a trip
                 holder = mine.holder(flags) if held_up and (not at_edge or distance == 1) else None
-                for target in PIPES if end.pipe == "S" else (end.pipe,):
+                for target in _held(end):
                     key = start.pipe, target, first, then
                     known = nearest.get(key)
                     if known is None or distance < known[0]:
@@ -231,6 +247,84 @@ def _trips(mine: _Level, there: Mapping[_Flag, tuple[_Flag, int]], back: Mapping
             yield EventPair(source, target, first, then, distance, 1, None, holder=holder if distance else None)
         elif distance == 1 and holder is not None:
             yield EventPair(source, target, first, then, distance, 1, None, holder=holder)
+
+
+def _trips_into(branch: _Level, there: Mapping[_Flag, _Flag], back: _Partners) -> Iterator[EventPair]:
+    """What the round trips order that begin in front of a branch of both cores, and end in it.
+
+    Args:
+        branch: the branch.
+        there: the flags that the core sets in front of it, each with the wait of the other core in front of its own.
+        back: those that the other core sets in its branch.
+    """
+    assert branch.around is not None
+    before = branch.around.body.items
+    place = next(index for index, item in enumerate(before) if item.op is branch.body.block.parent_op())
+    soonest: dict[tuple[str, str], int] = {}
+    for start, arrival in there.items():
+        if any(touch.pipe == start.pipe for item in before[start.items:place] for touch in item.touches):
+            continue  # what the pipe did since does not come before
+        for answer, (end, home) in back.items():
+            if not home and arrival.pipe in ("S", answer.pipe):
+                for target in _held(end):
+                    key = start.pipe, target
+                    soonest[key] = min(soonest.get(key, end.items), end.items)
+    for (source, target), then in soonest.items():
+        if then < len(branch.body.items):
+            yield EventPair(source, target, -1, then, 0, 1, None)
+
+
+def _trips_out(branch: _Level, there: _Partners, back: _Partners, place: int, *, second: bool) -> Iterator[EventPair]:
+    """What the round trips order that begin in a branch of both cores, and end behind it: events whose waits stand around it.
+
+    Args:
+        branch: the branch.
+        there: the flags that the core sets in it.
+        back: those that the other core sets in the block around its own, and how many iterations later they are waited for.
+        place: that of the other core's branch.
+        second: whether the core is the second one.
+    """
+    assert branch.around is not None
+    around = branch.around.body
+    soonest: dict[tuple[str, int, str], tuple[int, int]] = {}
+    drained: set[tuple[str, int, str]] = set()
+    for start, (arrival, out) in there.items():
+        for answer, (end, home) in back.items():
+            if out or start.items < 1 or arrival.pipe not in ("S", answer.pipe):
+                continue
+            distance, then = divmod((home + (answer.place < place)) * len(around.items) + end.items, len(around.items))
+            if distance and around.loop is None:
+                continue
+            for target in _held(end):
+                key = start.pipe, start.items - 1, target
+                soonest[key] = min(soonest.get(key, (distance, then)), (distance, then))
+                if answer.place > place and _drained(branch.around, end, first=not second):
+                    drained.add(key)
+    for key, (distance, then) in soonest.items():
+        source, start_at, target = key
+        yield EventPair(source, target, start_at, then, distance, 1, None, out=True, drained=key in drained)
+
+
+def _drained(loop: _Level, wait: _Flag, *, first: bool) -> bool:
+    """Whether the sets of a flag that a loop leaves are waited for right behind it.
+
+    Args:
+        loop: the loop.
+        wait: a wait for the flag in it.
+        first: whether it is the first core that waits.
+    """
+    around = loop.around
+    if around is None or loop.body.loop is None:
+        return False
+    place = next(at for at, level in around.loops if level is loop)
+    item = next(index for index, one in enumerate(around.body.items) if one.op is loop.body.loop)
+    behind = [flag for flag in around.flags if not flag.sets and flag.number == wait.number and flag.place > place]
+    return len(behind) == loop.held[first, wait.number] and all(flag.items == item + 1 for flag in behind)
+
+
+def _held(wait: _Flag) -> Sequence[str]:
+    """The pipes that a wait holds."""
+    return PIPES if wait.pipe == "S" else (wait.pipe,)
 
 
 def _same_runs(one: BlockItems, two: BlockItems, alike: Mapping[SSAValue, SSAValue]) -> bool:
