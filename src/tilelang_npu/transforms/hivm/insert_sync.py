@@ -27,14 +27,15 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IndexType, ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import remark, tell
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.branches import into_branches
-from tilelang_npu.transforms.hivm.sync.cover import EventPair, Fence, Order
+from tilelang_npu.transforms.hivm.sync.cover import Early, EventPair, Fence, Order
+from tilelang_npu.transforms.hivm.sync.early_sets import set_early
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch, build
@@ -88,6 +89,7 @@ class _EventWriter:
             self._hold(body)
         if body.loop is not None or body.block.parent_op() is self.function:
             into_branches(body, self.inside)
+            set_early(body, self.inside)
 
     def _solve(self, body: BlockItems, *, again: bool = False) -> Order:
         given = self.given[id(body)]
@@ -185,7 +187,10 @@ class _EventWriter:
 
         for event in sorted(order.events, key=lambda e: (e.source, e.target, e.id)):
             number = self._id(body, event)
-            gap(event.set_after + 1).sets.append((event, number))
+            if event.early is None:
+                gap(event.set_after + 1).sets.append((event, number))
+            else:
+                self._set_in_branch(body, event, event.early, number)
             gap(event.wait_before).waits.append((event, number))
             if event.distance:
                 self._around(body, event)
@@ -214,6 +219,19 @@ class _EventWriter:
                 for pipe in sorted({fence.pipe for fence in content.fences}):
                     fences = [fence for fence in content.fences if fence.pipe == pipe]
                     remark(emit.insert(hivm.PipeBarrierOp(pipe)), fence_remark(NAME, body, fences))
+
+    def _set_in_branch(self, body: BlockItems, event: EventPair, early: Early, number: int | SSAValue) -> None:
+        """Set an event in both arms of a branch: behind an item of one, at once in the other."""
+        branch, producer = body.items[event.set_after].op, early.arm.items[early.set_after]
+        with self.emit.after(producer.op):
+            self._flag(body, event, hivm.SetFlagOp, number, producer)
+        (other,) = (region for region in branch.regions if not region.blocks or region.block is not early.arm.block)
+        if not other.blocks:
+            other.add_block(Block([scf.YieldOp()]))
+        first = other.block.first_op
+        assert first is not None
+        with self.emit.before(first):
+            remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
 
     def _flag(self, body: BlockItems, event: EventPair, kind: type[hivm.SetFlagOp | hivm.WaitFlagOp], number: int | SSAValue,
               item: Item | None) -> None:

@@ -301,13 +301,13 @@ def _pinned(layout: MemoryPlan) -> bool:
     return any(ADDRESS in life.op.attributes for life in layout.addresses)
 
 
-def _with_fewer_slots(lives: Sequence[Life]) -> tuple[list[Life], Life] | None:
-    """The allocations with the largest of those that have several slots cut down to one, and which it was."""
+def _with_fewer_slots(lives: Sequence[Life]) -> list[Life] | None:
+    """The allocations, that with the largest slots beside its first cut down by one; None where all have one."""
     several = [life for life in lives if life.slots > 1 and life.coupled is None]
     if not several:
         return None
     largest = max(several, key=lambda life: (life.slots - 1) * life.nbytes)
-    return [replace(life, slots=1) if life is largest else life for life in lives], largest
+    return [replace(life, slots=life.slots - 1) if life is largest else life for life in lives]
 
 
 def _at_most(life: Life, slots: int) -> int:
@@ -453,19 +453,18 @@ class PlanMemory(ModulePass):
                     for life in lives:
                         _tell(module, life, _at_most(life, most), room, quiet=self.quiet)
                     return made(planned)
-        cut: list[Life] = []
+        cut = lives
         while True:
             try:
-                found = attempt(lives)
+                found = attempt(cut)
             except TileError:
-                fewer = _with_fewer_slots(lives)
+                fewer = _with_fewer_slots(cut)
                 if fewer is None:
                     raise
-                lives = fewer[0]
-                cut.append(fewer[1])
+                cut = fewer
             else:
-                for life in cut:
-                    _tell(module, life, 1, room, quiet=self.quiet)
+                for life, left in zip(lives, cut, strict=True):
+                    _tell(module, life, left.slots, room, quiet=self.quiet)
                 return made(found)
 
     def _may_share(self, life: Life) -> bool:

@@ -34,7 +34,7 @@ from tilelang_npu.dialects.remarks import Held, done, refused
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import GM, Chip, filled_from, name_of
 from tilelang_npu.transforms.ir.buffers import root_of, space_of, users_of, walk
-from tilelang_npu.transforms.ir.locations import line_of
+from tilelang_npu.transforms.ir.locations import line_of, lines_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
 from tilelang_npu.transforms.ir.ranges import Ranges
 from tilelang_npu.transforms.ir.sizes import nbytes_of, sized, spaced
@@ -44,6 +44,8 @@ from tilelang_npu.transforms.tile.first_writes import reads_earlier, reads_what_
 from tilelang_npu.transforms.tile.live_ranges import give_own, lives_in_turn, split, users_in_order
 from tilelang_npu.transforms.tile.parallel.indices import MADE
 
+_FEWEST = 2
+"""Slots of a buffer of which another one has a share: one is filled while the other is used."""
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
 
 
@@ -104,7 +106,7 @@ def _has_room(allocation: tile.AllocOp, slots: int, chip: Chip) -> bool:
 
 def _beside_others(allocation: tile.AllocOp, slots: int, loop: scf.ForOp, ranges: Ranges, chip: Chip) -> bool:
     """Whether so many slots of an accumulator fit beside what else is in its memory during a loop."""
-    others = sum(nbytes_of(op.result) * (op.slots.value.data if op.slots is not None else 1)
+    others = sum(nbytes_of(op.result) * _slots(op)
                  for op in _in_memory(allocation) if op is not allocation and not _lives_elsewhere(op, loop, ranges))
     return others + slots * nbytes_of(allocation.result) <= chip.memory[space_of(allocation.result)].size
 
@@ -121,12 +123,23 @@ def _lives_elsewhere(allocation: tile.AllocOp, loop: scf.ForOp, ranges: Ranges) 
     return False
 
 
+def _slots(allocation: tile.AllocOp) -> int:
+    return allocation.slots.value.data if allocation.slots is not None else 1
+
+
 def _in_memory(allocation: tile.AllocOp) -> list[tile.AllocOp]:
     """All allocations of a launch in the memory of one."""
     space, launch = space_of(allocation.result), allocation.parent_op()
     while launch is not None and not isinstance(launch, tile.LaunchOp):
         launch = launch.parent_op()
     return [op for op in launch.walk() if isinstance(op, tile.AllocOp) and space_of(op.result) == space] if launch else []
+
+
+def _with_more(allocation: tile.AllocOp, further: int) -> int:
+    """Bytes of a buffer's memory with so many more like it, and what operations want in UB themselves."""
+    space = space_of(allocation.result)
+    sizes = [nbytes_of(op.result) * _slots(op) for op in _in_memory(allocation)]
+    return sum(sizes) + further * _slots(allocation) * nbytes_of(allocation.result) + max(sizes, default=0) * (space == "ub")
 
 
 def _move(allocation: tile.AllocOp, block: Block) -> None:
@@ -178,23 +191,24 @@ class SinkBuffers(ModulePass):
                     _tell_done(op, each)
                 if each.slots is slots and (self.multi_buffer or self.sink):
                     _tell_refused(op, each, ranges, self)
-        if self.split:
+        if self.sink:
             for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp) and inner.slots is not None]:
                 self._part(op, allocation, ranges)
 
     def _part(self, module: ModuleOp, allocation: tile.AllocOp, ranges: Ranges) -> None:
-        """Give each life that a buffer of several slots has in an iteration, and that is moved, its own where there is room."""
+        """Give each life that a buffer of several slots has in an iteration, and that is moved, its own; where there is no room
+        for that, let the lives take turns with buffers that share the slots."""
         buffer, loop = allocation.result, _loop_around(allocation)
-        block, slots = allocation.parent_block(), allocation.slots.value.data if allocation.slots is not None else 1
+        block, slots = allocation.parent_block(), _slots(allocation)
         if loop is None or block is not loop.body.block or slots == 1 or not _alternates(buffer, loop):
             return
-        for life in lives_in_turn(allocation, lambda statements: _moved(statements, buffer), ranges):
-            room = chips.chip(self.chip).memory[space_of(buffer)].size
-            sizes = [nbytes_of(op.result) * (op.slots.value.data if op.slots is not None else 1)
-                     for op in _in_memory(allocation)]
-            beside = max(sizes, default=0)  # for what operations want in that memory themselves
-            needed = sum(sizes) + beside + slots * nbytes_of(buffer)
-            label, place = allocation.label.data, line_of(life[0])
+        lives = lives_in_turn(allocation, lambda statements: _moved(statements, buffer), ranges)
+        parts, room = min(len(lives) + 1, slots // _FEWEST), chips.chip(self.chip).memory[space_of(buffer)].size
+        if lives and parts > 1 and _with_more(allocation, 0) <= room < _with_more(allocation, len(lives)):
+            self._share(module, allocation, lives, parts)
+            return
+        for life in lives:
+            needed, label, place = _with_more(allocation, 1), allocation.label.data, line_of(life[0])
             if needed <= room:
                 made = give_own(allocation, life)
                 done(module, self.name, location_of(made), f"{label} from {place} on is a buffer of its own")
@@ -205,6 +219,17 @@ class SinkBuffers(ModulePass):
                         f"shrink the tiles, so that {label} from {place} on has room for {slots} slots of its own",
                         Held((label,), space_of(buffer)),
                         change=Smaller((location_of(allocation),), 100 * room // needed))
+
+    def _share(self, module: ModuleOp, allocation: tile.AllocOp, lives: Sequence[list[Operation]], parts: int) -> None:
+        """Let the lives of a buffer, of which these are all but the first, take turns with so many that share its slots."""
+        left = _slots(allocation) // parts
+        allocation.properties["slots"] = IntegerAttr(left, i64)
+        for part in range(1, parts):
+            taken = lives[part - 1::parts]
+            made = give_own(allocation, [statement for life in taken for statement in life])
+            firsts = lines_of([life[0] for life in taken])
+            done(module, self.name, location_of(made), f"{allocation.label.data} from {firsts} on is a buffer of its own: "
+                 f"each has {left} of the {left * parts} slots")
 
     def _sink(self, allocation: tile.AllocOp, ranges: Ranges) -> list[tile.AllocOp]:
         """Move an allocation inwards, and give it slots; the further ones that lives of its buffer got."""

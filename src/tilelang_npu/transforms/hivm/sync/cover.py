@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
@@ -41,6 +41,7 @@ class EventPair:
         held: the pipes that its wait holds: those of the scalar unit, which issues for all, all.
         out: of a branch, that its wait stands in the block around it, whose items and iterations are counted.
         drained: that there is one right behind the loop around the branch as well.
+        early: of one whose set stands behind an item that is a branch: where in the branch it stands instead.
     """
 
     source: str
@@ -57,9 +58,25 @@ class EventPair:
     held: tuple[str, ...] = ()
     out: bool = False
     drained: bool = False
+    early: Early | None = None
 
     def __post_init__(self) -> None:
         self.held = self.held or (PIPES if self.target == "S" else (self.target,))
+
+
+@dataclass(frozen=True, eq=False)
+class Early:
+    """Where in a branch an event is set that was to be set behind it: behind an item of one arm, and at once in the other.
+
+    Attributes:
+        arm: the block that alone has work of the pipe.
+        order: its order.
+        set_after: the item.
+    """
+
+    arm: BlockItems
+    order: Order
+    set_after: int
 
 
 @dataclass(eq=False)
@@ -235,6 +252,7 @@ class Order:
         self._carrying: list[EventPair] = []
         self._own_events: dict[EventPair, _PlacesInOrder] = {}
         self._own_fences: dict[Fence, _PlacesInOrder] = {}
+        self._early: dict[EventPair, list[tuple[EventPair, Order]]] = {}
         self._events: dict[str, dict[tuple[str, int], _PlacesInOrder]] = {}
         self._fences: dict[str, _PlacesInOrder] = {}
         self._macros: dict[str, dict[str, _PlacesInOrder]] = {}
@@ -247,7 +265,7 @@ class Order:
     @property
     def events(self) -> list[EventPair]:
         """The events that were added."""
-        return [*self._own_events, *(one for one in self._edges if isinstance(one, EventPair))]
+        return [*self._own_events, *self._early, *(one for one in self._edges if isinstance(one, EventPair))]
 
     @property
     def carrying(self) -> list[EventPair]:
@@ -257,7 +275,7 @@ class Order:
     @property
     def own(self) -> list[EventPair | Fence]:
         """The events and barriers that were added, those of the author left out."""
-        return [*self._own_events, *(fence for fence in self._own_fences if not fence.user), *self._edges]
+        return [*self._own_events, *self._early, *(fence for fence in self._own_fences if not fence.user), *self._edges]
 
     @property
     def fences(self) -> list[Fence]:
@@ -287,13 +305,31 @@ class Order:
 
     def add(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier in."""
-        if self._at_edge(one):
+        if isinstance(one, EventPair) and one.early is not None:
+            self._add_early(one, one.early)
+        elif self._at_edge(one):
             self._edges.append(one)
         elif isinstance(one, EventPair):
             self._own_events[one] = self._insert(one)
         else:
             row = self._own_fences[one] = self._fences.setdefault(one.pipe, _PlacesInOrder())
             row.add(one.before, one)
+
+    def _add_early(self, event: EventPair, early: Early) -> None:
+        """What an event orders that is set in a branch: all that its pipe did in front of that, and in it."""
+        later, before = divmod(event.set_after - 1, self.count)  # the iteration before, where nothing is in front
+        parts = [(replace(event, set_after=early.set_after, early=None, out=True), early.order),
+                 (replace(event, set_after=before, distance=event.distance - later, early=None), self)]
+        self._early[event] = parts
+        for part, order in parts:
+            order.give(part)
+
+    def _take_back(self, event: EventPair) -> None:
+        """An ordering that was given, and is no more."""
+        if event.out:
+            self._given_out.remove(event)
+        else:
+            self._events[event.source][event.target, event.distance].remove(event.set_after, event)
 
     def give(self, event: EventPair) -> None:
         """An ordering that somebody else provides."""
@@ -314,7 +350,10 @@ class Order:
 
     def remove(self, one: EventPair | Fence) -> None:
         """Take an event or a barrier out again."""
-        if self._at_edge(one):
+        if isinstance(one, EventPair) and one in self._early:
+            for part, order in self._early.pop(one):
+                order._take_back(part)
+        elif self._at_edge(one):
             self._edges.remove(one)
         elif isinstance(one, EventPair):
             self._own_events.pop(one).remove(one.set_after, one)

@@ -3,9 +3,10 @@
 An event within an iteration is outstanding from its set to its wait; one that crosses iterations, from in front of the loop
 that holds its tokens to behind it. Events that iterations take in turn need as many consecutive ids. Where the ids of a pair
 run out, what there is is changed step by step, each time by what costs least: sets and waits within an iteration need no turns;
-the tokens of a loop can be its own; two events can be one that is set behind the later set and waited for in front of the
-earlier wait; a ring can take fewer turns. Every step orders more, never less. What it costs is counted in the bytes that pipes
-move or compute in which they can no longer overlap. What is still too much becomes a full barrier; the caller is told.
+the tokens of a loop can be its own; a set need not stand in a branch; two events can be one that is set behind the later set
+and waited for in front of the earlier wait; a ring can take fewer turns. Every step orders more, never less. What it costs is
+counted in the bytes that pipes move or compute in which they can no longer overlap. What is still too much becomes a full
+barrier; the caller is told.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class PairPlace:
         if event.distance:
             loop = event.holder or self.body
             return 2 * (event.primed or loop).first - 1, 2 * loop.last + 1
-        start = 2 * items[event.set_after].last + 1 if event.set_after >= 0 else 2 * self.body.first
+        if event.early is not None:
+            start = 2 * event.early.arm.items[event.early.set_after].last + 1
+        else:
+            start = 2 * items[event.set_after].last + 1 if event.set_after >= 0 else 2 * self.body.first
         return start, 2 * items[event.wait_before].first if event.wait_before < len(items) else 2 * self.body.last + 1
 
 
@@ -100,6 +104,9 @@ def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[
         whole = 0, len(body.items)
         if event.primed is not None:
             yield _Step(0, partial(_prime_late, event))
+        if event.early is not None:
+            arm = event.early.arm
+            yield _Step(arm.work(event.source, event.early.set_after + 1, len(arm.items)), partial(_set_late, event))
         if event.distance == 0 and event.slots > 1:
             yield _Step(0, partial(_take_turns, event, 1))
         elif event.slots > 1:
@@ -133,6 +140,11 @@ def _hold_itself(event: EventPair) -> Container[EventPair]:
     return ()
 
 
+def _set_late(event: EventPair) -> Container[EventPair]:
+    event.early = None
+    return ()
+
+
 def _prime_late(event: EventPair) -> Container[EventPair]:
     event.primed = None
     return ()
@@ -140,7 +152,8 @@ def _prime_late(event: EventPair) -> Container[EventPair]:
 
 def _merges(one: EventPair, two: EventPair) -> bool:
     """Whether one event can stand for two."""
-    return (one.distance == two.distance and one.slots == two.slots and one.holder is two.holder and one.primed is two.primed
+    return (one.early is two.early is None and one.holder is two.holder and one.primed is two.primed
+            and one.distance == two.distance and one.slots == two.slots
             and (one.distance > 0 or max(one.set_after, two.set_after) < min(one.wait_before, two.wait_before)))
 
 
