@@ -6,7 +6,6 @@ barrier is taken out again if the rest still covers every demand (transitive red
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,13 @@ from functools import cached_property
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
+from tilelang_npu.linear import NATURAL
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import PIPES, Demand, EventPair, Fence, Left, Order, Position
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch
-from tilelang_npu.transforms.hivm.sync.turns import turned
+from tilelang_npu.transforms.hivm.sync.turns import iterations, turned
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 _CELL = 2048
@@ -69,22 +69,21 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         again: of a loop, as if it went on where it ends: what runs it again does.
     """
     items, loop = body.items, body.loop if isinstance(body.loop, scf.ForOp) else None
-    seen = _Seen(items, tag)
+    seen, windows = _Seen(items, tag), [iterations(item, loop) if not again else NATURAL for item in items]
 
-    def found(j: int, trips: float | None) -> list[Demand]:
+    def found(j: int, *, later: bool) -> list[Demand]:
         nearest: dict[object, Demand] = {}
         for b in items[j].touches:
             for i, a, period in seen.meeting(b):
                 if (a.writes or b.writes) and not (a.pipe == b.pipe and (a.pipe in _ORDERED_WITHIN or not a.writes)):
                     slots = max(1, a.place.slots) if a.place.root is b.place.root else 1
                     phase, here, distance = _phase(body, a, b), _alternates_here(body, a), 0
-                    if phase and (trips is None or not here):
+                    if phase and not (later and here):
                         continue
-                    if trips is not None:
+                    if later:
                         slots = distance = phase or (period if period > 1 and here else 1)
-                        if distance >= trips:
+                        if windows[i].low + distance > windows[j].high:
                             continue
-                    later = trips is not None
                     if later and body.loop is not None and a.place.space == "gm" and _INDEPENDENT in body.loop.attributes:
                         continue
                     if (not later or loop is not None) and disjoint(a.place.view, b.place.view, loop, later=later):
@@ -99,12 +98,11 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         return sorted(nearest.values(), key=lambda demand: -demand.first)
 
     for j in range(len(items)):
-        yield from found(j, None)
+        yield from found(j, later=False)
         seen.add(j)
     if body.loop is not None:
-        trips = Ranges().trip_count(body.loop).high if isinstance(body.loop, scf.ForOp) and not again else math.inf
         for j in range(len(items)):
-            yield from found(j, trips)
+            yield from found(j, later=True)
 
 
 class _Seen:

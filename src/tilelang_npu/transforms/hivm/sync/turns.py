@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 
+from tilelang_npu.linear import NATURAL, Interval
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
+from tilelang_npu.transforms.ir.guards import said
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 
@@ -31,6 +34,26 @@ def turns_since(ring: OperandBytes, second: OperandBytes, loop: scf.ForOp | scf.
     return 0 if trips is None else (start + trips - 1 - slot) % ring.slots
 
 
+def iterations(item: Item, loop: scf.ForOp | None) -> Interval:
+    """Which iterations of a loop an item of its body can do something in, from 0: a stage is a branch on the index."""
+    ranges = Ranges()
+    step = None if loop is None else ranges.constant(loop.step)
+    if loop is None or step is None or step <= 0:
+        return NATURAL
+    found, low, index = Interval(0, ranges.trip_count(loop).high - 1), ranges.constant(loop.lb), loop.body.block.args[0]
+    if low is None or not isinstance(item.op, scf.IfOp) or (item.op.false_region.blocks and _touched(item.blocks[1])):
+        return found
+    for sum_ in said(item.op.cond, ranges):  # sum_ = factor * index + constant is not negative
+        if list(sum_.terms) == [index] and abs(factor := sum_.factor(index)) == 1:
+            bound = -factor * sum_.constant - low
+            found = found.meet(Interval(-(-bound // step)) if factor > 0 else Interval(0, bound // step))
+    return found
+
+
+def _touched(body: BlockItems) -> bool:
+    return any(item.touches for item in body.items)
+
+
 def _start(ring: OperandBytes, loop: scf.ForOp | scf.WhileOp | None) -> int | None:
     """The slot that the first iteration takes, if the loop is the one that goes round the ring."""
     if ring.turn is None or not isinstance(loop, scf.ForOp) or ring.turn[0] is not loop.body.block.args[0]:
@@ -47,4 +70,4 @@ def _slot(place: OperandBytes, ring: OperandBytes) -> int | None:
     return slot if (place.high - 1) // ring.high == slot < ring.slots else None
 
 
-__all__ = ["turned", "turns_since", "turns_until"]
+__all__ = ["iterations", "turned", "turns_since", "turns_until"]
