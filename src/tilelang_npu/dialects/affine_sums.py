@@ -44,4 +44,18 @@ def affine(value: SSAValue | int, number: Callable[[SSAValue], int | None] = lit
             return one * other.constant
         if one.known:
             return other * one.constant
+    if isinstance(owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):  # unsigned: what is below zero is no index
+        parts = _divided(affine(owner.lhs, number), affine(owner.rhs, number))
+        if parts is not None:
+            return parts
     return Linear.of(value)
+
+
+def _divided(value: Linear[SSAValue], by: Linear[SSAValue]) -> Linear[SSAValue] | None:
+    """A sum divided by a number, where nothing is left over of any part; None where something may be."""
+    if not by.known or by.constant <= 0 or any(part % by.constant for part in (value.constant, *value.terms.values())):
+        return None
+    made = Linear[SSAValue](value.constant // by.constant)
+    for atom, factor in value.terms.items():
+        made += factor // by.constant * Linear.of(atom)
+    return made

@@ -41,7 +41,7 @@ class _Tensor:
     """A tensor that is allocated for a kernel, and the rectangles of it that the kernel copies to and from.
 
     Attributes:
-        value: the argument.
+        value: the argument, or the shape that a call gives it.
         regions: its rectangles.
         fixed: the axes along which all of them are at the same place, one element wide.
     """
@@ -56,17 +56,18 @@ class _Tensor:
 
 
 def _tensor(value: SSAValue) -> _Tensor | None:
-    """A tensor of which the kernel only copies rectangles of constant size; None of any other."""
+    """A tensor of which the kernel only copies rectangles, in what is of constant size; None of any other."""
     regions = [use.operation for use in value.uses if isinstance(use.operation, tile.RegionOp)]
     links = (tile.RegionOp, tile.ViewOp)
     copied = all(isinstance(user, links) or (isinstance(user, tile.CopyOp) and user.atomic is None) for user in users_of(value))
-    if not regions or len(regions) != len(list(value.uses)) or not copied or any(size < 0 for size in tile.shape_of(value)):
+    if not regions or len(regions) != len(list(value.uses)) or not copied:
         return None
     places = [region.mixed_offsets() for region in regions]
     sizes = [region.mixed_sizes() for region in regions]
     fixed = [axis for axis in range(len(places[0])) if all(
         size[axis] == 1 and _alike(place[axis], places[0][axis]) for place, size in zip(places, sizes, strict=True))]
-    return _Tensor(value, regions, fixed)
+    found = _Tensor(value, regions, fixed)
+    return None if any(size < 0 for size in found.shape()) else found
 
 
 def _alike(a: SSAValue | int, b: SSAValue | int) -> bool:
@@ -89,7 +90,8 @@ class OwnWorkspaces(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for launch in [inner for inner in op.walk() if isinstance(inner, tile.LaunchOp)] if self.take else ():
-            for value in dict.fromkeys(operand for inner in launch.walk() for operand in inner.operands if is_unseen(operand)):
+            for value in dict.fromkeys(operand for inner in launch.walk() for operand in inner.operands if is_unseen(
+                    operand.owner.source if isinstance(operand.owner, tile.TensorOp) else operand)):
                 tensor = _tensor(value)
                 if tensor is not None and (loops := _loops(tensor, launch)):
                     _take(op, launch, tensor, loops)

@@ -46,6 +46,10 @@ from tilelang_npu.transforms.tile.parallel.indices import MADE
 
 _FEWEST = 2
 """Slots of a buffer of which another one has a share: one is filled while the other is used."""
+_PASSED_ON = 3
+"""Slots of a small buffer that a loop fills and passes on, whoever asks for stages: a copy of few bytes is mostly latency."""
+_SMALL = 16
+"""What part of its memory they may take together."""
 WORKSPACE_SLOTS = 2  # a hand-over between the cores in any loop: the producer may be one iteration ahead
 
 
@@ -257,6 +261,8 @@ class SinkBuffers(ModulePass):
                     taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
                 elif self._takes_turns(allocation, loop, ranges):
                     taken = inner, depth
+                elif self.multi_buffer and self._passes_on(allocation, loop):
+                    taken = inner, _PASSED_ON
         if taken is not None:  # the innermost loop whose iterations take slots in turn
             _move(allocation, taken[0])
             allocation.properties["slots"] = IntegerAttr(taken[1], i64)
@@ -267,6 +273,15 @@ class SinkBuffers(ModulePass):
         return self.multi_buffer and (_alternates(allocation.result, loop) or (
             _drained_in_turn(allocation, loop)
             and _beside_others(allocation, tile.stages_of(loop), loop, ranges, chips.chip(self.chip))))
+
+    def _passes_on(self, allocation: tile.AllocOp, loop: scf.ForOp) -> bool:
+        """Whether a loop, of one stage, only moves a small buffer: from one memory to it, and on to another."""
+        buffer = allocation.result
+        users = [user for user in users_of(buffer) if not isinstance(user, (tile.RegionOp, tile.ViewOp))]
+        room = chips.chip(self.chip).memory[space_of(buffer)].size // _SMALL if space_of(buffer) in filled_from(GM) else 0
+        return (len(users) > 1 and _PASSED_ON * nbytes_of(buffer) <= room
+                and all(isinstance(user, tile.CopyOp) and user.parent_block() is loop.body.block
+                        and space_of(user.source) != space_of(user.target) for user in users))
 
     def _wants(self, buffer: SSAValue) -> Callable[[scf.ForOp], bool]:
         """Which loops have use for a buffer of their own."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from copy import copy
 from types import MappingProxyType
 
-from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilelang_npu.dialects import tile
@@ -146,13 +145,9 @@ def _reach(strips: list[tuple[int, int]], reached: int = 0) -> int:
 
 def _is_half(offset: SSAValue | int, size: int, ranges: Ranges) -> bool:
     """Whether an offset is the sub-block's index times a size."""
-    parts = 1
-    if isinstance(offset, SSAValue) and isinstance(owner := offset.owner, (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)):
-        offset, parts = owner.lhs, ranges.constant(owner.rhs) or 0  # of what the index is a factor of nothing is left over
     form = affine(offset, ranges.constant)
     index = None if form.single is None else form.single[0]
-    return index is not None and _is_sub_block_index(index) and parts > 0 and (
-        form == size * parts * Linear[SSAValue].of(index))
+    return index is not None and _is_sub_block_index(index) and form == size * Linear[SSAValue].of(index)
 
 
 def _is_sub_block_index(value: SSAValue) -> bool:

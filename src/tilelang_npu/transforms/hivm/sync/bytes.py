@@ -126,7 +126,7 @@ def place_of(value: SSAValue) -> OperandBytes:
         return OperandBytes(space, root, (0,), 0, _ANY, planned=True)
     ring, box = _ring(value, root), box_of(value, root)
     cut = value.owner
-    view = value if isinstance(cut, memref.SubviewOp) and (space == "gm" or (cut.offsets and len(addresses) <= 1)) else None
+    view = value if isinstance(cut, memref.SubviewOp) and (space == "gm" or cut.offsets) else None
     if ring is not None:
         count, slot, turn = ring
         starts = tuple((addresses[0] if planned else 0) + slot * number for number in range(count))
