@@ -22,8 +22,10 @@ GM = f"memref<{SIZE}xf32, #hivm.address_space<gm>>"
 FLAGS = f"memref<{TRIPS}xi1, #hivm.address_space<gm>>"
 
 
-def kernel(then: Sequence[str], otherwise: Sequence[str] = (), behind: Sequence[str] = ("exp u x", "store x")) -> str:
-    """A loop with a branch, a load into ``u`` behind it, and what follows; operations as ``exp FROM TO``, ``store FROM``."""
+def kernel(then: Sequence[str], otherwise: Sequence[str] = (), behind: Sequence[str] = ("exp u x", "store x"), *,
+           rounds: int = 0) -> str:
+    """A loop with a branch, a load into ``u`` behind it, and what follows; operations as ``exp FROM TO``, ``store FROM``. With
+    rounds, in another loop."""
     def spelled(words: str) -> str:
         kind, source, *target = words.split()
         if kind == "store":
@@ -40,12 +42,15 @@ def kernel(then: Sequence[str], otherwise: Sequence[str] = (), behind: Sequence[
   %n = arith.constant {TRIPS} : index
   {casts}
   {chr(10).join(f"hivm.hir.load ins(%X : {GM}) outs(%{name} : {UB})" for name in "uvwxy")}
+  {f"%rounds = arith.constant {rounds} : index" if rounds else ""}
+  {"scf.for %t = %c0 to %rounds step %c1 {" if rounds else ""}
   scf.for %i = %c0 to %n step %c1 {{
     %d = memref.load %D[%i] : {FLAGS}
     scf.if %d {arms}
     hivm.hir.load ins(%X : {GM}) outs(%u : {UB})
     {chr(10).join(map(spelled, behind))}
   }}
+  {"}" if rounds else ""}
   hivm.hir.store ins(%w : {UB}) outs(%O : {GM})
   return
 }}"""
@@ -95,6 +100,15 @@ def test_an_event_is_set_once_in_each_arm(then: list[str], otherwise: list[str])
 def test_what_a_branch_does_last_is_waited_for_behind_it(then: list[str], otherwise: list[str]) -> None:
     text = _compiled(kernel(then, otherwise))
     assert _sets(text)[1]
+    for call in _calls():
+        assert Launch(Program(parse_module(text)).trace(call.arguments, blocks=1)).hazards == []
+
+
+@pytest.mark.parametrize(("then", "otherwise"), [*EARLY.values(), *LATE.values()], ids=[*EARLY, *LATE])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_loop_that_runs_again_has_no_hazard(then: list[str], otherwise: list[str], rounds: int) -> None:
+    """What holds a loop's events for its next run finds other events for it."""
+    text = _compiled(kernel(then, otherwise, rounds=rounds))
     for call in _calls():
         assert Launch(Program(parse_module(text)).trace(call.arguments, blocks=1)).hazards == []
 

@@ -93,6 +93,7 @@ class _EventWriter:
 
     def _solve(self, body: BlockItems, *, again: bool = False) -> Order:
         given = self.given[id(body)]
+        self.inside.withdraw(body)
         if self.within:
             order = solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line)
         else:
@@ -137,6 +138,7 @@ class _EventWriter:
 
     def _restore(self, orders: Sequence[tuple[BlockItems, Order]], holders: Mapping[EventPair, BlockItems | None]) -> None:
         for block, order in orders:
+            self.inside.withdraw(block)
             self.inside.add(block, order)
             self.solved[id(block)] = block, order
         for event, holder in holders.items():
@@ -224,7 +226,7 @@ class _EventWriter:
         """Set an event in both arms of a branch: behind an item of one, at once in the other."""
         branch, producer = body.items[event.set_after].op, early.arm.items[early.set_after]
         with self.emit.after(producer.op):
-            self._flag(body, event, hivm.SetFlagOp, number, producer)
+            remark(self.emit.insert(hivm.SetFlagOp(event.source, event.target, number)), event_remark(NAME, body, event))
         (other,) = (region for region in branch.regions if not region.blocks or region.block is not early.arm.block)
         if not other.blocks:
             other.add_block(Block([scf.YieldOp()]))

@@ -324,6 +324,19 @@ class Order:
         for part, order in parts:
             order.give(part)
 
+    def withdraw(self) -> None:
+        """Take back what this order says in those of branches: it is to be another one."""
+        for part, order in self._said_elsewhere():
+            order._take_back(part)
+
+    def stand(self) -> None:
+        """Say again what was taken back."""
+        for part, order in self._said_elsewhere():
+            order.give(part)
+
+    def _said_elsewhere(self) -> Iterator[tuple[EventPair, Order]]:
+        yield from (said for parts in self._early.values() for said in parts if said[1] is not self)
+
     def _take_back(self, event: EventPair) -> None:
         """An ordering that was given, and is no more."""
         if event.out:

@@ -28,6 +28,7 @@ class Inside:
         self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
         self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
         self._passed: dict[tuple[int, str, bool, bool], Left] = {}
+        self._withdrawn: set[int] = set()
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
     def add(self, body: BlockItems, order: Order) -> None:
@@ -35,6 +36,17 @@ class Inside:
         if id(body) in self._solved:
             self.forget()
         self._solved[id(body)] = body, order
+        if id(body) in self._withdrawn:
+            self._withdrawn.remove(id(body))
+            order.stand()
+
+    def withdraw(self, body: BlockItems) -> None:
+        """Forget a block's order for one that is to be found, or for itself."""
+        known = self._solved.get(id(body))
+        if known is not None and id(body) not in self._withdrawn:
+            self._withdrawn.add(id(body))
+            known[1].withdraw()
+            self.forget()
 
     def order(self, body: BlockItems) -> Order | None:
         """The order of a block; None of one that was not solved."""
