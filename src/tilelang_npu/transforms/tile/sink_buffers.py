@@ -7,11 +7,13 @@ a ``T.Scope`` or a branch alone uses moves into it.
 
 A buffer that several statements use for things that have nothing to do with each other is a buffer for each (``live_ranges``);
 in one iteration of a pipelined loop, where there is room: the next load then need not wait for the store of what came behind.
+Where there is no room for that, they share the buffer's slots.
 
 Runs on the tile dialect after scope inference. ``T.Pipelined(num_stages=N)`` asks for N slots; buffers in L1 and UB
 that a copy fills from, or drains to, another memory get them, wherever the author allocated them. So do accumulators that each
 iteration starts anew and drains, as far as L0C has room beside the others: while the fixpipe takes one, the next is multiplied.
-The workspace of a hand-over between the cores gets two in any loop.
+The workspace of a hand-over between the cores gets two in any loop, and a few bytes that a loop loads and stores again, as rows
+that it gathers, get three: such a copy is mostly latency.
 """
 
 from __future__ import annotations
