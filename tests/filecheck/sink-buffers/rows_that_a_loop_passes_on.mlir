@@ -1,8 +1,11 @@
 // RUN: tilelang-npu opt %s -p assign-cores,sink-buffers | filecheck %s
+// RUN: tilelang-npu opt %s -p "assign-cores,sink-buffers{waits=false}" | filecheck %s --check-prefix HAND
 // Rows are gathered one by one, and passed on: three of them can be under way, though nobody asks for stages. What is worked on between has
 // one slot, and so has what takes more than a part of UB.
 // CHECK:      scf.for %i
 // CHECK-NEXT:   %x = tile.alloc "x" slots 3 : i64
+// Where the author waits by hand, the flags are for one.
+// HAND:       %x = tile.alloc "x" : memref
 // CHECK:      scf.for %j
 // CHECK-NEXT:   %y = tile.alloc "y" : memref
 // CHECK:      scf.for %k

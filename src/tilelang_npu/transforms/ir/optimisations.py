@@ -21,7 +21,7 @@ OPTIMISATIONS = {
     "hoist-loads": "what each iteration loads alike, or computes of places, goes in front of the loop; without it each does",
     "fold-accumulator-clear": "T.clear of an accumulator becomes the start of the next gemm; without it zeros are multiplied",
     "sink-buffers": "a buffer that one loop alone uses lives for one iteration; without it where the author placed it",
-    "multi-buffer": "iterations of pipelined loops, or that gather rows, take slots of their buffers in turn; without it each has one",
+    "multi-buffer": "iterations of pipelined loops, or that gather rows, take slots of their buffers in turn; without it one",
     "schedule-statements": "order and stage of T.Pipelined put statements in their places; without it they stand as written",
     "overlap-iterations": "both cores of a pipelined loop work on several iterations at a time; without it on one",
     "banks": "operands of a vector instruction begin in different halves of the banks of UB; without it anywhere",

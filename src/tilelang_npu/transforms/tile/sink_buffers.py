@@ -177,6 +177,8 @@ class SinkBuffers(ModulePass):
         multi_buffer: give slots; off, every buffer keeps one.
         sink: move buffers; off, every one keeps its place.
         split: give loops buffers of their own; off where the planner may let no two share bytes.
+        waits: the waits inside of the cores are the compiler's; off, a buffer that is loaded and stored again is one, as the
+            author's flags take it.
     """
 
     name = "sink-buffers"
@@ -184,6 +186,7 @@ class SinkBuffers(ModulePass):
     multi_buffer: bool = True
     sink: bool = True
     split: bool = True
+    waits: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
@@ -197,7 +200,7 @@ class SinkBuffers(ModulePass):
                     _tell_done(op, each)
                 if each.slots is slots and (self.multi_buffer or self.sink):
                     _tell_refused(op, each, ranges, self)
-        if self.sink:
+        if self.split or (self.sink and self.waits):
             for allocation in [inner for inner in op.walk() if isinstance(inner, tile.AllocOp) and inner.slots is not None]:
                 self._part(op, allocation, ranges)
 
@@ -263,7 +266,7 @@ class SinkBuffers(ModulePass):
                     taken = inner, slots if _has_room(allocation, slots, chips.chip(self.chip)) else 1
                 elif self._takes_turns(allocation, loop, ranges):
                     taken = inner, depth
-                elif self.multi_buffer and self._passes_on(allocation, loop):
+                elif self.multi_buffer and self.waits and self._passes_on(allocation, loop):
                     taken = inner, _PASSED_ON
         if taken is not None:  # the innermost loop whose iterations take slots in turn
             _move(allocation, taken[0])
