@@ -161,11 +161,17 @@ def _made(path: Path, text: str) -> Any:
 SAME_FLAG = Loop(start=0, trips=1, bound="constant", product=True, inner=0, stages=2, chained=True, guard="", row=False,
                  around="", again=True, through=True, twice=False, steps=["T.vmul(z, 0.5, y)"])
 """Two pipes of the Vector cores set flags, one behind the first loop and one in the second; one number served both."""
+ENDED = Loop(start=0, trips=3, bound="constant", product=True, inner=0, stages=4, chained=True, guard="", row=True, around="",
+             through=True, again=False, twice=True,
+             steps=["T.copy(y, carried)", "T.vabs(carried, z)", "T.copy(y[0:4, 0:24], z[2:6, 0:24])", "T.copy(y, z)",
+                    "T.vmax(z, y, z)"])
+"""What one stage stores is loaded by the other core when the stage has ended: its own waits in there order nothing any more."""
 
 
 @settings(max_examples=LOOPS, suppress_health_check=list(HealthCheck))
 @given(loop=LOOP, seed=st.integers(0, 99), rounds=st.integers(0, 3))
 @example(loop=SAME_FLAG, seed=0, rounds=0)
+@example(loop=ENDED, seed=90, rounds=1)
 def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loop, seed: int, rounds: int) -> None:
     folder = tmp_path_factory.mktemp("loop")
     make, elsewhere = (_made(folder / f"loop{seed}{name}.py", loop.text(without))

@@ -312,6 +312,8 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
             asked.append(demand)
         elif demand.source != demand.target:
             distance, index = divmod(demand.then, order.count)
+            if any(isinstance(body.items[end].op, scf.IfOp) for end in (demand.first, index)):
+                continue  # its wait, or its set, may stand in the branch: nothing waits where that is not taken
             order.give(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
     for demand in asked:
         if not order.covers(demand):
