@@ -2,14 +2,14 @@
 
 For each block, each pair of accesses that can touch a common byte (one of them writing) is a demand: the earlier one must be
 done before the later one starts. In loop bodies this includes the next iterations; buffers with N slots meet themselves only
-every N iterations. Demands are met by events set right behind the producer and waited for right in front of the consumer,
-reduced to those that nothing else implies. Where a consumer needs what an earlier iteration made, and the producer stands in
-front of it, the set moves behind the wait, or the wait in front of the producer: no number more is outstanding than there are
-iterations between. mmadL1 takes its events itself, where it can: its load of A waits for A alone, that
-of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their loop and
-waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop, branches between them
-or not, around the outer one, where that is enough: nothing waits between its runs for what nobody needs. Flags that the author
-wrote keep their numbers to themselves, and what they order is not ordered twice.
+every N iterations. Demands are met by events set right behind the producer, be it in a branch, and waited for right in front
+of the consumer, reduced to those that nothing else implies. Where a consumer needs what an earlier iteration made, and the
+producer stands in front of it, the set moves behind the wait, or the wait in front of the producer: no number more is
+outstanding than there are iterations between. mmadL1 takes its events itself, where it can: its load of A waits for A alone,
+that of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their
+loop and waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop, branches
+between them or not, around the outer one, where that is enough: nothing waits between its runs for what nobody needs. Flags
+that the author wrote keep their numbers to themselves, and what they order is not ordered twice.
 
 Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
 themselves: nobody can write a flag there.

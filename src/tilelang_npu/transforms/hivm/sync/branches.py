@@ -140,13 +140,14 @@ def _places(branch: BlockItems, pipe: str, reasons: Sequence[object], *, last: b
                    if isinstance(reason, Dependence))
 
     for counts in (asked, lambda touch: True):
-        found = _holding(branch, pipe, counts) or _holding(branch, pipe, lambda touch: True)
+        found = holding(branch, pipe, counts) or holding(branch, pipe)
         yield found[-1] if last else found[0]
 
 
-def _holding(branch: BlockItems, pipe: str, counts: Callable[[Touch], bool]) -> list[int]:
+def holding(branch: BlockItems, pipe: str, counts: Callable[[Touch], bool] = lambda _: True) -> list[int]:
+    """The items of a block in which a pipe has an access that counts."""
     return [index for index, item in enumerate(branch.items)
             if any(touch.pipe == pipe and counts(touch) for touch in item.touches)]
 
 
-__all__ = ["into_branches"]
+__all__ = ["holding", "into_branches"]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from xdsl.dialects import scf
 
+from tilelang_npu.transforms.hivm.sync.branches import holding
 from tilelang_npu.transforms.hivm.sync.cover import Early, EventPair
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems
@@ -42,18 +43,13 @@ def set_early(body: BlockItems, inside: Inside) -> None:
 def _places(body: BlockItems, event: EventPair, inside: Inside) -> list[Early]:
     """Where in a branch an event can be set with work of its pipe left to do, the first place first."""
     item, pipes = body.items[event.set_after], (event.source, event.target)
-    arms = [arm for arm in item.blocks if _works(arm, event.source)]
+    arms = [arm for arm in item.blocks if holding(arm, event.source)]
     order = inside.order(arms[0]) if isinstance(item.op, scf.IfOp) and len(arms) == 1 else None
     if order is None:
         return []
-    arm, places = arms[0], _works(arms[0], event.source)
+    arm, places = arms[0], holding(arms[0], event.source)
     return [Early(arm, order, place) for place in dict.fromkeys(arm.set_at(place, pipes) for place in places[:-1])
             if place < places[-1]]
-
-
-def _works(arm: BlockItems, pipe: str) -> list[int]:
-    """The items of a block in which a pipe has work."""
-    return [index for index, item in enumerate(arm.items) if any(touch.pipe == pipe for touch in item.touches)]
 
 
 __all__ = ["set_early"]
