@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilelang_npu.simulator.codegen.python_emitter import PythonEmitter
 from tilelang_npu.simulator.codegen.records import Costing, Operand
 from tilelang_npu.simulator.machine.events import OpRecord
 from tilelang_npu.simulator.machine.memory import Array
-from tilelang_npu.target import Chip
 
 
 class Observer(Protocol):
@@ -27,18 +25,9 @@ class Observer(Protocol):
 
 
 class WatchingEmitter(PythonEmitter):
-    """As ``PythonEmitter``, with an observer.
-
-    Args:
-        observer: who is called.
-        function, core, chip, parallel: as for ``PythonEmitter``.
-    """
+    """As ``PythonEmitter``, with calls of the observer that the code is bound with."""
 
     _watched = ""
-
-    def __init__(self, observer: Observer, function: FuncOp, core: str, chip: Chip, parallel: int) -> None:
-        super().__init__(function, core, chip, parallel)
-        self._observer = self.constant(observer, "watch")
 
     def record(self, op: Operation, pipe: str, operands: Sequence[Operand],
                work: Costing) -> OpRecord:
@@ -49,7 +38,7 @@ class WatchingEmitter(PythonEmitter):
             reads, writes = (self._views(operands, writes=writes) for writes in (False, True))
             given = f"{self.constant(op, 'op')}, {self.constant(made, 'record')}"
             self._watched = self.fresh("w")
-            self.scope.line(f"{self._watched} = {self._observer}.before(bid, sid, {given}, ({reads}), ({writes}))", op)
+            self.scope.line(f"{self._watched} = observer.before(bid, sid, {given}, ({reads}), ({writes}))", op)
         return made
 
     def _views(self, operands: Sequence[Operand], *, writes: bool) -> str:
@@ -59,6 +48,6 @@ class WatchingEmitter(PythonEmitter):
     def finish_op(self) -> None:
         """Call the observer behind the op."""
         if self._watched:
-            self.scope.line(f"{self._observer}.after({self._watched})", self.current)
+            self.scope.line(f"observer.after({self._watched})", self.current)
             self._watched = ""
 

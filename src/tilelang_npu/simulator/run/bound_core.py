@@ -27,6 +27,7 @@ from tilelang_npu.simulator.time.schedule import StepOrder
 from tilelang_npu.simulator.time.steps import Expansion
 
 if TYPE_CHECKING:
+    from tilelang_npu.simulator.codegen.watched import Observer
     from tilelang_npu.simulator.run.program import Program
 
 
@@ -41,6 +42,7 @@ class Means:
         poison: the byte that fills on-chip memory at first; None where it makes no difference.
         witnesses: of each function, where nothing is computed.
         view: what makes arrays.
+        observer: who is called around each op, in the form that is watched.
     """
 
     functions: Sequence[CompiledFunction]
@@ -49,6 +51,7 @@ class Means:
     poison: int | None = POISON
     witnesses: Sequence[Witness] = ()
     view: Callable[..., object] = np.ndarray
+    observer: Observer | None = None
 
 
 def cores_of_block(program: Program, bound: Bound, blocks: int, means: Means) -> list[BoundCore]:
@@ -76,7 +79,8 @@ class BoundCore:
         self.events: list[Event] = []
         self.gm: list[int] = []
         try:
-            bind = self.function.bind if means.view is np.ndarray else self.function.bind_with(means.view)
+            own = means.view is not np.ndarray or means.observer is not None
+            bind = self.function.bind_with(means.view, means.observer) if own else self.function.bind
             self.run: Run = bind(
                 bound.arrays, bound.scalars, bound.dims, blocks, sub, means.scratch, Guard(self.function.core, means.most_ops),
                 means.witnesses[index] if means.witnesses else None, stack,

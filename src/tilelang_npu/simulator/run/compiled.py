@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tilelang_npu.simulator.codegen import PythonEmitter
     from tilelang_npu.simulator.codegen.lines import Line, MadeArray
+    from tilelang_npu.simulator.codegen.watched import Observer
     from tilelang_npu.simulator.machine.used_data import UsedData
 
 _NUMBERS = itertools.count(1)
@@ -119,9 +120,9 @@ class CompiledFunction:
     def bind(self) -> Bind:
         return self.bind_with(np.ndarray)
 
-    def bind_with(self, view: Callable[..., object]) -> Bind:
-        """``bind`` of code that makes arrays with something else than NumPy's."""
-        scope: dict[str, Any] = {**self._globals, "nd": view}
+    def bind_with(self, view: Callable[..., object], observer: Observer | None = None) -> Bind:
+        """``bind`` of code that makes arrays with something else than NumPy's, or is watched."""
+        scope: dict[str, Any] = {**self._globals, "nd": view, "observer": observer}
         exec(self._code, scope)
         bind: Bind = scope["bind"]
         return bind

@@ -27,7 +27,7 @@ from tilelang_npu.simulator.codegen.own_numbers import ApartError, own_numbers
 from tilelang_npu.simulator.codegen.stacked import StackedEmitter
 from tilelang_npu.simulator.codegen.stepwise import StepwiseEmitter
 from tilelang_npu.simulator.codegen.traced import TracingEmitter
-from tilelang_npu.simulator.codegen.watched import Observer, WatchingEmitter
+from tilelang_npu.simulator.codegen.watched import WatchingEmitter
 from tilelang_npu.simulator.machine.stack import Flow
 from tilelang_npu.simulator.run.arguments import GRID, FunctionParameter, Role
 from tilelang_npu.simulator.run.compiled import CompiledFunction, StackedFunction, TracedFunction
@@ -64,9 +64,9 @@ def stepwise(function: FuncOp, core: str, chip: Chip, parallel: int) -> Compiled
     return CompiledFunction(_emitted(function, core, chip, parallel, StepwiseEmitter))
 
 
-def watched(observer: Observer, function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
-    """A device function that an observer watches."""
-    return CompiledFunction(_emitted(function, core, chip, parallel, partial(WatchingEmitter, observer)))
+def watched(function: FuncOp, core: str, chip: Chip, parallel: int) -> CompiledFunction:
+    """A device function that the observer watches with which it is bound."""
+    return CompiledFunction(_emitted(function, core, chip, parallel, WatchingEmitter))
 
 
 def traced(function: FuncOp, core: str, chip: Chip, parallel: int) -> TracedFunction:

@@ -308,11 +308,12 @@ class Program:
         return tuple(form(function, compiled.core, self.chip, compiled.parallel)
                      for function, compiled in zip(self.device_functions, self.functions, strict=True))
 
-    def _watched(self, observer: Observer) -> tuple[CompiledFunction, ...]:
+    @once
+    def _watched(self) -> tuple[CompiledFunction, ...]:
         """The functions in the form that an observer watches."""
         from tilelang_npu.simulator.run.compiling import watched
 
-        return self._in_form(partial(watched, observer))
+        return self._in_form(watched)
 
     @property
     def cores(self) -> int:
@@ -372,9 +373,9 @@ class Program:
             if schedule is not None:
                 runs = self._reordered(bound, sequence, policy(schedule), {} if left is None else left, stores, most_ops)
             else:
-                functions = self._computing if observer is None else self._watched(observer)
+                functions = self._computing if observer is None else self._watched
                 run = self._all_at_once if self.global_sync else self._one_by_one
-                runs = run(bound, sequence, Means(functions, most_ops))
+                runs = run(bound, sequence, Means(functions, most_ops, observer=observer))
         runs.sort(key=lambda run: run.block)
         return Recorded(self, bound, tuple(runs), self.workspace, blocks)
 
@@ -479,8 +480,8 @@ class Program:
         """
         arrays = tuple(array if array is None or number not in self.written else part_of(array, spans, number)
                        for number, array in enumerate(bound.arrays))
-        functions = self._computing if observer is None else self._watched(observer)
-        means = Means(functions, poison=poison)
+        functions = self._computing if observer is None else self._watched
+        means = Means(functions, poison=poison, observer=observer)
         given = replace(bound, arrays=arrays)
         lanes = [core for _ in blocks for core in cores_of_block(self, given, count, means)]
         with one_blas_thread(), np.errstate(all="ignore"):
