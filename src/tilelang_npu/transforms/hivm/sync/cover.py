@@ -169,8 +169,9 @@ class Doors(Protocol):
     def beside(self, demand: Demand) -> Sequence[Position]:
         """The branches and loops that run where the demand's accesses do."""
 
-    def alike(self, index: int) -> Sequence[int]:
-        """The branches on the same condition as one, the loops of the same bounds: they run where it does."""
+    def alike(self, position: Position) -> Sequence[Position]:
+        """The branches on the same condition as one, the loops of the same bounds, the stages so many iterations before it and
+        behind it: they run where it does, those that there are."""
 
     def left(self, demand: Demand) -> Left:
         """What comes behind the demand's first access inside its item."""
@@ -398,9 +399,8 @@ class Order:
                 return self._trace(via, state)
         return None
 
-    def reach(self, starts: Iterable[State], limit: Position, runs: int = -1) -> Reached:
-        """What comes later up to the item at ``limit`` and right behind it, in a run in which the item ``runs``, if it is one,
-        does something."""
+    def reach(self, starts: Iterable[State], limit: Position, runs: Position = -1) -> Reached:
+        """What comes later up to the item at ``limit`` and right behind it, in a run in which the one at ``runs`` acts."""
         work: dict[str, Position] = {}
         sets: dict[str, Position] = {}
         pipes: set[str] = set()

@@ -9,14 +9,15 @@ where it does not run there is nothing to order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
-from tilelang_npu.transforms.hivm.sync.turns import turns_since, turns_until
+from tilelang_npu.transforms.hivm.sync.turns import after_last, iterations, stages, turns_since, turns_until
 from tilelang_npu.transforms.ir.buffers import body_of
 
 
@@ -28,6 +29,7 @@ class Inside:
         self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
         self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
         self._passed: dict[tuple[int, str, bool, bool], Left] = {}
+        self._stages: dict[tuple[int, int], Sequence[tuple[int, int]]] = {}
         self._withdrawn: set[int] = set()
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
@@ -52,6 +54,13 @@ class Inside:
         """The order of a block; None of one that was not solved."""
         known = self._solved.get(id(body))
         return known[1] if known is not None else None
+
+    def stages(self, body: BlockItems, index: int) -> Sequence[tuple[int, int]]:
+        """Which items of a loop's body surely run where one does, and how many iterations behind it."""
+        key = id(body.items[index]), index
+        if key not in self._stages:
+            self._stages[key] = list(stages(body.items, index, body.loop))
+        return self._stages[key]
 
     def tokens(self, item: Item) -> list[EventPair]:
         """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it.
@@ -102,7 +111,7 @@ class Inside:
         inner = self.left(body.items[index], touch, second)
         starts = leaving(index, order.count, touch.pipe, inner)
         turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
-        last = turns * order.count
+        last = max(turns, after_last(body.items[index], body.loop)) * order.count
         reached = order.reach(starts, last + order.count - 1, index)
         tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and reached.set_of(event, last)} | inner.later
@@ -145,8 +154,9 @@ class Inside:
         if primed and body.loop is not None and self._held(item, touch, pipe, body):
             return True
         turns = turns_until(first.place, touch.place, body.loop) if first is not None else 0
-        here, runs = turns * order.count + index, -1 if turns else index
-        reached = order.reach(_entering(order, pipe, started, primed), here, runs)
+        turns = max(turns, int(iterations(item, body.loop).low)) if isinstance(body.loop, scf.ForOp) else turns
+        here = turns * order.count + index
+        reached = order.reach(_entering(order, pipe, started, primed), here, here)
         return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
                    for other, position in reached.work.items())
 

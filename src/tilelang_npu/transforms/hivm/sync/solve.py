@@ -214,11 +214,14 @@ class _Doors:
         return found
 
     def beside(self, demand: Demand) -> Sequence[Position]:
-        count = len(self.body.items)
-        return [end - end % count + index for end in (demand.first, demand.then) for index in self.alike(end % count)]
+        return [place for end in (demand.first, demand.then) for place in self.alike(end)]
 
-    def alike(self, index: int) -> Sequence[int]:
-        return [other for ones in self._on.values() if index in ones for other in ones if other != index]
+    def alike(self, position: Position) -> Sequence[Position]:
+        count = len(self.body.items)
+        index = position % count
+        places = [other for ones in self._on.values() if index in ones for other in ones if other != index]
+        places += [other + far * count for other, far in self.inside.stages(self.body, index)]
+        return [position - index + place for place in places]
 
     def left(self, demand: Demand) -> Left:
         item, reason = self.body.items[demand.first], demand.reason

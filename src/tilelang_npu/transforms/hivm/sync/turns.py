@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from collections.abc import Iterator, Sequence
 
-from tilelang_npu.linear import NATURAL, Interval
+from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
+
+from tilelang_npu.dialects.affine_sums import affine
+from tilelang_npu.linear import NATURAL, Interval, Linear
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
-from tilelang_npu.transforms.ir.guards import said
+from tilelang_npu.transforms.ir.guards import leaves, said, surely_natural
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 
@@ -50,6 +54,55 @@ def iterations(item: Item, loop: scf.ForOp | None) -> Interval:
     return found
 
 
+_FAR = 4
+"""Iterations apart that stages are looked at: so many slots are common."""
+
+
+def after_last(item: Item, loop: scf.ForOp | scf.WhileOp | None) -> int:
+    """How many iterations of a loop come at least behind one in which a branch of its body is taken: later stages have them."""
+    if not isinstance(loop, scf.ForOp) or not isinstance(item.op, scf.IfOp) or len(item.blocks) != 1:
+        return 0
+    ranges, index = Ranges(), loop.body.block.args[0]
+    rest = affine(loop.ub, ranges.constant) - affine(index) - Linear(1)
+    step = ranges.constant(loop.step)
+    if step is None or step <= 0:
+        return 0
+    count = 0
+    while count < _FAR and surely_natural(rest - Linear((count + 1) * step), [item.op.cond], ranges):
+        count += 1
+    return count
+
+
+def stages(items: Sequence[Item], index: int, loop: scf.ForOp | scf.WhileOp | None) -> Iterator[tuple[int, int]]:
+    """Which branches of a loop's body are taken so many iterations behind each one in which a branch is, or in front of it
+    where the number is below zero, if there is such an iteration: those of a pipeline's stages follow each other."""
+    one, ranges = items[index].op, Ranges()
+    if not isinstance(loop, scf.ForOp) or not isinstance(one, scf.IfOp):
+        return
+    step, turn = ranges.constant(loop.step), loop.body.block.args[0]
+    if step is None or step <= 0 or not any(turn in sum_.terms for sum_ in said(one.cond, ranges)):
+        return
+    for place, other in enumerate(items):
+        if not isinstance(other.op, scf.IfOp) or len(other.blocks) != 1:
+            continue
+        holds = list(leaves(other.op.cond, ranges))
+        if any(sum_ is None or not all(atom is turn or _outside(atom, loop) for atom in sum_.terms) for sum_ in holds):
+            continue
+        for far in range(-_FAR, _FAR + 1):
+            moved = [sum_ + Linear(sum_.factor(turn) * far * step) for sum_ in holds if sum_ is not None]
+            if (far or place != index) and all(surely_natural(sum_, [one.cond], ranges) for sum_ in moved):
+                yield place, far
+
+
+def _outside(value: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether a value is the same in all iterations of a loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+    while block is not None and block is not loop.body.block:
+        around = block.parent_op()
+        block = around.parent_block() if around is not None else None
+    return block is None
+
+
 def _touched(body: BlockItems) -> bool:
     return any(item.touches for item in body.items)
 
@@ -70,4 +123,4 @@ def _slot(place: OperandBytes, ring: OperandBytes) -> int | None:
     return slot if (place.high - 1) // ring.high == slot < ring.slots else None
 
 
-__all__ = ["iterations", "turned", "turns_since", "turns_until"]
+__all__ = ["after_last", "iterations", "stages", "turned", "turns_since", "turns_until"]
