@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from removal import Call, Removed, removed
@@ -316,12 +316,14 @@ def test_no_wait_can_go(tmp_path: Path, loop: Loop) -> None:
 def test_few_waits_of_random_loops_can_go(tmp_path_factory: pytest.TempPathFactory) -> None:
     tried = idle = 0
 
-    @settings(max_examples=WAITS, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=WAITS, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate])
     @given(loop=LOOP)
     def count(loop: Loop) -> None:
         nonlocal tried, idle
         if loop.bound != "constant":
             loop = replace(loop, trips=loop.stages + 2)
+        if loop.guard and loop.bound == "argument":  # what keeps a core from running ahead is needed in loops that are longer
+            loop = replace(loop, bound="symbolic")
         found = _removed(tmp_path_factory.mktemp("loop"), loop)
         tried, idle = tried + found.tried, idle + len(found.idle)
 

@@ -1,6 +1,7 @@
-"""Write the iterations of a ``T.unroll`` loop one behind the other.
+"""Write the iterations of a ``T.unroll`` loop one behind the other, and any loop of one iteration, or of none, as what it does.
 
-Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds must be constants.
+Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds must be constants. What is
+done once needs no slots, no event from one iteration to the next, and no branch for the first one.
 """
 
 from __future__ import annotations
@@ -55,5 +56,5 @@ class UnrollLoops(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
-            if tile.UNROLL in loop.attributes:
+            if tile.UNROLL in loop.attributes or ranges.trip_count(loop).constant in (0, 1):
                 _unroll(loop, ranges)

@@ -399,19 +399,22 @@ class Order:
                 return self._trace(via, state)
         return None
 
-    def reach(self, starts: Iterable[State], limit: Position, runs: Position = -1) -> Reached:
-        """What comes later up to the item at ``limit`` and right behind it, in a run in which the one at ``runs`` acts."""
+    def reach(self, starts: Iterable[State], limit: Position, runs: Sequence[Position] = ()) -> Reached:
+        """What comes later up to the item at ``limit`` and right behind it, in a run in which the branches at ``runs`` do."""
         work: dict[str, Position] = {}
         sets: dict[str, Position] = {}
         pipes: set[str] = set()
         doors = self.doors
-        beside = doors.alike(runs) if doors is not None and runs >= 0 else ()
-        for position, pipe, start in self._explore(starts, limit, {}, beside):
+        for position, pipe, start in self._explore(starts, limit, {}, runs):
             (sets if start else work).setdefault(pipe, position)
-            if doors is not None and position + start <= limit and (limit % self.count in doors.running or limit in beside):
+            if doors is not None and position + start <= limit and (limit % self.count in doors.running or limit in runs):
                 through = doors.through(limit % self.count, pipe, started=start, primed=start or position < limit)
                 pipes |= through.within | through.behind
         return Reached(work, sets, frozenset({*pipes, *work}))
+
+    def beside(self, position: Position) -> Sequence[Position]:
+        """The branches and loops that run where one item does."""
+        return self.doors.alike(position) if self.doors is not None else ()
 
     def _explore(self, starts: Iterable[State], goal: Position,
                  via: dict[State, tuple[State | None, EventPair | Fence | None]],

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
-from tilelang_npu.transforms.hivm.sync.turns import after_last, iterations, stages, turns_since, turns_until
+from tilelang_npu.transforms.hivm.sync.turns import after_last, iterations, stages, surely_taken, turns_since, turns_until
 from tilelang_npu.transforms.ir.buffers import body_of
 
 
@@ -112,7 +112,7 @@ class Inside:
         starts = leaving(index, order.count, touch.pipe, inner)
         turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
         last = max(turns, after_last(body.items[index], body.loop)) * order.count
-        reached = order.reach(starts, last + order.count - 1, index)
+        reached = order.reach(starts, last + order.count - 1, order.beside(index))
         tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and reached.set_of(event, last)} | inner.later
         drained = inner.drained if body.loop is not None else frozenset()
@@ -156,7 +156,7 @@ class Inside:
         turns = turns_until(first.place, touch.place, body.loop) if first is not None else 0
         turns = max(turns, int(iterations(item, body.loop).low)) if isinstance(body.loop, scf.ForOp) else turns
         here = turns * order.count + index
-        reached = order.reach(_entering(order, pipe, started, primed), here, here)
+        reached = order.reach(_entering(order, pipe, started, primed), here, order.beside(here))
         return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
                    for other, position in reached.work.items())
 
@@ -180,12 +180,13 @@ class Inside:
 
         The arguments are those of ``enters``.
         """
-        order = self.order(item.blocks[0])
+        body = item.blocks[0]
+        order = self.order(body)
         if order is None:
             return Left()
         key = id(item), pipe, started, primed
         if key not in self._passed:
-            self._passed[key] = _through(order, pipe, started=started, primed=primed)
+            self._passed[key] = _through(body, order, pipe, started=started, primed=primed)
         return self._passed[key]
 
     def carried(self, item: Item, first: Touch, second: Touch, holder: BlockItems) -> bool:
@@ -239,11 +240,14 @@ def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[Stat
               if primed and event.distance and event.holder is None and event.primed is None and event.source == pipe)]
 
 
-def _through(order: Order, pipe: str, *, started: bool, primed: bool) -> Left:
+def _through(body: BlockItems, order: Order, pipe: str, *, started: bool, primed: bool) -> Left:
     """What comes behind something on the far side of a loop that runs, by the order of its body."""
-    reached = order.reach(_entering(order, pipe, started, primed), order.count - 1)
+    sure = list(surely_taken(body.items, body.loop))
+    taken, last = [turn * order.count + index for index, turn in sure], max((turn for _, turn in sure), default=0) * order.count
+    runs = [*taken, *(place for one in taken for place in order.beside(one))]
+    reached = order.reach(_entering(order, pipe, started, primed), last + order.count - 1, runs)
     behind = {event.target for event in order.events if event.distance and event.holder is None
-              and (reached.set_of(event) or event.source == pipe)}
+              and (reached.set_of(event, last) or event.source == pipe)}
     known = frozenset() if started else frozenset({pipe})  # comes later anyway
     return Left(reached.pipes - known, frozenset(behind))
 

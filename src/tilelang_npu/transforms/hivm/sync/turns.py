@@ -54,6 +54,21 @@ def iterations(item: Item, loop: scf.ForOp | None) -> Interval:
     return found
 
 
+def surely_taken(items: Sequence[Item], loop: scf.ForOp | scf.WhileOp | None) -> Iterator[tuple[int, int]]:
+    """The branches of a loop's body that are taken whenever it runs, by place, each with the first iteration that takes it."""
+    if not isinstance(loop, scf.ForOp):
+        return
+    ranges, turn = Ranges(), loop.body.block.args[0]
+    trips = ranges.trip_count(loop).low
+    for index, item in enumerate(items):
+        if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1 and all(
+                sum_ is not None and list(sum_.terms) == [turn] and abs(sum_.factor(turn)) == 1
+                for sum_ in leaves(item.op.cond, ranges)):
+            window = iterations(item, loop)
+            if window.low <= window.high and window.low < trips:
+                yield index, int(window.low)
+
+
 _FAR = 4
 """Iterations apart that stages are looked at: so many slots are common."""
 
@@ -123,4 +138,4 @@ def _slot(place: OperandBytes, ring: OperandBytes) -> int | None:
     return slot if (place.high - 1) // ring.high == slot < ring.slots else None
 
 
-__all__ = ["after_last", "iterations", "stages", "turned", "turns_since", "turns_until"]
+__all__ = ["after_last", "iterations", "stages", "surely_taken", "turned", "turns_since", "turns_until"]
