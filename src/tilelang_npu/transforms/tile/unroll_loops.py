@@ -1,11 +1,12 @@
 """Write the iterations of a ``T.unroll`` loop one behind the other, and any loop of one iteration, or of none, as what it does.
 
-Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds must be constants. What is
-done once needs no slots, no event from one iteration to the next, and no branch for the first one.
+Runs first, on the tile dialect as traced, so that everything later sees constant indices. The bounds of the former must be
+constants. What is done once needs no slots, no event from one iteration to the next, and no branch for the first one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -29,14 +30,27 @@ def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
     values = range(low, high, step)
     if len(values) > LIMIT:
         raise refuse(loop, f"T.unroll over {len(values)} iterations; {LIMIT} are the most", "T260", help="use T.serial")
+    _write(loop, _constants(values, loop))
+
+
+def _constants(values: Iterable[int], loop: scf.ForOp) -> Iterator[SSAValue]:
+    """Indices, each put in front of the loop when it is asked for."""
     block = loop.parent_block()
     assert block is not None
-    carried: list[SSAValue] = list(loop.iter_args)
     for value in values:
         index = arith.ConstantOp(IntegerAttr(value, IndexType()))
         index.location = loop.location
         block.insert_op_before(index, loop)
-        mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, [index.result, *carried], strict=True))
+        yield index.result
+
+
+def _write(loop: scf.ForOp, indices: Iterable[SSAValue]) -> None:
+    """Put what a loop does for some indices in its place."""
+    block = loop.parent_block()
+    assert block is not None
+    carried: list[SSAValue] = list(loop.iter_args)
+    for index in indices:
+        mapping: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, [index, *carried], strict=True))
         for op in loop.body.block.ops:
             if isinstance(op, scf.YieldOp):
                 carried = [mapping.get(operand, operand) for operand in op.operands]
@@ -56,5 +70,7 @@ class UnrollLoops(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ranges = Ranges()
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
-            if tile.UNROLL in loop.attributes or ranges.trip_count(loop).constant in (0, 1):
+            if tile.UNROLL in loop.attributes:
                 _unroll(loop, ranges)
+            elif (count := ranges.trip_count(loop).constant) in (0, 1):
+                _write(loop, [loop.lb][:count])
