@@ -54,7 +54,7 @@ def test_shared_and_fragment(rows: int, columns: int, stages: int, dtype: str) -
     kernel, (_, y) = both(main, x, np.zeros_like(x))
     np.testing.assert_array_equal(y, x * x)
     assert "shared is overwritten" in done(kernel, "drop-dead-stores")
-    assert ("are one buffer" in done(kernel, "collapse-copies")) == (stages > 1)
+    assert ("are one buffer" in done(kernel, "collapse-copies")) == (stages > 1 or rows <= 8)  # a loop of one iteration is none
 
 
 def test_an_operand_of_a_gemm_goes_to_l1_at_once() -> None:

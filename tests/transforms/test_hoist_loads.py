@@ -52,7 +52,7 @@ def test_out_of_two_loops(rows: int, columns: int, dtype: str) -> None:
     rng = np.random.default_rng(0)
     x, w, v = (rng.integers(0, 4, shape).astype(dtype) for shape in ((rows, 6, columns), (1, columns), (rows, columns)))
     told, (_, _, _, y) = both(main, x, w, v, np.zeros_like(x))
-    assert told.count("w is loaded once") == 2 and told.count("v is loaded once") == 1
+    assert told.count("w is loaded once") == 1 + (rows > 1) and told.count("v is loaded once") == 1  # out of so many loops
     np.testing.assert_array_equal(y, (x * w + v[:, None]) * w + v[:, None])
 
 
