@@ -89,3 +89,32 @@ def test_an_axis_that_is_not_divided_evenly_stays_one() -> None:
     expected = a.copy().ravel()
     expected[:140] += np.arange(140) % 5
     np.testing.assert_array_equal(made()(a), expected.reshape(9, 16))
+
+
+@pytest.mark.parametrize("rows", [1, 9, 64])
+def test_an_axis_of_one_point_is_none(rows: int) -> None:
+    """A column per row: by its index, or as 0, it takes the same time."""
+    def kernel(by_index: bool) -> Any:
+        @tilelang.jit(out_idx=[-1], target="npuir", sanitize=True)
+        def made() -> Any:
+            @T.prim_func
+            def main(A: T.Tensor((rows, 1), "float32"), B: T.Tensor((rows, 1), "float32")):
+                with T.Kernel(1, is_npu=True) as (_, _):
+                    a = T.alloc_shared((rows, 1), "float32")
+                    T.copy(A, a)
+                    for i, o in T.Parallel(rows, 1):
+                        if by_index:
+                            a[i, o] = T.exp(a[i, o]) + 1.0
+                        else:
+                            a[i, 0] = T.exp(a[i, 0]) + 1.0
+                    T.copy(a, B)
+
+            return main
+
+        return made()
+
+    a = np.random.default_rng(0).standard_normal((rows, 1)).astype(np.float32)
+    zero, index = kernel(by_index=False), kernel(by_index=True)
+    np.testing.assert_allclose(zero(a), np.exp(a) + 1, rtol=1e-6)
+    np.testing.assert_array_equal(zero(a), index(a))
+    assert zero.last_launch.cycles == index.last_launch.cycles
