@@ -299,6 +299,28 @@ def test_slots_that_there_is_no_room_for_are_not_told_as_had(rows: int) -> None:
         assert pipeline.endswith("take turns with nothing")
 
 
+@pytest.mark.parametrize(("count", "said"), [
+    (0, "no iteration: it never runs"), (1, "one iteration: there is none to take turns with"),
+    (2, "iterations take turns with x (UB)")])
+def test_a_pipelined_loop_of_too_few_iterations_says_so(count: int, said: str) -> None:
+    @T.prim_func
+    def main(X: T.Tensor((4, 16, 256), "float32"), Y: T.Tensor((4, 16, 256), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((16, 256), "float32")
+            for i in T.Pipelined(count, num_stages=2):
+                T.copy(X[i, 0, 0], x)
+                T.vexp(x, x)
+                T.copy(x, Y[i, 0, 0])
+
+    kernel, _ = about(main, "multi-buffer")
+    (pipeline,) = kernel.explain().sections["pipelines"]
+    assert pipeline.endswith(f"num_stages=2  {said}")
+    x, y = np.random.default_rng(0).standard_normal((4, 16, 256)).astype(np.float32), np.zeros((4, 16, 256), np.float32)
+    kernel(x, y)
+    np.testing.assert_allclose(y[:count], np.exp(x[:count]), rtol=1e-6)
+    assert not y[count:].any()
+
+
 def test_there_is_no_section_where_nothing_was_refused() -> None:
     kernel = tilelang.compile(shifted(edited=True), target="npuir")
     assert "refused" not in kernel.explain().sections and not kernel.explain().refused

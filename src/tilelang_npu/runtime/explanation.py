@@ -201,8 +201,8 @@ def _pipelines(remarks: Sequence[Remark]) -> Iterator[str]:
         if isinstance(turns := said.facts, Turns):
             several = (f"{label} ({_memory(space)})" for label, space, where in zip(
                 turns.labels, turns.spaces, turns.places, strict=True) if (label, where) not in one_slot)
-            yield (f"{_line(said.place)}  num_stages={turns.stages}  iterations take turns with "
-                   f"{', '.join(several) or 'nothing'}")
+            how = said.text or f"iterations take turns with {', '.join(several) or 'nothing'}"
+            yield f"{_line(said.place)}  num_stages={turns.stages}  {how}"
 
 
 def _inserted(final: ModuleOp) -> list[Waits]:

@@ -17,10 +17,16 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tilelang_npu.dialects import tile
+from tilelang_npu.dialects.remarks import DONE, Remark, Turns, tell
+from tilelang_npu.dialects.text import location_of
 from tilelang_npu.transforms.ir.locations import refuse
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 LIMIT = 1024  # iterations; more would make a program that nobody can read and no instruction cache can hold
+
+_TOO_FEW = {0: "no iteration: it never runs", 1: "one iteration: there is none to take turns with"}
+_ASKED = {tile.SCHEDULE, tile.CROSS_INTERVAL}
+"""What an author says of a loop's iterations that its pass answers."""
 
 
 def _unroll(loop: scf.ForOp, ranges: Ranges) -> None:
@@ -72,5 +78,9 @@ class UnrollLoops(ModulePass):
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, scf.ForOp)]):
             if tile.UNROLL in loop.attributes:
                 _unroll(loop, ranges)
-            elif (count := ranges.trip_count(loop).constant) in (0, 1):
+            elif (count := ranges.trip_count(loop).constant) in (0, 1) and not loop.attributes.keys() & _ASKED:
+                stages = loop.attributes.get(tile.NUM_STAGES)
+                if isinstance(stages, IntegerAttr):
+                    tell(op, Remark(self.name, DONE, place=location_of(loop), text=_TOO_FEW[count],
+                                    facts=Turns(stages.value.data, (), ())))
                 _write(loop, [loop.lb][:count])
