@@ -187,11 +187,11 @@ def constant(value: SSAValue) -> int | None:
 
 
 def surely_true(value: SSAValue) -> bool:
-    """Whether an i1 is the constant true, or asks in a loop that runs once whether it is the first time."""
+    """Whether an i1 is the constant true, or asks whether a constant is itself, or the first time of a loop that runs once."""
     asks = value.owner
     if not isinstance(asks, arith.CmpiOp):
         return bool(constant(value))
-    first = _only_value(asks.lhs)
+    first = known if (known := constant(asks.lhs)) is not None else _only_value(asks.lhs)
     return first is not None and first == constant(asks.rhs) and asks.predicate.value.data == _EQUAL
 
 

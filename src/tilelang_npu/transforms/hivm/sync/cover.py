@@ -186,6 +186,16 @@ class Doors(Protocol):
         """Whether tokens that a loop finds as it left them meet a demand between two of its runs."""
 
 
+def _next(places: Sequence[Position], after: Position, position: Position, count: int) -> Iterator[Position]:
+    """Of each item's places, in ascending order, the first from one on; of one that work at ``position`` is at the next too."""
+    seen: set[int] = set()
+    for place in places:
+        if place >= after and place % count not in seen:
+            yield place
+            if place > position:
+                seen.add(place % count)
+
+
 class _PlacesInOrder:
     """Places of items in ascending order, each with what stands there."""
 
@@ -422,6 +432,7 @@ class Order:
         """What follows from the starts up to ``goal``, nearest first; ``via`` takes where each comes from. ``beside``: branches
         that run."""
         best: dict[str, Position] = {}
+        beside = sorted({place for place in beside if 0 <= place <= goal})
         pending = [state for state in starts if state[0] <= goal]
         via.update(dict.fromkeys(pending, (None, None)))
         heapq.heapify(pending)
@@ -472,7 +483,7 @@ class Order:
                 yield None, (macro[1], target, False)
         doors = self.doors
         running = [max(0, -(-(after - index) // count)) * count + index for index in doors.running] if doors is not None else []
-        for where in (*running, *(place for place in beside if place >= after)):
+        for where in (*running, *_next(beside, after, position, count)):
             assert doors is not None
             through = doors.through(where % count, pipe, started=start, primed=start or position < where)
             for other in through.within:

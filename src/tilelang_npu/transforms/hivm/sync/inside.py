@@ -9,15 +9,14 @@ where it does not run there is nothing to order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
-from tilelang_npu.transforms.hivm.sync.turns import after_last, iterations, stages, surely_taken, turns_since, turns_until
+from tilelang_npu.transforms.hivm.sync.turns import after_last, turns_since, turns_until
 from tilelang_npu.transforms.ir.buffers import body_of
 
 
@@ -29,7 +28,6 @@ class Inside:
         self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
         self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
         self._passed: dict[tuple[int, str, bool, bool], Left] = {}
-        self._stages: dict[tuple[int, int], Sequence[tuple[int, int]]] = {}
         self._withdrawn: set[int] = set()
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
@@ -54,13 +52,6 @@ class Inside:
         """The order of a block; None of one that was not solved."""
         known = self._solved.get(id(body))
         return known[1] if known is not None else None
-
-    def stages(self, body: BlockItems, index: int) -> Sequence[tuple[int, int]]:
-        """Which items of a loop's body surely run where one does, and how many iterations behind it."""
-        key = id(body.items[index]), index
-        if key not in self._stages:
-            self._stages[key] = list(stages(body.items, index, body.loop))
-        return self._stages[key]
 
     def tokens(self, item: Item) -> list[EventPair]:
         """The events that are set in front of a loop and taken back behind it: its own, and those held for loops in it.
@@ -154,7 +145,7 @@ class Inside:
         if primed and body.loop is not None and self._held(item, touch, pipe, body):
             return True
         turns = turns_until(first.place, touch.place, body.loop) if first is not None else 0
-        turns = max(turns, int(iterations(item, body.loop).low)) if isinstance(body.loop, scf.ForOp) else turns
+        turns = max(turns, int(body.windows[index].low))
         here = turns * order.count + index
         reached = order.reach(_entering(order, pipe, started, primed), here, order.beside(here))
         return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
@@ -242,8 +233,8 @@ def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[Stat
 
 def _through(body: BlockItems, order: Order, pipe: str, *, started: bool, primed: bool) -> Left:
     """What comes behind something on the far side of a loop that runs, by the order of its body."""
-    sure = list(surely_taken(body.items, body.loop))
-    taken, last = [turn * order.count + index for index, turn in sure], max((turn for _, turn in sure), default=0) * order.count
+    taken = [turn * order.count + index for index, turn in body.sure]
+    last = max((turn for _, turn in body.sure), default=0) * order.count
     runs = [*taken, *(place for one in taken for place in order.beside(one))]
     reached = order.reach(_entering(order, pipe, started, primed), last + order.count - 1, runs)
     behind = {event.target for event in order.events if event.distance and event.holder is None

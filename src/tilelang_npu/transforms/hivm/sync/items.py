@@ -8,7 +8,7 @@ each of its steps: between these stand the events that it can set or wait for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
+from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes, place_of
+from tilelang_npu.transforms.hivm.sync.turns import iterations, stages, surely_taken
 from tilelang_npu.transforms.ir.buffers import body_of
 
 Pipes = tuple[str, str]
@@ -85,6 +87,21 @@ class BlockItems:
     def counts(self) -> Counter[Operation]:
         """How many items each operation of the block is."""
         return Counter(item.op for item in self.items)
+
+    @cached_property
+    def windows(self) -> Sequence[Interval]:
+        """The iterations of the loop in which each item can do something."""
+        return iterations(self.items, self.loop if isinstance(self.loop, scf.ForOp) else None)
+
+    @cached_property
+    def sure(self) -> Sequence[tuple[int, int]]:
+        """The branches that are taken whenever the loop runs, each with the first iteration that takes it."""
+        return list(surely_taken(self.items, self.loop, self.windows)) if isinstance(self.loop, scf.ForOp) else []
+
+    @cached_property
+    def stages(self) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """By place of a branch which others are taken so many iterations behind each one that takes it."""
+        return stages(self.items, self.loop) if isinstance(self.loop, scf.ForOp) else {}
 
     def at(self, index: int) -> Item:
         """The item at a place; the first and the last where it is in front of and behind them."""

@@ -20,7 +20,7 @@ from tilelang_npu.transforms.hivm.sync.cover import PIPES, Demand, EventPair, Fe
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch
-from tilelang_npu.transforms.hivm.sync.turns import iterations, turned
+from tilelang_npu.transforms.hivm.sync.turns import turned
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 _CELL = 2048
@@ -69,7 +69,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
         again: of a loop, as if it went on where it ends: what runs it again does.
     """
     items, loop = body.items, body.loop if isinstance(body.loop, scf.ForOp) else None
-    seen, windows = _Seen(items, tag), [iterations(item, loop) if not again else NATURAL for item in items]
+    seen, windows = _Seen(items, tag), body.windows if not again else [NATURAL] * len(items)
 
     def found(j: int, *, later: bool) -> list[Demand]:
         nearest: dict[object, Demand] = {}
@@ -220,7 +220,7 @@ class _Doors:
         count = len(self.body.items)
         index = position % count
         places = [other for ones in self._on.values() if index in ones for other in ones if other != index]
-        places += [other + far * count for other, far in self.inside.stages(self.body, index)]
+        places += [other + far * count for other, far in self.body.stages.get(index, ())]
         return [position - index + place for place in places]
 
     def left(self, demand: Demand) -> Left:

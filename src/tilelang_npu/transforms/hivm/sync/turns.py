@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
@@ -13,9 +14,11 @@ from xdsl.ir import Block, SSAValue
 from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import NATURAL, Interval, Linear
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
 from tilelang_npu.transforms.ir.guards import leaves, said, surely_natural
 from tilelang_npu.transforms.ir.ranges import Ranges
+
+if TYPE_CHECKING:
+    from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item
 
 
 def turned(one: OperandBytes, other: OperandBytes) -> bool:
@@ -38,35 +41,40 @@ def turns_since(ring: OperandBytes, second: OperandBytes, loop: scf.ForOp | scf.
     return 0 if trips is None else (start + trips - 1 - slot) % ring.slots
 
 
-def iterations(item: Item, loop: scf.ForOp | None) -> Interval:
-    """Which iterations of a loop an item of its body can do something in, from 0: a stage is a branch on the index."""
+def iterations(items: Sequence[Item], loop: scf.ForOp | None) -> list[Interval]:
+    """Which iterations of a loop each item of its body can do something in, from 0: a stage is a branch on the index."""
     ranges = Ranges()
     step = None if loop is None else ranges.constant(loop.step)
     if loop is None or step is None or step <= 0:
-        return NATURAL
-    found, low, index = Interval(0, ranges.trip_count(loop).high - 1), ranges.constant(loop.lb), loop.body.block.args[0]
-    if low is None or not isinstance(item.op, scf.IfOp) or (item.op.false_region.blocks and _touched(item.blocks[1])):
-        return found
-    for sum_ in said(item.op.cond, ranges):  # sum_ = factor * index + constant is not negative
-        if list(sum_.terms) == [index] and abs(factor := sum_.factor(index)) == 1:
-            bound = -factor * sum_.constant - low
-            found = found.meet(Interval(-(-bound // step)) if factor > 0 else Interval(0, bound // step))
-    return found
+        return [NATURAL] * len(items)
+    everywhere, low, index = Interval(0, ranges.trip_count(loop).high - 1), ranges.constant(loop.lb), loop.body.block.args[0]
+    windows: list[Interval] = []
+    for item in items:
+        found = everywhere
+        if low is not None and isinstance(item.op, scf.IfOp) and not (item.op.false_region.blocks and _touched(item.blocks[1])):
+            for sum_ in said(item.op.cond, ranges):  # sum_ = factor * index + constant is not negative
+                if list(sum_.terms) == [index] and abs(factor := sum_.factor(index)) == 1:
+                    bound = -factor * sum_.constant - low
+                    found = found.meet(Interval(-(-bound // step)) if factor > 0 else Interval(0, bound // step))
+        windows.append(found)
+    return windows
 
 
-def surely_taken(items: Sequence[Item], loop: scf.ForOp | scf.WhileOp | None) -> Iterator[tuple[int, int]]:
-    """The branches of a loop's body that are taken whenever it runs, by place, each with the first iteration that takes it."""
-    if not isinstance(loop, scf.ForOp):
-        return
+def surely_taken(items: Sequence[Item], loop: scf.ForOp, windows: Sequence[Interval]) -> Iterator[tuple[int, int]]:
+    """The branches of a loop's body that are taken whenever it runs, by place, each with the first iteration that takes it.
+
+    Args:
+        items: those of the body.
+        loop: the loop.
+        windows: the iterations that each can do something in.
+    """
     ranges, turn = Ranges(), loop.body.block.args[0]
     trips = ranges.trip_count(loop).low
-    for index, item in enumerate(items):
-        if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1 and all(
+    for index, (item, window) in enumerate(zip(items, windows, strict=True)):
+        if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1 and window.low <= window.high and window.low < trips and all(
                 sum_ is not None and list(sum_.terms) == [turn] and abs(sum_.factor(turn)) == 1
                 for sum_ in leaves(item.op.cond, ranges)):
-            window = iterations(item, loop)
-            if window.low <= window.high and window.low < trips:
-                yield index, int(window.low)
+            yield index, int(window.low)
 
 
 _FAR = 4
@@ -88,25 +96,28 @@ def after_last(item: Item, loop: scf.ForOp | scf.WhileOp | None) -> int:
     return count
 
 
-def stages(items: Sequence[Item], index: int, loop: scf.ForOp | scf.WhileOp | None) -> Iterator[tuple[int, int]]:
-    """Which branches of a loop's body are taken so many iterations behind each one in which a branch is, or in front of it
-    where the number is below zero, if there is such an iteration: those of a pipeline's stages follow each other."""
-    one, ranges = items[index].op, Ranges()
-    if not isinstance(loop, scf.ForOp) or not isinstance(one, scf.IfOp):
-        return
-    step, turn = ranges.constant(loop.step), loop.body.block.args[0]
-    if step is None or step <= 0 or not any(turn in sum_.terms for sum_ in said(one.cond, ranges)):
-        return
-    for place, other in enumerate(items):
-        if not isinstance(other.op, scf.IfOp) or len(other.blocks) != 1:
-            continue
-        holds = list(leaves(other.op.cond, ranges))
-        if any(sum_ is None or not all(atom is turn or _outside(atom, loop) for atom in sum_.terms) for sum_ in holds):
+def stages(items: Sequence[Item], loop: scf.ForOp) -> dict[int, list[tuple[int, int]]]:
+    """By place of a branch in a loop's body which branches are taken so many iterations behind each one that takes it, in front
+    of it where the number is below zero, if there is such an iteration: those of a pipeline's stages follow each other."""
+    ranges, turn = Ranges(), loop.body.block.args[0]
+    step = ranges.constant(loop.step)
+    if step is None or step <= 0:
+        return {}
+    branches = {place: list(leaves(item.op.cond, ranges)) for place, item in enumerate(items) if isinstance(item.op, scf.IfOp)}
+    turning = [place for place, holds in branches.items() if any(sum_ is not None and turn in sum_.terms for sum_ in holds)]
+    found: dict[int, list[tuple[int, int]]] = {place: [] for place in turning}
+    for place, holds in branches.items():
+        sums = [sum_ for sum_ in holds if sum_ is not None and all(atom is turn or _outside(atom, loop) for atom in sum_.terms)]
+        if len(sums) < len(holds) or len(items[place].blocks) != 1:
             continue
         for far in range(-_FAR, _FAR + 1):
-            moved = [sum_ + Linear(sum_.factor(turn) * far * step) for sum_ in holds if sum_ is not None]
-            if (far or place != index) and all(surely_natural(sum_, [one.cond], ranges) for sum_ in moved):
-                yield place, far
+            moved = [sum_ + Linear(sum_.factor(turn) * far * step) for sum_ in sums]
+            for one in turning:
+                branch = items[one].op
+                assert isinstance(branch, scf.IfOp)
+                if (far or place != one) and all(surely_natural(sum_, [branch.cond], ranges) for sum_ in moved):
+                    found[one].append((place, far))
+    return found
 
 
 def _outside(value: SSAValue, loop: scf.ForOp) -> bool:
