@@ -25,7 +25,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Modules and tests stay to the end: the collector, which went through them a fifth of the time, leaves them alone."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(50_000, 20, 10)
     gc.enable()
 
 
