@@ -70,6 +70,8 @@ def surely_taken(items: Sequence[Item], loop: scf.ForOp, windows: Sequence[Inter
     """
     ranges, turn = Ranges(), loop.body.block.args[0]
     trips = ranges.trip_count(loop).low
+    if ranges.constant(loop.lb) is None:
+        return  # the windows are no narrower than the loop
     for index, (item, window) in enumerate(zip(items, windows, strict=True)):
         if isinstance(item.op, scf.IfOp) and len(item.blocks) == 1 and window.low <= window.high and window.low < trips and all(
                 sum_ is not None and list(sum_.terms) == [turn] and abs(sum_.factor(turn)) == 1
