@@ -30,11 +30,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory,
+                  monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every test starts with the defaults and an empty kernel cache, and leaves the process as it found it."""
     for variable in environment.VARIABLES:
         monkeypatch.delenv(variable.name, raising=False)
     monkeypatch.setenv(environment.CACHE_DIR.name, str(tmp_path_factory.mktemp("kernels")))
+    if not request.node.get_closest_marker("kept"):
+        monkeypatch.setenv(environment.DISABLE_CACHE.name, "1")  # nobody would read what is kept on disk
     monkeypatch.setattr(cache._State, "memory", {})
     monkeypatch.setattr(cache._State, "enabled", True)
     monkeypatch.setattr(cache._State, "directory", None)

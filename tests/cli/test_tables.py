@@ -133,6 +133,7 @@ def test_each_command_is_in_the_file_that_its_name_stands_for(command: str, tool
     assert re.search(rf"\n    {command}\s", tool("--help").out)
 
 
+@pytest.mark.kept
 def test_a_kernel_from_the_cache_loads_no_pass(python: str, root: Path, tmp_path: Path) -> None:
     code = ("import runpy, sys\nrunpy.run_path(sys.argv[1], run_name='__main__')\n"
             "print([one for one in sys.modules if one == 'tilelang_npu.transforms.pipeline'], file=sys.stderr)")

@@ -11,6 +11,8 @@ import pytest
 import tilelang_npu
 from tilelang_npu.runtime import cache
 
+pytestmark = pytest.mark.kept
+
 
 def _fresh() -> None:
     """Forget what is in memory, as a new process would."""

@@ -24,6 +24,8 @@ from tilelang_npu.runtime.kernel import JITKernel
 from tilelang_npu.runtime.lasting import lasting
 from tilelang_npu.simulator import Program
 
+pytestmark = pytest.mark.kept
+
 FACTOR = 2.0
 
 

@@ -13,6 +13,8 @@ import tilelang_npu.language as T
 from samples import SYNC, doubled, product, symbolic_rows
 from tilelang_npu.runtime import cache
 
+pytestmark = pytest.mark.kept
+
 
 def compiled(func, **settings):
     return tilelang.compile(func, **{"out_idx": [-1], "target": "ascendc", "pass_configs": SYNC, **settings})
