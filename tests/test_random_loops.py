@@ -36,7 +36,7 @@ import tilelang_npu.language as T
 def make(stages):
     @T.prim_func
     def main(X: T.Tensor(({length}, {columns}), "{dtype}"), W: T.Tensor(({columns}, {columns}), "float16"),
-             G: T.Tensor(({turns},), "int32"), n: T.int32, rounds: T.int32,
+             G: T.Tensor(({turns},), "int32"), H: T.Tensor(({turns},), "int32"), n: T.int32, rounds: T.int32,
              O: T.Tensor(({length}, {columns}), "float32"), S: T.Tensor(({rows}, {columns}), "float32"),
              P: T.Tensor((1, {rows}, {columns}), "float32")):
         with T.Kernel(1, is_npu=True) as (cid, _):
@@ -74,7 +74,7 @@ class Loop:
         row: whether the largest numbers of the rows, in one axis, are added behind everything else.
         around: what is around it: nothing, a branch, or a loop whose later rounds a number of the call leaves out.
         through: whether what the Cube makes goes through a workspace of the author's.
-        again: whether a second loop with the same text, and so the same buffers, follows.
+        again: whether a second loop with the same text, and so the same buffers, follows; it has its own branches.
         twice: whether the tile that is loaded into is stored from too, where the Cube makes nothing.
     """
 
@@ -124,7 +124,7 @@ class Loop:
 
     def _loops(self, end: str, body: list[str]) -> list[str]:
         one = [f"for i in T.Pipelined({self.start}, {end}, num_stages=stages):", *("    " + line for line in body)]
-        loops = [*one, *one] if self.again else one
+        loops = [*one, *(line.replace("if G[i]", "if H[i]") for line in one)] if self.again else one
         around = AROUND[self.around]
         return [*around, *("    " * len(around) + line for line in loops)]
 
@@ -182,29 +182,29 @@ def test_pipelined_is_serial(tmp_path_factory: pytest.TempPathFactory, loop: Loo
     w = rng.uniform(-1, 1, (COLUMNS, COLUMNS)).astype(np.float16)
     end = loop.start + loop.trips if loop.bound != "symbolic" else length // ROWS
     turns = length if loop.bound == "symbolic" else length // ROWS + BEYOND * (loop.bound == "argument")
-    chosen = rng.integers(0, 2, turns, np.int32)
+    chosen = rng.integers(0, 2, (2, turns), np.int32)
     left = []
     for kernel in (elsewhere(loop.stages), make(1), make(loop.stages)):
         out = np.full((length, COLUMNS), 7.0, np.float32)
         carried = np.zeros((ROWS, COLUMNS), np.float32)
-        kernel(x, w, chosen, end, rounds, out, carried)
+        kernel(x, w, *chosen, end, rounds, out, carried)
         assert kernel.last_launch.hazards == []
         left.append((out.tobytes(), carried.tobytes()))
     assert left[0] == left[1] == left[2]
     np.testing.assert_array_equal(out[:loop.start * ROWS], 7.0)
-    _check(loop, x, w, chosen, end, rounds, out, carried)
+    _check(loop, x, w, [*chosen], end, rounds, out, carried)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # squares of squares leave float16 there and here
-def _check(loop: Loop, x: Any, w: Any, chosen: Any, end: int, rounds: int, out: Any, carried: Any) -> None:
+def _check(loop: Loop, x: Any, w: Any, chosen: Sequence[Any], end: int, rounds: int, out: Any, carried: Any) -> None:
     """The same on whole arrays."""
     tiles: dict[str, Any] = {"z": np.full((ROWS, COLUMNS), np.float32(0.5)), "carried": np.ones((ROWS, COLUMNS), np.float32)}
     calls: dict[str, Any] = {"add": np.add, "sub": np.subtract, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
     exact = 2e-2 if loop.chained else 1e-5  # a rounding to float16 in between may go either way
     rounds = {"": 1, "branch": min(rounds, 1), "persistent": rounds}[loop.around]
-    runs, left = rounds * (2 if loop.again else 1), dict[int, Any]()
-    for i in list(range(loop.start, end)) * runs:
-        if loop.guard and chosen[i] <= 0:
+    runs, left = (chosen if loop.again else chosen[:1]) * rounds, dict[int, Any]()
+    for some, i in [(some, i) for some in runs for i in range(loop.start, end)]:
+        if loop.guard and some[i] <= 0:
             continue
         part = x[i * ROWS:(i + 1) * ROWS].astype(np.float32)
         tiles["y"] = part @ w.astype(np.float32) if loop.product else part.copy()
@@ -245,9 +245,11 @@ def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
         turns = np.arange(length if loop.bound == "symbolic" else (tiles or 1) + beyond)
         some = turns >= 0, turns % 2 == 0, turns % 2 == 1, turns % 3 == 0, turns % loop.stages == loop.start % loop.stages, \
             turns == loop.start, turns < 0
-        for chosen in {each.tobytes(): each for each in some}.values() if loop.guard else (turns >= 0,):
+        every, never = some[0], some[-1]
+        pairs = [(each, each) for each in some] + [(every, never), (never, every)] * loop.again
+        for chosen in {(one.tobytes(), two.tobytes()): (one, two) for one, two in pairs if loop.guard}.values() or pairs[:1]:
             for rounds in (3, 1, 0) if loop.around else (1,):
-                call = kernel.signature.bind((x, w, chosen.astype(np.int32), end, rounds, o, s))
+                call = kernel.signature.bind((x, w, *(each.astype(np.int32) for each in chosen), end, rounds, o, s))
                 yield Call(kernel.machine_arguments(call), kernel.blocks(call)[0])
 
 
@@ -297,9 +299,9 @@ def test_no_core_runs_ahead(tmp_path: Path, every: int, rounds: int) -> None:
     chosen = np.arange(LONG * ROWS, dtype=np.int32) % every == 0 if every else np.zeros(LONG * ROWS, np.int32)
     out, carried = np.full((LONG * ROWS, COLUMNS), 7.0, np.float32), np.zeros((ROWS, COLUMNS), np.float32)
     kernel = _made(tmp_path / "loop.py", loop.text())(loop.stages)
-    kernel(x, w, chosen.astype(np.int32), LONG, rounds, out, carried)
+    kernel(x, w, chosen.astype(np.int32), chosen.astype(np.int32), LONG, rounds, out, carried)
     assert kernel.last_launch.hazards == []
-    _check(loop, x, w, chosen, LONG, rounds, out, carried)
+    _check(loop, x, w, [chosen, chosen], LONG, rounds, out, carried)
 
 
 def _removed(folder: Path, loop: Loop) -> Removed:

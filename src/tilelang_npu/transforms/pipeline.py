@@ -160,7 +160,7 @@ ROWS: tuple[Row, ...] = (
     Row("send-scalars", lambda o: SendScalars(),
         "mixed", "what it hands over needs workspaces and flags"),
     Row("cross-sync", lambda o: CrossSync(chip=o.chip.name, arguments=o.cross_synchronise,
-                                          exclusive=o.dialect == "ascendc" and o.divide),
+                                          exclusive=o.dialect == "ascendc" and o.divide, ask=o.synchronise),
         "mixed", "while workspaces are still buffers"),
     Row("plan-workspace", lambda o: PlanWorkspace(),
         "mixed", "before the split: both cores see the same addresses"),

@@ -9,7 +9,8 @@ iterations need no flags of their own; where one core could run so far ahead tha
 
 Runs on the kernel of both cores, before it is split, while a workspace is still one buffer with slots. A wait stalls the scalar
 unit, hence everything behind it on its core (docs/hivm.md#synchronisation: PIPE_S). Hazards on chip are met inside each core by
-``insert-sync``; here they count as met.
+``insert-sync``; here they count as met. Where one of both is in a branch or a loop, it may be met in there; what counts on its
+being met around them is written on both (``sync.counted_on``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from xdsl.passes import ModulePass
 from tilelang_npu import target as chips
 from tilelang_npu.dialects import hivm, memref_ext
 from tilelang_npu.dialects.remarks import Remark, Waits, remark
+from tilelang_npu.transforms.hivm.sync.counted_on import count_on
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Order
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, colour
 from tilelang_npu.transforms.hivm.sync.inside import Inside
@@ -54,16 +56,27 @@ def _unordered(one: EventPair, other: EventPair) -> bool:
     return one.source != other.source and _split(one.source)[0] == _split(other.source)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """An order inside a core that is counted on, which has to stand around a branch or a loop, and the block that it is in."""
+
+    body: BlockItems
+    order: Order
+    event: EventPair
+
+
 class _FlagWriter:
     """Finds and writes the flags of one function."""
 
-    def __init__(self, function: func.FuncOp, *, arguments: bool, limit: int):
+    def __init__(self, function: func.FuncOp, *, arguments: bool, limit: int, ask: bool):
         self.function = function
+        self.ask = ask
         self.limit = limit
         self.arguments = arguments
         self.emit = OpBuilder(function.body.block)
         self.inside = Inside()
         self.solved: list[tuple[BlockItems, Order]] = []
+        self.around: list[_Around] = []
         self.exchanges: list[Exchange] = []
 
     def collect(self, body: BlockItems) -> None:
@@ -71,7 +84,32 @@ class _FlagWriter:
         for item in body.items:
             for nested in item.blocks:
                 self.collect(nested)
-        self.solved.append((body, solve_between(body, self.inside, self._counts)))
+        order, around = solve_between(body, self.inside, self._counts, ask=self.ask)
+        self.solved.append((body, order))
+        self.around += [_Around(body, order, event) for event in around]
+
+    def count(self) -> None:
+        """Leave of the orders that are to stand around branches and loops those without which a flag is missing."""
+        used = {step for _, order in self.solved for demand in order.asked for step in order.path(demand) or ()}
+        self._leave_out([one for one in self.around if one.event not in used])  # at once; only blocks around may count on some
+        for one in list(self.around):
+            self._leave_out([one])
+
+    def _leave_out(self, around: Sequence[_Around]) -> bool:
+        """Leave orders out if nothing is missing then; returns whether that is so."""
+        for one in around:
+            one.order.take_back(one.event)
+        self.inside.forget()
+        if met := self._met():
+            self.around = [one for one in self.around if one not in around]
+        else:
+            for one in around:
+                one.order.give(one.event)
+            self.inside.forget()
+        return met
+
+    def _met(self) -> bool:
+        return all(order.covers(demand) for _, order in self.solved for demand in order.asked)
 
     def _counts(self, first: str, second: str, root: object) -> bool:
         """Whether a meeting of two accesses is this pass's to order: different cores, in a memory that both see."""
@@ -106,6 +144,8 @@ class _FlagWriter:
                 self._flag(body, event)
         for exchange in self.exchanges:
             self._exchange(exchange)
+        for number, one in enumerate(self.around):
+            count_on(one.body, one.event, number)
 
     def _flag(self, body: BlockItems, event: EventPair) -> None:
         emit, why = self.emit, _why(body, event)
@@ -175,12 +215,14 @@ class CrossSync(ModulePass):
         chip: the chip.
         arguments: order the accesses to the kernel's own tensors too, unless the user sets flags.
         exclusive: the user asked for flags around the tensors, so that setting some by hand is an error.
+        ask: ``insert-sync`` orders what is inside a core, and can be asked to.
     """
 
     name = NAME
     chip: str = chips.DEFAULT
     arguments: bool = True
     exclusive: bool = False
+    ask: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for writer in self._solved(op):
@@ -197,8 +239,10 @@ class CrossSync(ModulePass):
                 if by_hand and self.exclusive and self.arguments:
                     raise refuse(by_hand[0], "this flag between the cores and the automatic ones are two protocols", "T246",
                                  help="remove it, or switch TL_ASCEND_AUTO_CV_SYNC off and set all flags by hand")
-                writer = _FlagWriter(function, arguments=self.arguments and not by_hand, limit=sync.flag_limit)
+                writer = _FlagWriter(function, arguments=self.arguments and not by_hand, limit=sync.flag_limit,
+                                     ask=self.ask)
                 writer.collect(build(function.body.block, core=core_of))
+                writer.count()
                 writer.number(_left_over(flags, by_hand))
                 writers.append(writer)
         return writers

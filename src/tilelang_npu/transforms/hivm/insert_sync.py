@@ -9,7 +9,8 @@ outstanding than there are iterations between. mmadL1 takes its events itself, w
 that of B for B, and each lets the next copy go when it is done. Events that cross iterations are set once in front of their
 loop and waited for once behind it, so that a loop may run any number of times, none included; of a loop in a loop, branches
 between them or not, around the outer one, where that is enough: nothing waits between its runs for what nobody needs. Flags
-that the author wrote keep their numbers to themselves, and what they order is not ordered twice.
+that the author wrote keep their numbers to themselves, and what they order is not ordered twice. What flags between the cores
+count on (``sync.counted_on``) is waited for around branches and loops.
 
 Where the author synchronises by hand (``within``), only the operations that one statement became are ordered among
 themselves: nobody can write a flag there.
@@ -34,7 +35,8 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.remarks import remark, tell
 from tilelang_npu.errors import InternalError
 from tilelang_npu.transforms.hivm.sync.branches import into_branches
-from tilelang_npu.transforms.hivm.sync.cover import Early, EventPair, Fence, Order
+from tilelang_npu.transforms.hivm.sync.counted_on import counted_on, forget_counted_on
+from tilelang_npu.transforms.hivm.sync.cover import Demand, Early, EventPair, Fence, Order
 from tilelang_npu.transforms.hivm.sync.early_sets import set_early
 from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
 from tilelang_npu.transforms.hivm.sync.inside import Inside
@@ -43,7 +45,7 @@ from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_event
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
 from tilelang_npu.transforms.hivm.sync.solve import Dependence, solve
-from tilelang_npu.transforms.ir.cores import kernel_of
+from tilelang_npu.transforms.ir.cores import core_of_function, kernel_of
 from tilelang_npu.transforms.ir.emit import OpBuilder, Value
 from tilelang_npu.transforms.ir.locations import location_of
 from tilelang_npu.transforms.ir.ranges import Ranges
@@ -74,6 +76,7 @@ class _EventWriter:
         self.flags = flags_by_name(function)
         self.inside = Inside()
         self.given: dict[int, Sequence[EventPair]] = {}
+        self.around: dict[int, Sequence[Demand]] = {}
         self.solved: dict[int, tuple[BlockItems, Order]] = {}
 
     def collect(self, body: BlockItems) -> None:
@@ -82,6 +85,7 @@ class _EventWriter:
             for nested in item.blocks:
                 self.collect(nested)
         self.given[id(body)] = [*own_events(body, self.flags), *self.trips.get(id(body), ())]
+        self.around[id(body)] = list(counted_on(body, core_of_function(self.function) or "")) if not self.within else ()
         self._solve(body)
         if self.within:
             return
@@ -97,7 +101,7 @@ class _EventWriter:
         if self.within:
             order = solve(body, self.inside, given, functools.partial(_within_a_statement, body.loop), _line)
         else:
-            order = solve(body, self.inside, given, again=again)
+            order = solve(body, self.inside, given, again=again, around=self.around[id(body)])
         self.solved[id(body)] = body, order
         return order
 
@@ -387,6 +391,7 @@ class InsertSync(ModulePass):
         for writer in list(_solved(op, within=self.within)):
             if not is_treated(writer.function, self.name):
                 writer.write()
+                forget_counted_on(writer.function)
                 claim(writer.function, self.name)
 
 

@@ -338,7 +338,7 @@ class Order:
     def withdraw(self) -> None:
         """Take back what this order says in those of branches: it is to be another one."""
         for part, order in self._said_elsewhere():
-            order._take_back(part)
+            order.take_back(part)
 
     def stand(self) -> None:
         """Say again what was taken back."""
@@ -348,7 +348,7 @@ class Order:
     def _said_elsewhere(self) -> Iterator[tuple[EventPair, Order]]:
         yield from (said for parts in self._early.values() for said in parts if said[1] is not self)
 
-    def _take_back(self, event: EventPair) -> None:
+    def take_back(self, event: EventPair) -> None:
         """An ordering that was given, and is no more."""
         if event.out:
             self._given_out.remove(event)
@@ -376,7 +376,7 @@ class Order:
         """Take an event or a barrier out again."""
         if isinstance(one, EventPair) and one in self._early:
             for part, order in self._early.pop(one):
-                order._take_back(part)
+                order.take_back(part)
         elif self._at_edge(one):
             self._edges.remove(one)
         elif isinstance(one, EventPair):

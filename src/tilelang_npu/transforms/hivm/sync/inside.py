@@ -90,7 +90,7 @@ class Inside:
         place = second.place if second is not None and touch.place.turn is not None else None
         key = id(item), touch.key, place
         if key not in self._left:
-            found = [self._left_at(body, order, index, touch, second) for body, order, index in self._where(item, touch)]
+            found = [self._left_at(body, order, index, touch, second) for body, order, index in self.where(item, touch)]
             self._left[key] = Left(frozenset.intersection(*(one.within for one in found)),
                                    frozenset.intersection(*(one.behind for one in found)),
                                    frozenset.intersection(*(one.later for one in found)),
@@ -131,7 +131,7 @@ class Inside:
         place = first.place if first is not None and touch.place.turn is not None else None
         key = id(item), touch.key, place, pipe, started, primed
         if key not in self._entered:
-            places = list(self._where(item, touch))
+            places = list(self.where(item, touch))
             self._entered[key] = bool(places) and all(
                 self._enters_at(body, order, index, touch, pipe, first, started=started, primed=primed)
                 for body, order, index in places)
@@ -154,7 +154,7 @@ class Inside:
     def _held(self, item: Item, touch: Touch, pipe: str, holder: BlockItems) -> bool:
         """Whether an access in an item's blocks comes behind what a pipe does in front of a loop around it, by tokens that the
         loop holds: whoever waits for one waits for that, or for what came later."""
-        places = list(self._where(item, touch))
+        places = list(self.where(item, touch))
         return bool(places) and all(self._held_at(body, order, index, touch, pipe, holder) for body, order, index in places)
 
     def _held_at(self, body: BlockItems, order: Order, index: int, touch: Touch, pipe: str, holder: BlockItems) -> bool:
@@ -188,7 +188,7 @@ class Inside:
             first, second: the accesses.
             holder: the body of the loop around it, in which it runs again; one further out may hold the tokens.
         """
-        ends = [(one, two) for one in self._where(item, first) for two in self._where(item, second)]
+        ends = [(one, two) for one in self.where(item, first) for two in self.where(item, second)]
         return bool(ends) and all(one[0] is two[0] and self._carries(*one, two[2], first, second, holder) for one, two in ends)
 
     def _carries(self, body: BlockItems, order: Order, i: int, j: int, first: Touch, second: Touch, holder: BlockItems) -> bool:
@@ -211,7 +211,7 @@ class Inside:
                                                                             primed=position < index))
                    for pipe, position in reached.work.items())
 
-    def _where(self, item: Item, touch: Touch) -> Iterator[tuple[BlockItems, Order, int]]:
+    def where(self, item: Item, touch: Touch) -> Iterator[tuple[BlockItems, Order, int]]:
         """Where an access stands in the blocks of an item."""
         key = id(item), id(touch)
         if key not in self._places:  # with the access: as long as it is held, its identity is no other's

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.dialects import scf
@@ -34,15 +34,20 @@ _ORDERED_WITHIN = ("S", "M")  # pipes whose own operations see each other's resu
 
 @dataclass(frozen=True)
 class Dependence:
-    """Why two accesses must be ordered: the earlier and the later one, and the iterations between them."""
+    """Why two accesses must be ordered: the earlier and the later one, and the iterations between them.
+
+    ``around``: also where the branches and loops that they are in do not run, as a flag between the cores counts on it.
+    """
 
     kind: str
     first: Touch
     second: Touch
     distance: int
+    around: bool = False
 
 
-def _kind(first: Touch, second: Touch) -> str:
+def kind_of(first: Touch, second: Touch) -> str:
+    """``RAW``, ``WAR`` or ``WAW``."""
     if first.writes:
         return "WAW" if second.writes else "RAW"
     return "WAR"
@@ -88,7 +93,7 @@ def demands(body: BlockItems, *, tag: Callable[[Touch], object] = _alike, group:
                         continue
                     if (not later or loop is not None) and disjoint(a.place.view, b.place.view, loop, later=later):
                         continue
-                    hazard = Dependence(_kind(a, b), a, b, distance)
+                    hazard = Dependence(kind_of(a, b), a, b, distance)
                     ends = (i, a.key) if items[i].blocks else a.pipe, b.key if items[j].blocks else b.pipe
                     slot = (a.place, b.place) if turned(a.place, b.place) else None  # each comes round at a time of its own
                     key = ends, slot, distance, group(hazard)
@@ -214,6 +219,8 @@ class _Doors:
         return found
 
     def beside(self, demand: Demand) -> Sequence[Position]:
+        if _in_blocks(demand) is None:
+            return ()
         return [place for end in (demand.first, demand.then) for place in self.alike(end)]
 
     def alike(self, position: Position) -> Sequence[Position]:
@@ -224,27 +231,33 @@ class _Doors:
         return [position - index + place for place in places]
 
     def left(self, demand: Demand) -> Left:
-        item, reason = self.body.items[demand.first], demand.reason
-        return self.inside.left(item, reason.first, reason.second) if item.blocks and isinstance(reason, Dependence) else Left()
+        item, reason = self.body.items[demand.first], _in_blocks(demand)
+        return self.inside.left(item, reason.first, reason.second) if item.blocks and reason is not None else Left()
 
     def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
-        item, reason = self.body.items[demand.then % len(self.body.items)], demand.reason
-        return isinstance(reason, Dependence) and self.inside.enters(item, reason.second, pipe, started=started, primed=primed,
-                                                                     first=reason.first)
+        item, reason = self.body.items[demand.then % len(self.body.items)], _in_blocks(demand)
+        return reason is not None and self.inside.enters(item, reason.second, pipe, started=started, primed=primed,
+                                                         first=reason.first)
 
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
 
     def carried(self, demand: Demand) -> bool:
         later, then = divmod(demand.then, len(self.body.items))
-        item, reason = self.body.items[then], demand.reason
-        return (later > 0 and then == demand.first and bool(item.blocks) and isinstance(reason, Dependence)
+        item, reason = self.body.items[then], _in_blocks(demand)
+        return (later > 0 and then == demand.first and bool(item.blocks) and reason is not None
                 and self.inside.carried(item, reason.first, reason.second, self.body))
+
+
+def _in_blocks(demand: Demand) -> Dependence | None:
+    """The accesses of a demand that what is in their items' blocks may meet."""
+    reason = demand.reason
+    return reason if isinstance(reason, Dependence) and not reason.around else None
 
 
 def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
           counts: Callable[[Dependence], bool] | None = None, tag: Callable[[Touch], object] = _alike, *,
-          again: bool = False) -> Order:
+          again: bool = False, around: Sequence[Demand] = ()) -> Order:
     """Events and barriers for one block, behind those of the blocks nested in it.
 
     Args:
@@ -254,6 +267,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
         counts: the meetings that are to be ordered; None: all.
         tag: what of an access ``counts`` looks at.
         again: of a loop, what its next run needs too, as if it went on where it ends.
+        around: what is to be ordered besides, as others count on it.
     """
     count = len(body.items)
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
@@ -262,7 +276,7 @@ def solve(body: BlockItems, inside: Inside, given: Sequence[EventPair] = (),
     for event in given:
         order.give(event)
     asked: list[Demand] = []
-    for demand in demands(body, tag=tag, group=counts or _alike, again=again):
+    for demand in (*around, *demands(body, tag=tag, group=counts or _alike, again=again)):
         if counts is not None and (not isinstance(demand.reason, Dependence) or not counts(demand.reason)):
             continue
         asked.append(demand)
@@ -297,14 +311,23 @@ def _set_behind_wait(body: BlockItems, first: int, index: int, pipes: Pipes) -> 
     return (down, index) if later <= earlier else (first, up)
 
 
-def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool]) -> Order:
-    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking all others as met.
+def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, object], bool], *, ask: bool
+                  ) -> tuple[Order, list[EventPair]]:
+    """Flags between the cores for one block: for the demands that ``counts`` accepts, taking those inside a core as met.
 
-    A core's scalar unit waits, and so all of its pipes.
+    A core's scalar unit waits, and so all of its pipes. An access in a branch or a loop may be waited for inside, where nothing
+    waits if that does not run. So what is counted on there is returned too, as orders that have to stand around it.
+
+    Args:
+        body: the block.
+        inside: the blocks nested in it, solved; takes this one.
+        counts: whether a meeting of two pipes in a buffer is one of the cores.
+        ask: whether orders can be asked to stand around branches and loops.
     """
     inner = {index: item.inner for index, item in enumerate(body.items) if item.inner}
     order = Order(len(body.items), inner, [], _Doors(body, inside))
     asked: list[Demand] = []
+    around: list[EventPair] = []
 
     def own(hazard: Dependence) -> bool:
         return counts(hazard.first.pipe, hazard.second.pipe, hazard.first.place.root)
@@ -315,9 +338,14 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
             asked.append(demand)
         elif demand.source != demand.target:
             distance, index = divmod(demand.then, order.count)
-            if any(isinstance(body.items[end].op, scf.IfOp) for end in (demand.first, index)):
-                continue  # its wait, or its set, may stand in the branch: nothing waits where that is not taken
-            order.give(EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason))
+            met = EventPair(demand.source, demand.target, demand.first, index, distance, 1, demand.reason)
+            if not any(body.items[end].blocks for end in (demand.first, index)):
+                order.give(met)
+                continue
+            _give_inside(body, inside, met, demand.reason)
+            if ask:
+                around.append(met)
+                order.give(met)
     for demand in asked:
         if not order.covers(demand):
             distance, index = divmod(demand.then, order.count)
@@ -326,7 +354,22 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
     order.asked = _strongest(body, asked)
     _reduce(order, order.asked)
     inside.add(body, order)
-    return order
+    return order, around
+
+
+def _give_inside(body: BlockItems, inside: Inside, met: EventPair, hazard: Dependence) -> None:
+    """Let a branch know what is met where it is taken: an access in it behind one in front of it, or before one behind it."""
+    first, second = body.items[met.set_after], body.items[met.wait_before]
+    if isinstance(first.op, scf.IfOp) and not second.blocks:
+        for branch, order, index in inside.where(first, hazard.first):
+            if not branch.items[index].blocks:
+                order.give(replace(met, set_after=index, out=True))
+    elif isinstance(second.op, scf.IfOp) and not first.blocks and not met.distance and not any(
+            touch.pipe == met.source for item in body.items[met.set_after + 1:met.wait_before] for touch in item.touches):
+        for branch, order, index in inside.where(second, hazard.second):
+            if not branch.items[index].blocks:
+                order.give(replace(met, set_after=-1, wait_before=index))
+    inside.forget()
 
 
 def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
