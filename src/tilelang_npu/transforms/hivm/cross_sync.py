@@ -90,6 +90,8 @@ class _FlagWriter:
 
     def count(self) -> None:
         """Leave of the orders that are to stand around branches and loops those without which a flag is missing."""
+        if not self.around:
+            return
         used = {step for _, order in self.solved for demand in order.asked for step in order.path(demand) or ()}
         self._leave_out([one for one in self.around if one.event not in used])  # at once; only blocks around may count on some
         for one in list(self.around):

@@ -360,16 +360,18 @@ def solve_between(body: BlockItems, inside: Inside, counts: Callable[[str, str, 
 def _give_inside(body: BlockItems, inside: Inside, met: EventPair, hazard: Dependence) -> None:
     """Let a branch know what is met where it is taken: an access in it behind one in front of it, or before one behind it."""
     first, second = body.items[met.set_after], body.items[met.wait_before]
+    given: list[tuple[Order, EventPair]] = []
     if isinstance(first.op, scf.IfOp) and not second.blocks:
-        for branch, order, index in inside.where(first, hazard.first):
-            if not branch.items[index].blocks:
-                order.give(replace(met, set_after=index, out=True))
+        given = [(order, replace(met, set_after=index, out=True)) for branch, order, index in inside.where(first, hazard.first)
+                 if not branch.items[index].blocks]
     elif isinstance(second.op, scf.IfOp) and not first.blocks and not met.distance and not any(
             touch.pipe == met.source for item in body.items[met.set_after + 1:met.wait_before] for touch in item.touches):
-        for branch, order, index in inside.where(second, hazard.second):
-            if not branch.items[index].blocks:
-                order.give(replace(met, set_after=-1, wait_before=index))
-    inside.forget()
+        given = [(order, replace(met, set_after=-1, wait_before=index))
+                 for branch, order, index in inside.where(second, hazard.second) if not branch.items[index].blocks]
+    for order, event in given:
+        order.give(event)
+    if given:
+        inside.forget()
 
 
 def _strongest(body: BlockItems, asked: list[Demand]) -> list[Demand]:
