@@ -3,8 +3,8 @@
 An event that crosses iterations and has both ends at one branch goes into it, its set right behind the access, its wait right
 in front: each time that the branch is taken gives and takes one token, which the loop around holds. A barrier, or an event
 within an iteration, whose accesses on one side are all in one branch stands at that branch's start, or at its end, unless the
-pipe that waits has other work until then. What was ordered stays ordered: that is asked again for everything that may count on
-it, in the blocks around a branch too.
+pipe that waits has other work until then. What a branch had and does not need beside that goes. What was ordered stays ordered:
+that is asked again for everything that may count on it, in the blocks around a branch too.
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ def into_branches(body: BlockItems, inside: Inside, around: Sequence[Order] = ()
     if order is None or not branches:
         return
     users = _users(order)
+    taken: dict[int, BlockItems] = {}
     for one in order.own:
         for branch, moved in _moves(body, one, _alone_met(order, one, users[one])):
             if _take(inside, order, one, branch, moved, [*((order, demand) for demand in users[one]),
                                                          *((outer, demand) for outer in around for demand in outer.asked)]):
                 users = _users(order)
+                taken[id(branch)] = branch
                 break
+    for branch in taken.values():
+        _leave_out(inside, branch, [order, *around])
     for item in branches:
         for branch in item.blocks:
             into_branches(branch, inside, [*around, order])
@@ -78,6 +82,19 @@ def _take(inside: Inside, order: Order, one: EventPair | Fence, branch: BlockIte
     order.add(one)
     inside.add(branch, inner)
     return False
+
+
+def _leave_out(inside: Inside, branch: BlockItems, around: Sequence[Order]) -> None:
+    """Leave out what a branch had that what it has taken makes unnecessary."""
+    inner = inside.order(branch)
+    assert inner is not None
+    orders = [inner, *around]
+    for one in inner.own:
+        inner.remove(one)
+        inside.add(branch, inner)
+        if not all(order.covers(demand) for order in orders for demand in order.asked):
+            inner.add(one)
+            inside.add(branch, inner)
 
 
 def _moves(body: BlockItems, one: EventPair | Fence, users: Sequence[Demand]

@@ -156,12 +156,13 @@ def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, in
     for view in reversed(views):
         kind, cut = whole.type, view.owner
         assert isinstance(kind, MemRefType)
-        shape = kind.get_shape()
-        index = None if DYNAMIC_INDEX in shape else _slot(cut, math.prod(shape[1:]))
+        shape, strides = kind.get_shape(), kind.get_strides()
+        elements = strides[0] if strides and DYNAMIC_INDEX not in shape else None
+        index = None if elements is None else _slot(cut, elements)
         turn = None if index is None else _turn(index, shape[0])
-        if turn is not None:
-            return shape[0], _size(kind) // shape[0], turn
-        if not _reshapes(cut):
+        if elements is not None and turn is not None:
+            return shape[0], elements * dtype_of(kind.element_type).nbytes, turn
+        if not _reshapes(cut) and not _cuts_each_slot(cut):
             return None
         whole = view
     return None
@@ -176,8 +177,17 @@ def _reshapes(cut: Operation | Block) -> bool:
     return set(cut.static_offsets.get_values()) == {0} and DYNAMIC_INDEX not in sizes and list(strides) == packed
 
 
+def _cuts_each_slot(cut: Operation | Block) -> bool:
+    """Whether a view has a part of each of its source's slots, the first axis."""
+    if not isinstance(cut, memref.SubviewOp):
+        return False
+    source = cut.source.type
+    assert isinstance(source, MemRefType)
+    return cut.static_offsets.get_values()[0] == 0 and cut.static_sizes.get_values()[0] == source.get_shape()[0]
+
+
 def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
-    """The index of the slot that a view of slots of so many elements shows, if it shows one."""
+    """The index of the slot that a view of slots so many elements apart shows, if it shows one."""
     if isinstance(cut, memref.SubviewOp):
         one = cut.static_sizes.get_values()[0] == 1 and cut.static_offsets.get_values()[0] == DYNAMIC_INDEX
         return cut.offsets[0] if one else None

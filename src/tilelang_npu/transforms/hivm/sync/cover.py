@@ -39,8 +39,8 @@ class EventPair:
         also: what made others necessary that it stands for.
         primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
         held: the pipes that its wait holds: those of the scalar unit, which issues for all, all.
-        out: of a branch, that its wait stands in the block around it, whose items and iterations are counted.
-        drained: that there is one right behind the loop around the branch as well.
+        out: of one whose wait stands in a block around its own, that block: its items and iterations are counted.
+        drained: that there is one right behind the loop whose body that is as well.
         early: of one whose set stands behind an item that is a branch: where in the branch it stands instead.
     """
 
@@ -56,7 +56,7 @@ class EventPair:
     also: tuple[object, ...] = ()
     primed: Item | None = None
     held: tuple[str, ...] = ()
-    out: bool = False
+    out: BlockItems | None = None
     drained: bool = False
     early: Early | None = None
 
@@ -72,11 +72,13 @@ class Early:
         arm: the block that alone has work of the pipe.
         order: its order.
         set_after: the item.
+        around: the block that the branch is in.
     """
 
     arm: BlockItems
     order: Order
     set_after: int
+    around: BlockItems
 
 
 @dataclass(eq=False)
@@ -120,15 +122,15 @@ class Left:
         within: pipes that waited for it inside the item; what they do behind the item comes later, sets included.
         behind: pipes that wait for it right behind the item, where tokens are taken back: behind the sets that stand there.
         later: pipes that wait for it behind a loop further out, with the ``id`` of that loop's body.
-        out: pipes that wait for it around the item, so many iterations later, and in front of which item.
-        drained: pipes that wait for it right behind the loop that the item is in.
+        out: pipes that wait for it in a block around: the ``id`` of that, so many iterations later, in front of which item.
+        drained: pipes that wait for it right behind a loop around, with the ``id`` of that loop's body.
     """
 
     within: frozenset[str] = frozenset()
     behind: frozenset[str] = frozenset()
     later: frozenset[tuple[int, str]] = frozenset()
-    out: frozenset[tuple[int, int, str]] = frozenset()
-    drained: frozenset[str] = frozenset()
+    out: frozenset[tuple[int, int, int, str]] = frozenset()
+    drained: frozenset[tuple[int, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -151,16 +153,20 @@ class Reached:
         return any(event.source in found and found[event.source] <= at for found in (self.work, self.sets))
 
 
-def leaving(index: int, count: int, pipe: str, left: Left) -> list[State]:
+def leaving(index: int, count: int, pipe: str, left: Left, body: BlockItems | None) -> list[State]:
     """Where the search for what comes behind an access starts: its pipe, and those that come behind it inside its item, one of
-    ``count``, or wait for it."""
+    ``count`` of a block, or wait for it."""
     return [(index, pipe, True), *((index, other, True) for other in left.within),
             *((index + 1, other, False) for other in left.within | left.behind),
-            *((later * count + place, other, False) for later, place, other in left.out)]
+            *((later * count + place, other, False) for block, later, place, other in left.out if block == id(body))]
 
 
 class Doors(Protocol):
     """How demands leave, enter and pass items that have blocks of their own."""
+
+    @property
+    def body(self) -> BlockItems:
+        """The block."""
 
     @property
     def running(self) -> Sequence[int]:
@@ -329,7 +335,7 @@ class Order:
     def _add_early(self, event: EventPair, early: Early) -> None:
         """What an event orders that is set in a branch: all that its pipe did in front of that, and in it."""
         later, before = divmod(event.set_after - 1, self.count)  # the iteration before, where nothing is in front
-        parts = [(replace(event, set_after=early.set_after, early=None, out=True), early.order),
+        parts = [(replace(event, set_after=early.set_after, early=None, out=early.around), early.order),
                  (replace(event, set_after=before, distance=event.distance - later, early=None), self)]
         self._early[event] = parts
         for part, order in parts:
@@ -350,14 +356,14 @@ class Order:
 
     def take_back(self, event: EventPair) -> None:
         """An ordering that was given, and is no more."""
-        if event.out:
+        if event.out is not None:
             self._given_out.remove(event)
         else:
             self._events[event.source][event.target, event.distance].remove(event.set_after, event)
 
     def give(self, event: EventPair) -> None:
         """An ordering that somebody else provides."""
-        if event.out:
+        if event.out is not None:
             self._given_out.append(event)
         elif event.set_after < 0:
             self._given_at_start.append(event)
@@ -399,7 +405,8 @@ class Order:
         if doors and doors.carried(demand):
             return []
         via: dict[State, tuple[State | None, EventPair | Fence | None]] = {}
-        starts = leaving(demand.first, self.count, demand.source, doors.left(demand) if doors else Left())
+        left, body = (doors.left(demand), doors.body) if doors else (Left(), None)
+        starts = leaving(demand.first, self.count, demand.source, left, body)
         for state in self._explore(starts, goal, via, doors.beside(demand) if doors else ()):
             position, pipe, start = state
             if not start and pipe == demand.target:

@@ -48,7 +48,7 @@ def _places(body: BlockItems, event: EventPair, inside: Inside) -> list[Early]:
     if order is None:
         return []
     arm, places = arms[0], holding(arms[0], event.source)
-    return [Early(arm, order, place) for place in dict.fromkeys(arm.set_at(place, pipes) for place in places[:-1])
+    return [Early(arm, order, place, body) for place in dict.fromkeys(arm.set_at(place, pipes) for place in places[:-1])
             if place < places[-1]]
 
 

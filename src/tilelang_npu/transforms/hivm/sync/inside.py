@@ -100,20 +100,21 @@ class Inside:
 
     def _left_at(self, body: BlockItems, order: Order, index: int, touch: Touch, second: Touch | None) -> Left:
         inner = self.left(body.items[index], touch, second)
-        starts = leaving(index, order.count, touch.pipe, inner)
+        starts = leaving(index, order.count, touch.pipe, inner, body)
         turns = turns_since(touch.place, second.place, body.loop) if second is not None else 0
         last = max(turns, after_last(body.items[index], body.loop)) * order.count
         reached = order.reach(starts, last + order.count - 1, order.beside(index))
         tokens = {(id(event.holder or body), event.target) for event in order.events
                   if event.distance and reached.set_of(event, last)} | inner.later
-        drained = inner.drained if body.loop is not None else frozenset()
-        behind = frozenset(target for holder, target in tokens if holder == id(body)) | drained
+        waited = tokens | inner.drained
+        behind = frozenset(target for holder, target in waited if holder == id(body))
         later = frozenset((holder, target) for holder, target in tokens if holder != id(body))
         at_end = order.at_end(touch.pipe, reached)
         outside = list(order.outside(reached))
         return Left(frozenset({*reached.pipes, *inner.within, *inner.behind, *at_end}), behind, later,
-                    frozenset((event.distance, event.wait_before, event.target) for event in outside),
-                    frozenset(event.target for event in outside if event.drained))
+                    _around(outside) | frozenset(one for one in inner.out if one[0] != id(body)),
+                    frozenset((id(event.out), event.target) for event in outside if event.drained)
+                    | frozenset(one for one in inner.drained if one[0] != id(body)))
 
     def enters(self, item: Item, touch: Touch, pipe: str, *, started: bool, primed: bool, first: Touch | None = None) -> bool:
         """Whether an access in an item's blocks comes behind something, because a pipe's work there does.
@@ -201,7 +202,7 @@ class Inside:
     def _reaches(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether the set of an event comes behind an access in its iteration."""
         inner = self.left(body.items[index], touch)
-        return order.reach(leaving(index, order.count, touch.pipe, inner), order.count - 1).set_of(event)
+        return order.reach(leaving(index, order.count, touch.pipe, inner, body), order.count - 1).set_of(event)
 
     def _is_reached(self, body: BlockItems, order: Order, index: int, touch: Touch, event: EventPair) -> bool:
         """Whether an access comes behind the wait for an event in its iteration."""
@@ -222,6 +223,10 @@ class Inside:
             known = self._solved.get(block)
             if known is not None:
                 yield *known, index
+
+
+def _around(events: Iterable[EventPair]) -> frozenset[tuple[int, int, int, str]]:
+    return frozenset((id(event.out), event.distance, event.wait_before, event.target) for event in events)
 
 
 def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[State]:

@@ -102,7 +102,7 @@ def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPa
     """
     found: dict[int, list[EventPair]] = {}
     try:
-        _match(_levels(first), _levels(second), Counter(), found, {})
+        _match(_levels(first), _levels(second), Counter(), found, {}, [])
     except _NotPlain:
         return {}
     return found
@@ -110,6 +110,18 @@ def round_trips(first: BlockItems, second: BlockItems) -> dict[int, list[EventPa
 
 _Partners = Mapping[_Flag, tuple[_Flag, int]]
 """The wait that takes each set of a level, and how many iterations later."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """From one level into another one that is in it: the level of each core, its flags, and the places of what leads on."""
+
+    one: _Level
+    two: _Level
+    there: _Partners
+    back: _Partners
+    first: int
+    second: int
 
 
 def _levels(body: BlockItems, around: _Level | None = None) -> _Level:
@@ -142,7 +154,7 @@ def _is_flag(op: Operation) -> bool:
 
 
 def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]],
-           alike: dict[SSAValue, SSAValue]) -> tuple[_Partners, _Partners]:
+           alike: dict[SSAValue, SSAValue], around: Sequence[_Way]) -> tuple[_Partners, _Partners]:
     """Match the flags of a level and of its loops and branches: those from ``one`` to ``two``, and those back.
 
     Args:
@@ -150,6 +162,7 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
         held: sets not yet waited for when the level starts, by whether ``one`` waits for them, and their flag.
         found: takes the round trips.
         alike: the indices of the loops around the two.
+        around: the levels around them, outermost first.
 
     Raises:
         _NotPlain: the cores do not run through the same loops and branches, or one leaves flags.
@@ -158,6 +171,9 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
     there, back = _partners(one, two, held, back=False), _partners(two, one, held, back=True)
     found[id(one.body)] = list(_trips(one, there, back, two.single, second=False))
     found[id(two.body)] = list(_trips(two, back, there, one.single, second=True))
+    for way in around:
+        found[id(one.body)] += _trips_out(there, way.one, way.back, way.second, second=False)
+        found[id(two.body)] += _trips_out(back, way.two, way.there, way.first, second=True)
     if len(one.loops) != len(two.loops):
         raise _NotPlain
     for (first, inner), (second, other) in zip(one.loops, two.loops, strict=True):
@@ -172,12 +188,11 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
         if min(before.values(), default=0) < 0:
             raise _NotPlain
         indices: dict[SSAValue, SSAValue] = dict(zip(inner.body.block.args, other.body.block.args, strict=True))
-        onward, homeward = _match(inner, other, before, found, {**alike, **indices})
+        onward, homeward = _match(inner, other, before, found, {**alike, **indices},
+                                  [*around, _Way(one, two, there, back, first, second)])
         if isinstance(inner.body.block.parent_op(), scf.IfOp):
-            found[id(inner.body)] += [*_trips_into(inner, _in_front(there, first, second), homeward),
-                                      *_trips_out(inner, onward, back, second, second=False)]
-            found[id(other.body)] += [*_trips_into(other, _in_front(back, second, first), onward),
-                                      *_trips_out(other, homeward, there, first, second=True)]
+            found[id(inner.body)] += _trips_into(inner, _in_front(there, first, second), homeward)
+            found[id(other.body)] += _trips_into(other, _in_front(back, second, first), onward)
     return there, back
 
 
@@ -274,35 +289,35 @@ def _trips_into(branch: _Level, there: Mapping[_Flag, _Flag], back: _Partners) -
             yield EventPair(source, target, -1, then, 0, 1, None)
 
 
-def _trips_out(branch: _Level, there: _Partners, back: _Partners, place: int, *, second: bool) -> Iterator[EventPair]:
-    """What the round trips order that begin in a branch of both cores, and end behind it: events whose waits stand around it.
+def _trips_out(there: _Partners, around: _Level, back: _Partners, place: int, *, second: bool) -> Iterator[EventPair]:
+    """What the round trips order that begin in a loop or branch of both cores, and end in a block around it: events whose waits
+    stand there.
 
     Args:
-        branch: the branch.
-        there: the flags that the core sets in it.
-        back: those that the other core sets in the block around its own, and how many iterations later they are waited for.
-        place: that of the other core's branch.
+        there: the flags that the core sets in the loop or branch.
+        around: the level around it.
+        back: those that the other core sets there, and how many iterations later they are waited for.
+        place: where the other core's loop or branch is among its flags there.
         second: whether the core is the second one.
     """
-    assert branch.around is not None
-    around = branch.around.body
+    body = around.body
     soonest: dict[tuple[str, int, str], tuple[int, int]] = {}
     drained: set[tuple[str, int, str]] = set()
     for start, (arrival, out) in there.items():
         for answer, (end, home) in back.items():
             if out or start.items < 1 or arrival.pipe not in ("S", answer.pipe):
                 continue
-            distance, then = divmod((home + (answer.place < place)) * len(around.items) + end.items, len(around.items))
-            if distance and around.loop is None:
+            distance, then = divmod((home + (answer.place < place)) * len(body.items) + end.items, len(body.items))
+            if distance and body.loop is None:
                 continue
             for target in _held(end):
                 key = start.pipe, start.items - 1, target
                 soonest[key] = min(soonest.get(key, (distance, then)), (distance, then))
-                if answer.place > place and _drained(branch.around, end, first=not second):
+                if answer.place > place and _drained(around, end, first=not second):
                     drained.add(key)
     for key, (distance, then) in soonest.items():
         source, start_at, target = key
-        yield EventPair(source, target, start_at, then, distance, 1, None, out=True, drained=key in drained)
+        yield EventPair(source, target, start_at, then, distance, 1, None, out=body, drained=key in drained)
 
 
 def _drained(loop: _Level, wait: _Flag, *, first: bool) -> bool:

@@ -362,7 +362,7 @@ def _give_inside(body: BlockItems, inside: Inside, met: EventPair, hazard: Depen
     first, second = body.items[met.set_after], body.items[met.wait_before]
     given: list[tuple[Order, EventPair]] = []
     if isinstance(first.op, scf.IfOp) and not second.blocks:
-        given = [(order, replace(met, set_after=index, out=True)) for branch, order, index in inside.where(first, hazard.first)
+        given = [(order, replace(met, set_after=index, out=body)) for branch, order, index in inside.where(first, hazard.first)
                  if not branch.items[index].blocks]
     elif isinstance(second.op, scf.IfOp) and not first.blocks and not met.distance and not any(
             touch.pipe == met.source for item in body.items[met.set_after + 1:met.wait_before] for touch in item.touches):
