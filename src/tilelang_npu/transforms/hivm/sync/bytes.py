@@ -156,16 +156,24 @@ def _ring(value: SSAValue, root: SSAValue) -> tuple[int, int, tuple[SSAValue, in
     for view in reversed(views):
         kind, cut = whole.type, view.owner
         assert isinstance(kind, MemRefType)
-        shape, strides = kind.get_shape(), kind.get_strides()
-        elements = strides[0] if strides and DYNAMIC_INDEX not in shape else None
-        index = None if elements is None else _slot(cut, elements)
-        turn = None if index is None else _turn(index, shape[0])
-        if elements is not None and turn is not None:
-            return shape[0], elements * dtype_of(kind.element_type).nbytes, turn
+        elements = _apart(kind)
+        index = _slot(cut, elements) if elements else None
+        turn = None if index is None else _turn(index, kind.get_shape()[0])
+        if turn is not None:
+            return kind.get_shape()[0], elements * dtype_of(kind.element_type).nbytes, turn
         if not _reshapes(cut) and not _cuts_each_slot(cut):
             return None
         whole = view
     return None
+
+
+def _apart(kind: MemRefType) -> int:
+    """How many elements the parts along the first axis are apart; 0 where that is open, or they overlap."""
+    shape, strides = kind.get_shape(), kind.get_strides()
+    if not strides or None in strides or DYNAMIC_INDEX in shape:
+        return 0
+    first, *inner = (stride or 0 for stride in strides)
+    return first if sum((size - 1) * stride for size, stride in zip(shape[1:], inner, strict=True)) < first else 0
 
 
 def _reshapes(cut: Operation | Block) -> bool:
@@ -183,7 +191,8 @@ def _cuts_each_slot(cut: Operation | Block) -> bool:
         return False
     source = cut.source.type
     assert isinstance(source, MemRefType)
-    return cut.static_offsets.get_values()[0] == 0 and cut.static_sizes.get_values()[0] == source.get_shape()[0]
+    offsets, sizes = cut.static_offsets.get_values(), cut.static_sizes.get_values()
+    return bool(sizes) and offsets[0] == 0 and sizes[0] == source.get_shape()[0]
 
 
 def _slot(cut: Operation | Block, elements: int) -> SSAValue | None:
