@@ -51,11 +51,11 @@ def test_a_schedule_computes_what_the_loop_does(tmp_path_factory: pytest.TempPat
     w = rng.uniform(-1, 1, (COLUMNS, COLUMNS)).astype(np.float16)
     end = loop.start + loop.trips if loop.bound != "symbolic" else length // ROWS
     turns = length if loop.bound == "symbolic" else length // ROWS + BEYOND * (loop.bound == "argument")
-    chosen = rng.integers(0, 2, turns, np.int32)
+    chosen = rng.integers(0, 2, (2, turns), np.int32)
     left = []
     for kernel in (_made(folder / f"serial{seed}.py", text)(1), placed):
         out, carried = np.full((length, COLUMNS), 7.0, np.float32), np.zeros((ROWS, COLUMNS), np.float32)
-        kernel(x, w, chosen, end, rounds, out, carried)
+        kernel(x, w, *chosen, end, rounds, out, carried)
         assert kernel.last_launch.hazards == []
         left.append((out.tobytes(), carried.tobytes()))
     assert left[0] == left[1], (stage, order)

@@ -113,7 +113,7 @@ _Partners = Mapping[_Flag, tuple[_Flag, int]]
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Passage:
     """From one level into another one that is in it: the level of each core, its flags, and the places of what leads on."""
 
     one: _Level
@@ -154,7 +154,7 @@ def _is_flag(op: Operation) -> bool:
 
 
 def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]],
-           alike: dict[SSAValue, SSAValue], around: Sequence[_Way]) -> tuple[_Partners, _Partners]:
+           alike: dict[SSAValue, SSAValue], around: Sequence[_Passage]) -> tuple[_Partners, _Partners]:
     """Match the flags of a level and of its loops and branches: those from ``one`` to ``two``, and those back.
 
     Args:
@@ -189,7 +189,7 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
             raise _NotPlain
         indices: dict[SSAValue, SSAValue] = dict(zip(inner.body.block.args, other.body.block.args, strict=True))
         onward, homeward = _match(inner, other, before, found, {**alike, **indices},
-                                  [*around, _Way(one, two, there, back, first, second)])
+                                  [*around, _Passage(one, two, there, back, first, second)])
         if isinstance(inner.body.block.parent_op(), scf.IfOp):
             found[id(inner.body)] += _trips_into(inner, _in_front(there, first, second), homeward)
             found[id(other.body)] += _trips_into(other, _in_front(back, second, first), onward)
