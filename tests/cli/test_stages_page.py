@@ -71,8 +71,7 @@ def test_a_pass_says_what_it_did_and_what_it_left_at_the_line_that_it_is_about(t
                "iterations at a time" for line, text in found)
 
 
-@pytest.mark.parametrize("example", [path for path in EXAMPLES if not path.stem.endswith("_expert")],
-                         ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_has_its_page(tool, example: Path, tmp_path: Path) -> None:
     done = tool("stages", example, "--html", tmp_path / "stages.html")
     assert done.code == 0, done.err
