@@ -110,8 +110,9 @@ def _steps(group: Sequence[PairPlace], failed: Sequence[PairPlace]) -> Iterator[
         if event.distance == 0 and event.slots > 1:
             yield _Step(0, partial(_take_turns, event, 1))
         elif event.slots > 1:
-            yield _Step(body.work(event.source, *whole) + body.work(event.target, *whole),
-                        partial(_take_turns, event, event.slots - 1))
+            # of a branch some iterations set nothing: with fewer numbers than slots a wait could miss the one that had its slot
+            fewer = event.slots - 1 if body.loop is not None else 1
+            yield _Step(body.work(event.source, *whole) + body.work(event.target, *whole), partial(_take_turns, event, fewer))
         if event.holder is not None and body.loop is not None:
             yield _Step(body.work(event.target, *whole), partial(_hold_itself, event))
         for other in near[place + 1:]:
