@@ -31,7 +31,7 @@ def inputs(batch: int, heads: int, kv_heads: int, length: int, dim: int) -> tupl
     rng = np.random.default_rng(0)
     pages = -(-length // PAGE)
     table = rng.permutation(batch * pages).astype(np.int32).reshape(batch, pages)
-    some = rng.standard_normal((2, 100_003)).astype(np.float16)  # a prime: over and over, no two rows of a cache are alike
+    some = rng.standard_normal((2, 100_003)).astype(np.float16)  # a prime: rows begin anywhere in it
     k, v = (np.resize(values, (batch * pages, kv_heads, PAGE, dim)) for values in some)
     q = rng.standard_normal((batch, heads, dim)).astype(np.float16)
     return q, k, v, table, np.zeros_like(q)

@@ -97,18 +97,17 @@ class _FlagWriter:
         for one in list(self.around):
             self._leave_out([one])
 
-    def _leave_out(self, around: Sequence[_Around]) -> bool:
-        """Leave orders out if nothing is missing then; returns whether that is so."""
+    def _leave_out(self, around: Sequence[_Around]) -> None:
+        """Leave orders out if nothing is missing then."""
         for one in around:
             one.order.take_back(one.event)
         self.inside.forget()
-        if met := self._met():
+        if self._met():
             self.around = [one for one in self.around if one not in around]
         else:
             for one in around:
                 one.order.give(one.event)
             self.inside.forget()
-        return met
 
     def _met(self) -> bool:
         return all(order.covers(demand) for _, order in self.solved for demand in order.asked)

@@ -13,7 +13,6 @@ The store pipe is done with the first in each iteration before the load pipe beg
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
@@ -59,8 +58,8 @@ def counted_on(body: BlockItems, core: str) -> Iterator[Demand]:
             msg = f"a flag counts on {target.data} waiting for {source.data}, of which one is not there"
             raise InternalError(msg)
         first, then, after = begins[-1], ends[0], distance.value.data
-        reason = replace(_reason(body.items[first], body.items[then], source.data, target.data), distance=after)
-        yield Demand(source.data, target.data, first, after * len(body.items) + then, 1, reason)
+        yield Demand(source.data, target.data, first, after * len(body.items) + then, 1,
+                     _reason(body.items[first], body.items[then], source.data, target.data, after))
 
 
 def forget_counted_on(function: func.FuncOp) -> None:
@@ -74,11 +73,11 @@ def _does(item: Item, pipe: str) -> bool:
     return any(touch.pipe == pipe for touch in item.touches)
 
 
-def _reason(first: Item, second: Item, source: str, target: str) -> Dependence:
+def _reason(first: Item, second: Item, source: str, target: str, distance: int) -> Dependence:
     """Two accesses of the pipes, those that meet if there are any."""
     pairs = [(one, two) for one in first.touches if one.pipe == source for two in second.touches if two.pipe == target]
     one, two = next((pair for pair in pairs if _meet(*pair)), pairs[0])
-    return Dependence(kind_of(one, two), one, two, 0, around=True)
+    return Dependence(kind_of(one, two), one, two, distance, around=True)
 
 
 def _meet(one: Touch, two: Touch) -> bool:

@@ -6,7 +6,7 @@ So sets and waits are matched where the two cores run through the same loops and
 flag as waits for it. Where that is not plain to see (computed numbers, loops of two lengths, branches on two conditions),
 nothing is claimed. What leads from one time that a branch is taken to the next one says nothing of the iterations between
 them: it is an event of the branch that a loop around it holds. A branch of both cores may also be where a trip ends that begins
-in front of it, or where one begins that ends behind it, some iterations later, or behind the loop.
+in front of it; and a branch or a loop where one begins that ends in a block around it, some iterations later, or behind that.
 """
 
 from __future__ import annotations
