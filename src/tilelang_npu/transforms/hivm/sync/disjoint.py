@@ -28,39 +28,77 @@ _PLAIN = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.RemUIOp
 _NOTHING = Interval.at(0)
 
 
-def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool) -> bool:
+def disjoint(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp | None, *, later: bool,
+             around: scf.ForOp | scf.WhileOp | None = None) -> bool:
     """Whether two views of one tensor have no byte in common.
 
     Args:
         first, second: the views; None is anything. Of what is cut out of different things nothing is known.
         loop: the loop around both; None where there is none.
         later: the second one is of any later iteration; otherwise of the same.
+        around: a loop around that one, any two of whose iterations the two views are of; None: they are of one.
     """
     one, two = (None if view is None else view.owner for view in (first, second))
     if not isinstance(one, memref.SubviewOp) or not isinstance(two, memref.SubviewOp):
         return False
-    if one.source is not two.source or (later and _changes(one.source, loop)) or not _apart(one.source.owner):
+    runs = _Runs(loop, around if around is not None else loop, Ranges())
+    if one.source is not two.source or (later and runs.change(one.source)) or not _apart(one.source.owner):
         return False
     if any(step != 1 for cut in (one, two) for step in cut.static_strides.get_values()):
         return False
-    ranges = Ranges()
+    ranges = runs.ranges
     step = ranges.constant(loop.step) if loop is not None else 0
     if step is None:
         return False
     starts = [_parts(cut.static_offsets.get_values(), cut.offsets) for cut in (one, two)]
     sizes = [_parts(cut.static_sizes.get_values(), cut.sizes) for cut in (one, two)]
     for a, b, size_a, size_b in zip(*starts, *sizes, strict=True):
-        at_a, at_b = _place(a, loop, ranges), _place(b, loop, ranges)
+        at_a, at_b = _place(a, runs), _place(b, runs)
         if not (distance := at_b.fixed - at_a.fixed).known:
             continue
-        stride = at_a.fixed.factor(loop.body.block.args[0]) * step if later and loop is not None else 0
+        stride = runs.factor(at_a.fixed) * step if later else 0
         behind = at_b.more - at_a.more + Interval.at(distance.constant + stride)
         if stride >= 0 and behind.low >= ranges.of(size_a).high:
             return True
         if stride <= 0 and behind.high <= -ranges.of(size_b).high:
             return True
     largest = [max(ranges.of(size_a).high, ranges.of(size_b).high) for size_a, size_b in zip(*sizes, strict=True)]
-    return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, loop, ranges)
+    return later and loop is not None and starts[0] == starts[1] and _tiles(starts[0], largest, runs)
+
+
+def meet_in_step(first: SSAValue | None, second: SSAValue | None, loop: scf.ForOp, around: scf.ForOp | scf.WhileOp) -> bool:
+    """Whether two views of one tensor have bytes in common only where a loop's index is the same, in any two of its runs.
+
+    Args:
+        first, second: the views; None is anything.
+        loop: the loop, which goes through the same numbers each time.
+        around: what runs it again.
+    """
+    return not _changes(loop.lb, around) and all(disjoint(one, two, loop, later=True, around=around)
+                                                 for one, two in ((first, second), (second, first)))
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Of which iterations two views are.
+
+    Attributes:
+        loop: the loop in which one may be of a later one.
+        around: any two iterations of this one; the loop itself where both are in one run of it.
+        ranges: what is known of numbers.
+    """
+
+    loop: scf.ForOp | None
+    around: scf.ForOp | scf.WhileOp | None
+    ranges: Ranges
+
+    def factor(self, form: Linear[SSAValue]) -> int:
+        """How often a sum has the loop's index."""
+        return 0 if self.loop is None else form.factor(self.loop.body.block.args[0])
+
+    def change(self, value: SSAValue) -> bool:
+        """Whether a value may differ between the two."""
+        return _changes(value, self.around)
 
 
 def _apart(source: Operation | Block) -> bool:
@@ -88,33 +126,33 @@ def _product(value: SSAValue | int) -> tuple[int, list[SSAValue]]:
     return (1, [value]) if known is None else (known, [])
 
 
-def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], loop: scf.ForOp, ranges: Ranges) -> bool:
+def _tiles(starts: Sequence[SSAValue | int], sizes: Sequence[float], runs: _Runs) -> bool:
     """Whether each iteration has a tile of its own: some axis goes by the quotient of a number, another by its remainder."""
     found: dict[tuple[SSAValue, int], set[type[Operation]]] = {}
     for start, size in zip(starts, sizes, strict=True):
-        part = None if isinstance(start, int) else _tile(start, loop, ranges)
+        part = None if isinstance(start, int) else _tile(start, runs)
         if part is not None and part[1] >= part[2].high - part[2].low + size:
             number, by = part[0].operands
-            if (count := ranges.constant(by)) is not None:
+            if (count := runs.ranges.constant(by)) is not None:
                 found.setdefault((number, count), set()).add(type(part[0]))
     for (number, _), kinds in found.items():
-        at = _place(number, loop, ranges)
-        if (len(kinds) == 2 and at.more == _NOTHING and at.fixed.factor(loop.body.block.args[0])
-                and ranges.of(number).low >= 0):
+        at = _place(number, runs)
+        if (len(kinds) == 2 and at.more == _NOTHING and runs.factor(at.fixed)
+                and runs.ranges.of(number).low >= 0):
             return True
     return False
 
 
-def _tile(value: SSAValue, loop: scf.ForOp, ranges: Ranges) -> tuple[Operation, int, Interval] | None:
+def _tile(value: SSAValue, runs: _Runs) -> tuple[Operation, int, Interval] | None:
     """The quotient or remainder that a value goes by, by how much, and what else it varies by: of the rest the loop changes
     nothing."""
-    form = affine(value, ranges.constant)
-    turning = [atom for atom in form.terms if isinstance(atom.owner, (arith.DivUIOp, arith.RemUIOp)) and _changes(atom, loop)]
+    form = affine(value, runs.ranges.constant)
+    turning = [atom for atom in form.terms if isinstance(atom.owner, (arith.DivUIOp, arith.RemUIOp)) and runs.change(atom)]
     if len(turning) != 1 or not isinstance(turning[0].owner, Operation):
         return None
     times = form.factor(turning[0])
-    rest = _split(form - times * Linear.of(turning[0]), loop, ranges)
-    return None if rest.fixed.factor(loop.body.block.args[0]) else (turning[0].owner, abs(times), rest.more)
+    rest = _split(form - times * Linear.of(turning[0]), runs)
+    return None if runs.factor(rest.fixed) else (turning[0].owner, abs(times), rest.more)
 
 
 def _parts(static: Sequence[int], dynamic: Iterable[SSAValue]) -> list[SSAValue | int]:
@@ -130,17 +168,17 @@ class _Start:
     more: Interval
 
 
-def _place(value: SSAValue | int, loop: scf.ForOp | None, ranges: Ranges) -> _Start:
-    return _split(_unbounded(affine(value, ranges.constant), ranges), loop, ranges)
+def _place(value: SSAValue | int, runs: _Runs) -> _Start:
+    return _split(_unbounded(affine(value, runs.ranges.constant), runs.ranges), runs)
 
 
-def _split(form: Linear[SSAValue], loop: scf.ForOp | None, ranges: Ranges) -> _Start:
-    index = None if loop is None else loop.body.block.args[0]
-    varying = {atom: factor for atom, factor in form.terms.items() if atom is not index and _changes(atom, loop)}
+def _split(form: Linear[SSAValue], runs: _Runs) -> _Start:
+    index = None if runs.loop is None else runs.loop.body.block.args[0]
+    varying = {atom: factor for atom, factor in form.terms.items() if atom is not index and runs.change(atom)}
     more = _NOTHING
     for atom, factor in varying.items():
         form -= factor * Linear.of(atom)
-        more += ranges.of(atom) * Interval.at(factor)
+        more += runs.ranges.of(atom) * Interval.at(factor)
     return _Start(form, more)
 
 
@@ -156,14 +194,14 @@ def _unbounded(form: Linear[SSAValue], ranges: Ranges) -> Linear[SSAValue]:
     return form
 
 
-def _changes(value: SSAValue, loop: scf.ForOp | None) -> bool:
+def _changes(value: SSAValue, loop: scf.ForOp | scf.WhileOp | None) -> bool:
     """Whether a value may differ from iteration to iteration: it is made in the loop, of what does. No byte of a buffer
     is in two of its slots, so that it counts as one."""
     if loop is None:
         return False
     owner = value.owner
     if isinstance(owner, Block):
-        return loop.body.block is owner or loop.is_ancestor(owner)
+        return loop.is_ancestor(owner)
     if not loop.is_ancestor(owner) or isinstance(owner, _BUFFERS):
         return False
     return not isinstance(owner, _PLAIN) or any(_changes(operand, loop) for operand in owner.operands)

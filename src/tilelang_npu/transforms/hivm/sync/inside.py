@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes
 from tilelang_npu.transforms.hivm.sync.cover import EventPair, Left, Order, State, leaving
+from tilelang_npu.transforms.hivm.sync.disjoint import meet_in_step
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch
 from tilelang_npu.transforms.hivm.sync.turns import after_last, turns_since, turns_until
-from tilelang_npu.transforms.ir.buffers import body_of
 
 
 class Inside:
@@ -195,7 +196,7 @@ class Inside:
     def _carries(self, body: BlockItems, order: Order, i: int, j: int, first: Touch, second: Touch, holder: BlockItems) -> bool:
         if i == j and body.items[i].blocks and self.carried(body.items[i], first, second, holder):
             return True
-        return any(_holds(event.holder, holder) and (event.slots == 1 or _of_one_ring(body, event, first, second))
+        return any(_holds(event.holder, holder) and (event.slots == 1 or _in_turn(body, event, first, second, holder))
                    and self._reaches(body, order, i, first, event) and self._is_reached(body, order, j, second, event)
                    for event in order.carrying)
 
@@ -253,13 +254,18 @@ def _holds(holder: BlockItems | None, body: BlockItems) -> bool:
     return holder is body or (holder is not None and holder.first <= body.first and body.last <= holder.last)
 
 
-def _of_one_ring(body: BlockItems, event: EventPair, first: Touch, second: Touch) -> bool:
-    """Whether the numbers of an event go round with the slots that both accesses take.
+def _in_turn(body: BlockItems, event: EventPair, first: Touch, second: Touch, holder: BlockItems) -> bool:
+    """Whether two accesses of two runs of a loop meet only in iterations that take one number of an event.
 
     When a loop runs again its iterations begin at slot 0 and at the first number, whatever it left: an iteration waits for the
-    last one that had its slot, and says nothing of the others.
+    last one that had its number, and says nothing of the others. So the numbers go round with the slots that both accesses
+    take, or these meet only where the iteration is the same.
     """
+    if event.slots != event.distance or not isinstance(body.turns, scf.ForOp) or holder.loop is None:
+        return False
+    if meet_in_step(first.place.view, second.place.view, body.turns, holder.loop):
+        return True
     owner = first.place.root.owner
     return (first.place.root is second.place.root and first.place.turn is None and second.place.turn is None
-            and isinstance(owner, Operation) and body.turns is not None and owner.parent_block() is body_of(body.turns)
-            and event.slots == event.distance == first.place.slots == second.place.slots)
+            and isinstance(owner, Operation) and owner.parent_block() is body.turns.body.block
+            and event.slots == first.place.slots == second.place.slots)
