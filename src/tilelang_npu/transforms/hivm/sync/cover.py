@@ -40,6 +40,7 @@ class EventPair:
         primed: in front of which item the tokens are set; None: right in front of the loop, behind all that stands there.
         held: the pipes that its wait holds: those of the scalar unit, which issues for all, all.
         out: of one whose wait stands in a block around its own, that block: its items and iterations are counted.
+        into: of one whose wait stands in a block in its own, that block: its items are counted.
         drained: that there is one right behind the loop whose body that is as well.
         early: of one whose set stands behind an item that is a branch: where in the branch it stands instead.
     """
@@ -57,6 +58,7 @@ class EventPair:
     primed: Item | None = None
     held: tuple[str, ...] = ()
     out: BlockItems | None = None
+    into: BlockItems | None = None
     drained: bool = False
     early: Early | None = None
 
@@ -185,6 +187,9 @@ class Doors(Protocol):
     def enters(self, demand: Demand, pipe: str, *, started: bool, primed: bool) -> bool:
         """Whether the demand's second access comes behind what work of a pipe in its item comes behind."""
 
+    def waits(self, demand: Demand, event: EventPair) -> bool:
+        """Whether the demand's second access comes behind a wait in its item."""
+
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         """What comes behind the same on the far side of a loop that runs."""
 
@@ -256,6 +261,7 @@ class Order:
 
     Attributes:
         asked: what it must meet, as far as nothing else implies it.
+        into: the events whose waits stand in blocks of its items.
     """
 
     def __init__(self, count: int, inner: dict[int, tuple[str, ...]], fences: Iterable[Fence],
@@ -263,6 +269,7 @@ class Order:
         self.count = count
         self.doors = doors
         self.asked: Sequence[Demand] = ()
+        self.into: list[EventPair] = []
         self._edges: list[EventPair | Fence] = []
         self._given_at_start: list[EventPair] = []
         self._given_out: list[EventPair] = []
@@ -365,6 +372,8 @@ class Order:
         """An ordering that somebody else provides."""
         if event.out is not None:
             self._given_out.append(event)
+        elif event.into is not None:
+            self.into.append(event)
         elif event.set_after < 0:
             self._given_at_start.append(event)
         else:
@@ -413,6 +422,10 @@ class Order:
                 return self._trace(via, state)
             primed = position < goal
             if doors and (primed or not start) and doors.enters(demand, pipe, started=start, primed=primed):
+                return self._trace(via, state)
+            iteration = goal // self.count
+            if doors and any(event.source == pipe and position <= (iteration - event.distance) * self.count + event.set_after
+                             and doors.waits(demand, event) for event in self.into):
                 return self._trace(via, state)
         return None
 

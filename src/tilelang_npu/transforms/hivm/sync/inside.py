@@ -150,8 +150,17 @@ class Inside:
         turns = max(turns, int(body.windows[index].low))
         here = turns * order.count + index
         reached = order.reach(_entering(order, pipe, started, primed), here, order.beside(here))
+        if any(event.distance <= turns and reached.set_of(event, (turns - event.distance) * order.count)
+               and self.waits(item, touch, event) for event in order.into):
+            return True
         return any(other == touch.pipe or self.enters(item, touch, other, started=False, primed=position < here, first=first)
                    for other, position in reached.work.items())
+
+    def waits(self, item: Item, touch: Touch, event: EventPair) -> bool:
+        """Whether an access in an item's blocks comes behind the wait for an event there."""
+        places = list(self.where(item, touch))
+        return bool(places) and all(self._is_reached(body, order, index, touch, event) if body is event.into
+                                    else self.waits(body.items[index], touch, event) for body, order, index in places)
 
     def _held(self, item: Item, touch: Touch, pipe: str, holder: BlockItems) -> bool:
         """Whether an access in an item's blocks comes behind what a pipe does in front of a loop around it, by tokens that the

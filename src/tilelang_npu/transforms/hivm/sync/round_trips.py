@@ -154,7 +154,7 @@ def _is_flag(op: Operation) -> bool:
 
 
 def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dict[int, list[EventPair]],
-           alike: dict[SSAValue, SSAValue], around: Sequence[_Passage]) -> tuple[_Partners, _Partners]:
+           alike: dict[SSAValue, SSAValue], around: Sequence[_Passage]) -> None:
     """Match the flags of a level and of its loops and branches: those from ``one`` to ``two``, and those back.
 
     Args:
@@ -174,6 +174,8 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
     for way in around:
         found[id(one.body)] += _trips_out(there, way.one, way.back, way.second, second=False)
         found[id(two.body)] += _trips_out(back, way.two, way.there, way.first, second=True)
+        found[id(way.one.body)] += _trips_into(one, back, way.one, way.there, way.first, way.second)
+        found[id(way.two.body)] += _trips_into(two, there, way.two, way.back, way.second, way.first)
     if len(one.loops) != len(two.loops):
         raise _NotPlain
     for (first, inner), (second, other) in zip(one.loops, two.loops, strict=True):
@@ -188,17 +190,7 @@ def _match(one: _Level, two: _Level, held: Counter[tuple[bool, int]], found: dic
         if min(before.values(), default=0) < 0:
             raise _NotPlain
         indices: dict[SSAValue, SSAValue] = dict(zip(inner.body.block.args, other.body.block.args, strict=True))
-        onward, homeward = _match(inner, other, before, found, {**alike, **indices},
-                                  [*around, _Passage(one, two, there, back, first, second)])
-        if isinstance(inner.body.block.parent_op(), scf.IfOp):
-            found[id(inner.body)] += _trips_into(inner, _in_front(there, first, second), homeward)
-            found[id(other.body)] += _trips_into(other, _in_front(back, second, first), onward)
-    return there, back
-
-
-def _in_front(flags: _Partners, place: int, other: int) -> dict[_Flag, _Flag]:
-    """The flags that are set and waited for in front of a branch, in one iteration, by its place on either core."""
-    return {start: end for start, (end, later) in flags.items() if not later and start.place < place and end.place < other}
+        _match(inner, other, before, found, {**alike, **indices}, [*around, _Passage(one, two, there, back, first, second)])
 
 
 def _partners(setter: _Level, waiter: _Level, held: Mapping[tuple[bool, int], int],
@@ -264,29 +256,33 @@ def _trips(mine: _Level, there: _Partners, back: _Partners,
             yield EventPair(source, target, first, then, distance, 1, None, holder=holder)
 
 
-def _trips_into(branch: _Level, there: Mapping[_Flag, _Flag], back: _Partners) -> Iterator[EventPair]:
-    """What the round trips order that begin in front of a branch of both cores, and end in it.
+def _trips_into(inner: _Level, back: _Partners, around: _Level, there: _Partners, place: int, other: int
+                ) -> Iterator[EventPair]:
+    """What the round trips order that begin in a block around a loop or branch of both cores, and end in that: events whose
+    waits stand there.
 
     Args:
-        branch: the branch.
-        there: the flags that the core sets in front of it, each with the wait of the other core in front of its own.
-        back: those that the other core sets in its branch.
+        inner: the loop or branch.
+        back: the flags that the other core sets in its own, and how many iterations later they are waited for.
+        around: the level around it.
+        there: those that the core sets there.
+        place: where what leads to the loop or branch is among the flags there.
+        other: where it is on the other core.
     """
-    assert branch.around is not None
-    before = branch.around.body.items
-    place = next(index for index, item in enumerate(before) if item.op is branch.body.block.parent_op())
-    soonest: dict[tuple[str, str], int] = {}
-    for start, arrival in there.items():
-        if any(touch.pipe == start.pipe for item in before[start.items:place] for touch in item.touches):
-            continue  # what the pipe did since does not come before
+    soonest: dict[tuple[str, str, int, int], int] = {}
+    for start, (arrival, out) in there.items():
+        distance, first = out + (arrival.place > other), start.items - 1
+        if first < 0:
+            distance, first = distance + 1, len(around.body.items) - 1
+        if around.body.loop is None if distance else start.place > place:
+            continue
         for answer, (end, home) in back.items():
-            if not home and arrival.pipe in ("S", answer.pipe):
+            if not home and arrival.pipe in ("S", answer.pipe) and end.items < len(inner.body.items):
                 for target in _held(end):
-                    key = start.pipe, target
+                    key = start.pipe, target, first, distance
                     soonest[key] = min(soonest.get(key, end.items), end.items)
-    for (source, target), then in soonest.items():
-        if then < len(branch.body.items):
-            yield EventPair(source, target, -1, then, 0, 1, None)
+    for (source, target, first, distance), then in soonest.items():
+        yield EventPair(source, target, first, then, distance, 1, None, into=inner.body)
 
 
 def _trips_out(there: _Partners, around: _Level, back: _Partners, place: int, *, second: bool) -> Iterator[EventPair]:

@@ -239,6 +239,10 @@ class _Doors:
         return reason is not None and self.inside.enters(item, reason.second, pipe, started=started, primed=primed,
                                                          first=reason.first)
 
+    def waits(self, demand: Demand, event: EventPair) -> bool:
+        item, reason = self.body.items[demand.then % len(self.body.items)], _in_blocks(demand)
+        return reason is not None and self.inside.waits(item, reason.second, event)
+
     def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
         return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
 
