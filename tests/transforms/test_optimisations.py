@@ -194,9 +194,24 @@ def crowd() -> tuple[Any, Arrays]:
     return main, drawn((5, 56, 256), (5, 256), (5, 56, 256), (5, 256), dtype="float32")
 
 
+def row_by_row() -> tuple[Any, Arrays]:
+    @T.prim_func
+    def main(X: T.Tensor((24, 72), "float32"), S: T.Tensor((24,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((24, 72), "float32")
+            s = T.alloc_shared((24,), "float32")
+            T.copy(X, x)
+            T.copy(S, s)
+            for r in T.serial(24):
+                T.vmul(x[r, 0:72], s[r], x[r, 0:72])
+            T.copy(x, X)
+
+    return main, drawn((24, 72), (24,), dtype="float32")
+
+
 KERNELS: dict[str, Callable[[], tuple[Any, Arrays]]] = {
     "vectorise-parallel": points, "drop-dead-stores": cleared_and_loaded, "collapse-copies": passed_on,
-    "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "hoist-loads": weighted,
+    "fuse-fixpipe": rectified, "bind-sub-blocks": attention, "collapse-rows": row_by_row, "hoist-loads": weighted,
     "fold-accumulator-clear": cleared, "sink-buffers": attention, "multi-buffer": attention, "overlap-iterations": attention,
     "banks": sums, "keep-apart": crowd, "schedule-statements": partial(attention, stage=[0, 0, 0, 0, 0, 1, 1]),
 }

@@ -219,6 +219,23 @@ def side_by_side(edited: bool) -> Any:
     return main
 
 
+def row_by_row(edited: bool) -> Any:
+    columns = 24 if edited else 25
+
+    @T.prim_func
+    def main(X: T.Tensor((8, columns), "float32"), S: T.Tensor((8,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            x = T.alloc_shared((8, columns), "float32")
+            s = T.alloc_shared((8,), "float32")
+            T.copy(X, x)
+            T.copy(S, s)
+            for r in T.serial(8):
+                T.vmul(x[r, 0:columns], s[r], x[r, 0:columns])
+            T.copy(x, X)
+
+    return main
+
+
 REFUSED = {
     "banks": (side_by_side, r"b in the banks of what is read beside: 196 608 of 196 608 bytes are taken", "shrink the tiles"),
     "vectorise-parallel": (shifted, r"an element is read that another point writes", "T.copy the buffer to a second one"),
@@ -229,6 +246,8 @@ REFUSED = {
     "bind-sub-blocks": (
         halves, r"v \(3 968 bytes of UB\) is not divided between the Vector cores: its first axis has 31 rows",
         "an even number of rows"),
+    "collapse-rows": (
+        row_by_row, r"rows of x are done one by one: rows of x begin 100 bytes apart", "rows of a multiple of 8 elements"),
     "hoist-loads": (
         weights, r"w \(2 048 bytes of UB\) is loaded alike in each iteration of the loop at line \d+: line \d+ writes w",
         "write to a buffer of its own in place of w"),

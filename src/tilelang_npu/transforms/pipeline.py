@@ -40,6 +40,7 @@ from tilelang_npu.transforms.tile.accumulate_in_ub import AccumulateInUb
 from tilelang_npu.transforms.tile.assign_cores import AssignCores
 from tilelang_npu.transforms.tile.bind_sub_blocks import BindSubBlocks
 from tilelang_npu.transforms.tile.collapse_copies import CollapseCopies
+from tilelang_npu.transforms.tile.collapse_rows import CollapseRows
 from tilelang_npu.transforms.tile.drop_dead_stores import DropDeadStores
 from tilelang_npu.transforms.tile.expand_composites import ExpandComposites
 from tilelang_npu.transforms.tile.fold_accumulator_clear import FoldAccumulatorClear
@@ -91,11 +92,11 @@ _PLAN_MEMORY = Row(
 
 
 
-def _trial(options: Options) -> Callable[[ModuleOp], str | None]:
-    """What a module that comes from ``overlap-iterations`` would lack in the memories: its way to the plan, told to nobody."""
+def _trial(options: Options, stage: str) -> Callable[[ModuleOp], str | None]:
+    """What a module that comes from a stage would lack in the memories: its way to the plan, told to nobody."""
     def lack(module: ModuleOp) -> str | None:
         names, context = [row.name for row in ROWS], make_context()
-        for row in ROWS[names.index("overlap-iterations") + 1:names.index("plan-memory") + 1]:
+        for row in ROWS[names.index(stage) + 1:names.index("plan-memory") + 1]:
             made = row.made(options)
             try:
                 (replace(made, quiet=True) if isinstance(made, PlanMemory) else made).apply(context, module)
@@ -135,6 +136,9 @@ ROWS: tuple[Row, ...] = (
         "cored", "the memories say which core an operation is for; everything below reads it"),
     Row("bind-sub-blocks", lambda o: BindSubBlocks(mixed=o.dialect != "ascendc", divide=o.has("bind-sub-blocks")),
         "cored", "what is in UB is known, and nothing is planned yet; in ascendc the author asks for it"),
+    Row("collapse-rows",
+        lambda o: CollapseRows(chip=o.chip.name, collapse=o.does("collapse-rows"), trial=_trial(o, "collapse-rows")),
+        "cored", "each Vector core has its rows; what reads no scalars binds no iterations"),
     Row("fold-accumulator-clear", lambda o: FoldAccumulatorClear(fold=o.has("fold-accumulator-clear")),
         "cored", "L0C has no fill: known once accumulators are"),
     Row("hoist-loads", lambda o: HoistLoads(chip=o.chip.name, hoist=o.does("hoist-loads")),
@@ -149,7 +153,8 @@ ROWS: tuple[Row, ...] = (
         lambda o: ScheduleStatements(chip=o.chip.name, follow=o.has("schedule-statements")),
         "cored", "what is of one iteration is known; what its author has put in its place stays there"),
     Row("overlap-iterations",
-        lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"), trial=_trial(o)),
+        lambda o: OverlapIterations(chip=o.chip.name, overlap=o.does("overlap-iterations"),
+                                    trial=_trial(o, "overlap-iterations")),
         "cored", "what is of one iteration is known"),
     Row("lower-to-hivm", lambda o: LowerToHivm(chip=o.chip.name, divide=o.divide, by_hand=not o.synchronise),
         "lowered", "clipped copies, fractals, the argument convention"),

@@ -18,6 +18,7 @@ OPTIMISATIONS = {
     "collapse-copies": "a tile that is only passed on to another buffer comes to it at once; without it it is copied",
     "fuse-fixpipe": "relu and conversions on the way from L0C to GM are the fixpipe's; without it they go through UB",
     "bind-sub-blocks": "rows of Vector work are divided between the two Vector cores of a block; without it one does all",
+    "collapse-rows": "a loop of vector work on a row each does all rows at once; without it one by one",
     "hoist-loads": "what each iteration loads alike, or computes of places, goes in front of the loop; without it each does",
     "fold-accumulator-clear": "T.clear of an accumulator becomes the start of the next gemm; without it zeros are multiplied",
     "sink-buffers": "a buffer that one loop alone uses lives for one iteration; without it where the author placed it",

@@ -12,7 +12,7 @@ from tilelang_npu.target import Chip
 __all__ = ["Options"]
 
 _MANAGED = ("drop-dead-stores", "collapse-copies", "fuse-fixpipe", "hoist-loads", "overlap-iterations")
-_NEEDED = {"synchronise": _MANAGED, "cross_synchronise": _MANAGED, "divide": _MANAGED,
+_NEEDED = {"synchronise": (*_MANAGED, "collapse-rows"), "cross_synchronise": _MANAGED, "divide": _MANAGED,
            "reuse": ("hoist-loads", "banks", "keep-apart"), "multi_buffer": ("multi-buffer", "overlap-iterations")}
 """Which optimisations want which of the options on."""
 _OFF = {"synchronise": "its author sets the waits inside the cores", "cross_synchronise": "its author orders the cores",
