@@ -368,7 +368,7 @@ def test_a_schedule_by_hand_is_refused_with_the_reason(asked: dict[str, Any], co
 def test_no_depth_is_tried_where_a_tile_alone_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them has a plan, and each trial is a way to the plan; what is told is the tile's demand as before."""
     tried = []
-    monkeypatch.setattr(pipeline, "_trial", lambda options: lambda module: tried.append(module) or "there is no room")
+    monkeypatch.setattr(pipeline, "_trial", lambda options, stage: lambda module: tried.append(module) or "there is no room")
     monkeypatch.setitem(globals(), "TILE", 192)
     with pytest.raises(TileError, match=r"L0C needs 147 456 bytes, 131 072 are there") as refusal:
         tilelang.compile(weighted_sums(384, 2, 4, (192, 1)), target="npuir")

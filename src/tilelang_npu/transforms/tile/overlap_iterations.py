@@ -17,12 +17,13 @@ Runs on the tile dialect after ``sink-buffers``: what lives in the body is of on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from tilelang_npu import target as chips
@@ -31,7 +32,7 @@ from tilelang_npu.dialects.changes import Rounds, Smaller
 from tilelang_npu.dialects.remarks import DONE, Remark, Turns, done, refused, tell
 from tilelang_npu.dialects.text import location_of
 from tilelang_npu.target import name_of
-from tilelang_npu.transforms.ir.buffers import space_of
+from tilelang_npu.transforms.ir.buffers import root_of, space_of
 from tilelang_npu.transforms.ir.cores import core_of
 from tilelang_npu.transforms.ir.locations import line_of
 from tilelang_npu.transforms.ir.optimisations import Refusal
@@ -40,7 +41,7 @@ from tilelang_npu.transforms.ir.sizes import nbytes_of, spaced
 from tilelang_npu.transforms.tile.channels import is_hand_over
 from tilelang_npu.transforms.tile.l2_room import L2Room, fewer_slots, l2_room, workspaces_in
 from tilelang_npu.transforms.tile.skew import Piece, Skew, rings_of
-from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, cut_body, launch_of
+from tilelang_npu.transforms.tile.staged_body import StagedBody, Statement, StoredValue, cut_body, launch_of
 
 Trial = Callable[[ModuleOp], str | None]
 """What there is no room for in the memories of a module."""
@@ -59,7 +60,7 @@ class _Overlap:
     def __init__(self, body: StagedBody, ahead: int) -> None:
         self.body, self.ahead = body, ahead
         self.loop = body.loop
-        self._stages = [[s for s in body.statements if s.stage == stage] for stage in range(body.stages)]
+        self._stages = [self._in_order([s for s in body.statements if s.stage == stage]) for stage in range(body.stages)]
         self._pieces = [Piece(self.lag(number), part) for number, statements in enumerate(self._stages)
                         for part in self._parts(statements)]
         self.rings, self._lags = rings_of(self._pieces, body.own)
@@ -163,6 +164,17 @@ class _Overlap:
                 spared.append(allocation)
         return spared
 
+    def _in_order(self, statements: Sequence[Statement]) -> Sequence[Statement]:
+        """The statements of a stage, the loads that need nothing of the other core in front of the first that does: they are
+        under way while the stage waits."""
+        first = next((at for at, statement in enumerate(statements) if self._meets(statement)), len(statements))
+        early: list[Statement] = []
+        rest: list[Statement] = []
+        for at, statement in enumerate(statements):
+            moves = at > first and self._is_load(statement) and not any(_conflict(other, statement) for other in rest)
+            (early if moves else rest).append(statement)
+        return [*rest[:first], *early, *rest[first:]]
+
     def _parts(self, statements: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
         """The statements of a stage, apart the loads in front with which it need not wait for the other core: a wait stands in
         front of a branch, and holds all that is in it."""
@@ -173,11 +185,20 @@ class _Overlap:
         yield from (part for part in (statements[:loads * met], statements[loads * met:]) if part)
 
     def _is_load(self, statement: Statement) -> bool:
-        return isinstance(statement.op, tile.CopyOp) and not self._meets(statement)
+        op = statement.op
+        return isinstance(op, tile.CopyOp) and space_of(root_of(op.source)) == chips.GM and not self._meets(statement)
 
     def _meets(self, statement: Statement) -> bool:
         """Whether a statement touches what the other core does too."""
         return any(statement.touches & other.touches for other in self.body.statements if other.core != statement.core)
+
+
+def _conflict(one: Statement, other: Statement) -> bool:
+    """Whether two statements must stay in their order: a buffer that both touch may hold another value for each."""
+    def buffers(values: Iterable[StoredValue]) -> set[SSAValue]:
+        return {value.root for value in values}
+
+    return bool(buffers(one.writes) & buffers(other.touches) or buffers(one.touches) & buffers(other.writes))
 
 
 @dataclass(frozen=True)
