@@ -41,6 +41,16 @@ IN_A_BRANCH = HEAD + f"""
     %go = memref.load %went[%i] : memref<?xi1, #hivm.address_space<gm>>
     scf.if %go {{
     """ + HANDED + "}\n}\n return\n}"
+IN_A_LOOP_IN_A_BRANCH = HEAD + f"""
+    %all = memref.load %went[%c0] : memref<?xi1, #hivm.address_space<gm>>
+    scf.if %all {{
+      %c5 = arith.constant 5 : index
+      scf.for %j = %c0 to %c5 step %c1 {{
+        %w = memref_ext.alloc_workspace() : TYPE
+        annotation.mark %w {{hivm.multi_buffer = {SLOTS} : i32}} : TYPE
+        %go = memref.load %went[%j] : memref<?xi1, #hivm.address_space<gm>>
+        scf.if %go {{
+        """ + HANDED + "}\n}\n}\n}\n return\n}"
 ROWS = "memref<16x16xf32, strided<[16, 1], offset: ?>, #hivm.address_space<gm>>"
 WHOLE = "memref<16x16xf32, #hivm.address_space<gm>>"
 
@@ -69,3 +79,10 @@ def test_a_branch_that_is_not_taken_exchanges_a_flag_where_that_could_be_too_oft
     more = trips + SLOTS > LIMIT
     assert branches == (2 if more else 1)
     assert sets["CUBE"] == (2 if more else 1)
+
+
+@pytest.mark.parametrize("trips", [1, 4 * LIMIT])
+def test_a_branch_in_which_a_core_waits_has_no_arm_for_where_it_is_not_taken(trips: int) -> None:
+    """It sets no flag there."""
+    _, branches = flags(IN_A_LOOP_IN_A_BRANCH, trips, WHOLE)
+    assert branches == (2 if trips == 1 else 3)

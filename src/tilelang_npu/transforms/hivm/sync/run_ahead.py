@@ -8,8 +8,9 @@ else, both exchange the flag that is waited for inside, and no more. Where an it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import scf
 
@@ -72,10 +73,13 @@ class RunAhead:
             for block in item.blocks:
                 near = max((event.distance for event in self._waits(block)), default=0) + 2 if block.loop is not None else 0
                 self._hold_back(block, max(around, near))
-                if block.loop is not None and (found := self._sets(block)) is not None:
-                    total = self._repeated(found, block)
-                    if max(total.values(), default=0) > self._limit // max(1, around):
-                        self._ensure(block)
+                if block.loop is not None:
+                    self._ensure(block, partial(self._is_held, block, self._limit // max(1, around)))
+
+    def _is_held(self, loop: BlockItems, most: float) -> bool:
+        """Whether a loop sets no flag more than so often without a wait."""
+        found = self._sets(loop)
+        return found is None or max(self._repeated(found, loop).values(), default=0) <= most
 
     def _events(self, body: BlockItems) -> list[EventPair]:
         return self._orders[id(body)].events if id(body) in self._orders else []
@@ -142,9 +146,9 @@ class RunAhead:
                 if not isinstance(item.op, scf.WhileOp):
                     yield from self._inside(item.blocks)
 
-    def _ensure(self, body: BlockItems) -> None:
-        """Let the core wait in every run of a block."""
-        if self._sets(body) is None:
+    def _ensure(self, body: BlockItems, is_held: Callable[[], bool]) -> None:
+        """Let the core wait in the runs of a block until it is held back: in all, or in those in which it sets flags."""
+        if is_held() or self._sets(body) is None:
             return
         for item in body.items:
             event = None if isinstance(item.op, scf.WhileOp) else next(self._inside(item.blocks), None)
@@ -152,7 +156,9 @@ class RunAhead:
                 continue
             branches = [block for block in item.blocks if next(self._inside([block]), None) is not None]
             for block in branches:
-                self._ensure(block)
+                self._ensure(block, is_held)
+            if is_held():
+                return
             if isinstance(item.op, scf.ForOp):
                 if self._trips(item.blocks[0]).low <= 0:
                     self.exchanges.append(Exchange(event, body, item))
