@@ -252,8 +252,9 @@ def _calls(kernel: Any, loop: Loop) -> Iterator[Call]:
         turns = np.arange(length if loop.bound == "symbolic" else (tiles or 1) + beyond)
         some = turns >= 0, turns % 2 == 0, turns % 2 == 1, turns % 3 == 0, turns % loop.stages == loop.start % loop.stages, \
             turns == loop.start, turns < 0
-        every, never = some[0], some[-1]
-        pairs = [(each, each) for each in some] + [(every, never), (never, every)] * loop.again
+        every, once, never = some[0], *some[-2:]
+        pairs = [(each, each) for each in some] + [pair for each in (every, once) for pair in ((each, never), (never, each))
+                                                   if loop.again]
         for chosen in {(one.tobytes(), two.tobytes()): (one, two) for one, two in pairs if loop.guard}.values() or pairs[:1]:
             for rounds in (3, 1, 0) if loop.around else (1,):
                 call = kernel.signature.bind((x, w, *(each.astype(np.int32) for each in chosen), end, rounds, o, s))
