@@ -190,8 +190,8 @@ class Doors(Protocol):
     def waits(self, demand: Demand, event: EventPair) -> bool:
         """Whether the demand's second access comes behind a wait in its item."""
 
-    def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
-        """What comes behind the same on the far side of a loop that runs."""
+    def through(self, index: int, pipe: str, *, started: bool, primed: bool, beside: bool = False) -> Left:
+        """What comes behind the same on the far side of a loop that runs, ``beside``: where one like it does something."""
 
     def carried(self, demand: Demand) -> bool:
         """Whether tokens that a loop finds as it left them meet a demand between two of its runs."""
@@ -503,9 +503,10 @@ class Order:
                 yield None, (macro[1], target, False)
         doors = self.doors
         running = [max(0, -(-(after - index) // count)) * count + index for index in doors.running] if doors is not None else []
-        for where in (*running, *_next(beside, after, position, count)):
+        ways = [(where, False) for where in running] + [(where, True) for where in _next(beside, after, position, count)]
+        for where, alike in ways:
             assert doors is not None
-            through = doors.through(where % count, pipe, started=start, primed=start or position < where)
+            through = doors.through(where % count, pipe, started=start, primed=start or position < where, beside=alike)
             for other in through.within:
                 yield None, (where, other, True)
             for other in through.within | through.behind:

@@ -28,7 +28,7 @@ class Inside:
         self._solved: dict[int, tuple[BlockItems, Order]] = {}
         self._left: dict[tuple[int, object, OperandBytes | None], Left] = {}
         self._entered: dict[tuple[int, object, OperandBytes | None, str, bool, bool], bool] = {}
-        self._passed: dict[tuple[int, str, bool, bool], Left] = {}
+        self._passed: dict[tuple[int, str, bool, bool, bool], Left] = {}
         self._withdrawn: set[int] = set()
         self._places: dict[tuple[int, int], tuple[Touch, list[tuple[int, int]]]] = {}
 
@@ -177,18 +177,18 @@ class Inside:
                            item, touch, other, started=False, primed=position < index))
                        for other, position in order.reach(starts, order.count - 1).work.items()))
 
-    def through(self, item: Item, pipe: str, *, started: bool, primed: bool) -> Left:
+    def through(self, item: Item, pipe: str, *, started: bool, primed: bool, busy: bool = False) -> Left:
         """What comes behind something on the far side of a loop that runs, because a pipe's work in it does.
 
-        The arguments are those of ``enters``.
+        The arguments are those of ``enters``; ``busy``: the loop does something, so that it takes its common branch.
         """
         body = item.blocks[0]
         order = self.order(body)
         if order is None:
             return Left()
-        key = id(item), pipe, started, primed
+        key = id(item), pipe, started, primed, busy
         if key not in self._passed:
-            self._passed[key] = _through(body, order, pipe, started=started, primed=primed)
+            self._passed[key] = _through(body, order, pipe, started=started, primed=primed, busy=busy)
         return self._passed[key]
 
     def carried(self, item: Item, first: Touch, second: Touch, holder: BlockItems) -> bool:
@@ -246,9 +246,11 @@ def _entering(order: Order, pipe: str, started: bool, primed: bool) -> list[Stat
               if primed and event.distance and event.holder is None and event.primed is None and event.source == pipe)]
 
 
-def _through(body: BlockItems, order: Order, pipe: str, *, started: bool, primed: bool) -> Left:
+def _through(body: BlockItems, order: Order, pipe: str, *, started: bool, primed: bool, busy: bool) -> Left:
     """What comes behind something on the far side of a loop that runs, by the order of its body."""
     taken = [turn * order.count + index for index, turn in body.sure]
+    if busy and body.common is not None and not taken:
+        taken = [body.common]  # of some iteration: what enters the loop comes before it
     last = max((turn for _, turn in body.sure), default=0) * order.count
     runs = [*taken, *(place for one in taken for place in order.beside(one))]
     reached = order.reach(_entering(order, pipe, started, primed), last + order.count - 1, runs)

@@ -19,7 +19,7 @@ from tilelang_npu.dialects import hivm
 from tilelang_npu.dialects.effects import accesses
 from tilelang_npu.linear import Interval
 from tilelang_npu.transforms.hivm.sync.bytes import OperandBytes, place_of
-from tilelang_npu.transforms.hivm.sync.turns import iterations, stages, surely_taken
+from tilelang_npu.transforms.hivm.sync.turns import common, iterations, stages, surely_taken
 from tilelang_npu.transforms.ir.buffers import body_of
 
 Pipes = tuple[str, str]
@@ -102,6 +102,11 @@ class BlockItems:
     def stages(self) -> Mapping[int, Sequence[tuple[int, int]]]:
         """By place of a branch which others are taken so many iterations behind each one that takes it."""
         return stages(self.items, self.loop) if isinstance(self.loop, scf.ForOp) else {}
+
+    @cached_property
+    def common(self) -> int | None:
+        """The place of a branch that the loop takes if it does anything at all."""
+        return common(self.items, self.loop, self.stages) if isinstance(self.loop, scf.ForOp) else None
 
     def at(self, index: int) -> Item:
         """The item at a place; the first and the last where it is in front of and behind them."""

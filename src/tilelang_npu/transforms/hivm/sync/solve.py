@@ -7,7 +7,7 @@ barrier is taken out again if the rest still covers every demand (transitive red
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from tilelang_npu.transforms.hivm.sync.cover import PIPES, Demand, EventPair, Fe
 from tilelang_npu.transforms.hivm.sync.disjoint import disjoint
 from tilelang_npu.transforms.hivm.sync.inside import Inside
 from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch
-from tilelang_npu.transforms.hivm.sync.turns import turned
+from tilelang_npu.transforms.hivm.sync.turns import taken_alike, turned
 from tilelang_npu.transforms.ir.ranges import Ranges
 
 _CELL = 2048
@@ -243,8 +243,20 @@ class _Doors:
         item, reason = self.body.items[demand.then % len(self.body.items)], _in_blocks(demand)
         return reason is not None and self.inside.waits(item, reason.second, event)
 
-    def through(self, index: int, pipe: str, *, started: bool, primed: bool) -> Left:
-        return self.inside.through(self.body.items[index], pipe, started=started, primed=primed)
+    @cached_property
+    def _busy(self) -> Container[int]:
+        """The loops that do something where one of the same bounds does."""
+        found = set[int]()
+        for ones in self._on.values():
+            loops = [self.body.items[index].blocks[0] for index in ones]
+            branches = [loop.items[loop.common].op if loop.common is not None else None for loop in loops]
+            if all(taken_alike(branches[0], one) for one in branches):
+                found.update(ones)
+        return found
+
+    def through(self, index: int, pipe: str, *, started: bool, primed: bool, beside: bool = False) -> Left:
+        return self.inside.through(self.body.items[index], pipe, started=started, primed=primed,
+                                   busy=beside and index in self._busy)
 
     def carried(self, demand: Demand) -> bool:
         later, then = divmod(demand.then, len(self.body.items))

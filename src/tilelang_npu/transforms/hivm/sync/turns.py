@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilelang_npu.dialects.affine_sums import affine
 from tilelang_npu.linear import NATURAL, Interval, Linear
@@ -122,6 +122,45 @@ def stages(items: Sequence[Item], loop: scf.ForOp) -> dict[int, list[tuple[int, 
     return found
 
 
+def common(items: Sequence[Item], loop: scf.ForOp, staged: Mapping[int, Sequence[tuple[int, int]]]) -> int | None:
+    """The place of a branch that a loop's body takes if it does anything at all: in the iteration of each other one, or in one
+    before. None where there is no such branch.
+
+    Args:
+        items: those of the body.
+        loop: the loop.
+        staged: its ``stages``.
+    """
+    ranges, busy = Ranges(), [place for place, item in enumerate(items) if item.touches]
+    turn, step = affine(loop.body.block.args[0]) - affine(loop.lb, ranges.constant), ranges.constant(loop.step)
+
+    def implied(place: int) -> set[int]:
+        branch = items[place].op
+        return {place, *(other for other, far in staged.get(place, ()) if isinstance(branch, scf.IfOp) and step is not None
+                         and (far == 0 or (far < 0 and surely_natural(turn + Linear(far * step), [branch.cond], ranges))))}
+
+    shared = set(staged).intersection(*map(implied, busy)) if busy else set[int]()
+    return min(shared, default=None)
+
+
+def taken_alike(one: Operation | None, other: Operation | None) -> bool:
+    """Whether branches of two loops are taken in the same iterations, if these are of the same bounds."""
+    ranges = Ranges()
+
+    def sums(branch: Operation | None) -> list[tuple[int, Linear[SSAValue]]] | None:
+        loop = None if branch is None else branch.parent_op()
+        if not isinstance(branch, scf.IfOp) or not isinstance(loop, scf.ForOp):
+            return None
+        found = list(leaves(branch.cond, ranges))
+        index: SSAValue = loop.body.block.args[0]
+        parts = [(sum_.factor(index), sum_ - sum_.factor(index) * Linear.of(index)) for sum_ in found if sum_ is not None]
+        open_ = len(parts) < len(found) or not all(_outside(atom, loop) for _, rest in parts for atom in rest.terms)
+        return None if open_ else parts
+
+    first = sums(one)
+    return first is not None and first == sums(other)
+
+
 def _outside(value: SSAValue, loop: scf.ForOp) -> bool:
     """Whether a value is the same in all iterations of a loop."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -151,4 +190,5 @@ def _slot(place: OperandBytes, ring: OperandBytes) -> int | None:
     return slot if (place.high - 1) // ring.high == slot < ring.slots else None
 
 
-__all__ = ["after_last", "iterations", "stages", "surely_taken", "turned", "turns_since", "turns_until"]
+__all__ = ["after_last", "common", "iterations", "stages", "surely_taken", "taken_alike", "turned", "turns_since",
+           "turns_until"]
