@@ -3,8 +3,9 @@
 An event that crosses iterations and has both ends at one branch goes into it, its set right behind the access, its wait right
 in front: each time that the branch is taken gives and takes one token, which the loop around holds. A barrier, or an event
 within an iteration, whose accesses on one side are all in one branch stands at that branch's start, or at its end, unless the
-pipe that waits has other work until then. What a branch had and does not need beside that goes. What was ordered stays ordered:
-that is asked again for everything that may count on it, in the blocks around a branch too.
+pipe that waits has other work until then, or what is waited for is over before another branch ends. What a branch had and does
+not need beside that goes. What was ordered stays ordered: that is asked again for everything that may count on it, in the
+blocks around a branch too.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def _moves(body: BlockItems, one: EventPair | Fence, users: Sequence[Demand]
             place = branch.wait_at(place, (source, target))
             if isinstance(one, Fence):
                 yield branch, replace(one, before=place)
-            elif one.wait_before == index and not _works(body, source, one.set_after + 1, index):
+            elif (one.wait_before == index and not _works(body, source, one.set_after + 1, index)
+                  and not _is_over_early(body, one, users)):
                 yield branch, replace(one, set_after=-1, wait_before=place)
     if len(first) == 1 and (branch := _alone(body, index := first.pop(), {source})) is not None:
         if isinstance(one, Fence):
@@ -143,6 +145,15 @@ def _alone(body: BlockItems, index: int, pipes: set[str]) -> BlockItems | None:
     item = body.items[index]
     found = [block for block in item.blocks if any(touch.pipe in pipes for inner in block.items for touch in inner.touches)]
     return found[0] if isinstance(item.op, scf.IfOp) and len(found) == 1 else None
+
+
+def _is_over_early(body: BlockItems, event: EventPair, users: Sequence[Demand]) -> bool:
+    """Whether what an event waits for is over before its pipe is done with the branch: ``early_sets`` sets it there."""
+    arm = _alone(body, event.set_after, {event.source}) if event.set_after >= 0 else None
+    if arm is None:
+        return False
+    place = next(_places(arm, event.source, [demand.reason for demand in users], last=True))
+    return place < holding(arm, event.source)[-1]
 
 
 def _works(body: BlockItems, pipe: str, start: int, end: int) -> bool:
