@@ -95,15 +95,17 @@ def test_elements_apart_stay() -> None:
 
 
 @pytest.mark.parametrize("statement", [
-    "T.vmul(x[r, 0:16], x[0, r], x[r, 0:16])", "T.vadd(x[r, 0:16], x[3 - r, 0:16], x[r, 0:16])"])
+    "T.vmul(x[r, 0:16], x[0, r], x[r, 0:16])", "T.vadd(x[r, 0:16], x[3 - r, 0:16], x[r, 0:16])",
+    "T.vadd(x[r:r + 1, 0:16], y[2:3, 0:16], x[r:r + 1, 0:16])"])
 def test_what_reads_other_rows_stays(statement: str) -> None:
     kernel = tilelang.compile(kernel_of(4, 16, "float32", [statement]), target="npuir", sanitize=True)
     assert not [one for one in kernel.explain().remarks if one.about == NAME and "at once" in one.text]
     x = np.arange(1, 65, dtype=np.float32).reshape(4, 16)
-    expected = x.copy()
+    expected, y = x.copy(), x + 5
     for r in range(4):
-        expected[r] = expected[r] * expected[0, r] if "vmul" in statement else expected[r] + expected[3 - r]
-    kernel(x, x.copy(), np.ones(4, np.float32), np.ones((4, 1), np.float32))
+        expected[r] = (expected[r] * expected[0, r] if "vmul" in statement else expected[r] + y[2] if "y" in statement
+                       else expected[r] + expected[3 - r])
+    kernel(x, y, np.ones(4, np.float32), np.ones((4, 1), np.float32))
     np.testing.assert_array_equal(x, expected)
 
 
@@ -136,3 +138,10 @@ def test_room_for_what_is_spread(rows: int, fits: bool) -> None:
     expected = np.exp(x) * s[:, None] + np.exp(x)
     kernel(x, s)
     np.testing.assert_allclose(x, expected, rtol=1e-6)
+
+
+def test_rows_that_a_buffer_has_not_are_told_one_by_one() -> None:
+    kernel = tilelang.compile(kernel_of(4, 16, "float32", ["T.vmul(x[r + 1, 0:16], s[r], x[r + 1, 0:16])"]), target="npuir")
+    x = np.ones((4, 16), np.float32)
+    with pytest.raises(tilelang.TileError, match=r"takes 4\.\.4 of axis 0 of x, which has 0\.\.3"):
+        kernel(x, x.copy(), np.ones(4, np.float32), np.ones((4, 1), np.float32))

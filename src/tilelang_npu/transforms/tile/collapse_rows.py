@@ -110,8 +110,10 @@ class _RowLoop:
         if len(axes) != 1 or sizes[axes[0]] != 1 or any(map(self.turns, sizes)) or self.turns(source):
             return None
         form = affine(offsets[axes[0]])
-        rest = form - Linear.of(self.index)
-        if form.factor(self.index) != 1 or any(map(self.turns, rest.terms)):
+        rest, extent = form - Linear.of(self.index), tile.shape_of(source)[axes[0]]
+        first = rest + affine(self.loop.lb)
+        beyond = first.known and (first.constant < 0 or first.constant + (self.rows or 0) > extent)  # and told so row by row
+        if form.factor(self.index) != 1 or any(map(self.turns, rest.terms)) or beyond:
             return None
         return _OneRow(source, offsets, sizes, kept, axes[0])
 
@@ -132,13 +134,11 @@ class _RowLoop:
         return all(self._own(value, written) for value in seen if root_of(value) in written)
 
     def _fits(self, value: SSAValue, row: _OneRow) -> bool:
-        """Whether an operand lies along the same axis as the row that is written, or is the same for all rows."""
+        """Whether an operand lies along the same axis as the row that is written, or is an element or a number."""
         own = self.row(value)
         if not isinstance(value.type, MemRefType):
             return not self.turns(value) or own is not None
-        if own is not None:
-            return own.position == row.position and len(own.all_kept) == len(row.all_kept)
-        return not self.turns(value) and row.axis in row.kept
+        return own is not None and own.position == row.position and len(own.all_kept) == len(row.all_kept)
 
     def _own(self, value: SSAValue, written: dict[SSAValue, _OneRow]) -> bool:
         """Whether what is seen of a buffer that the loop writes is the row that it writes."""
@@ -158,7 +158,7 @@ def _kept(rows: _RowLoop) -> Refusal | None:
     for op in rows.work:
         for value in (one for one in op.operands if isinstance(one.type, MemRefType)):
             row, width = rows.row(value), _width(value)
-            if row is not None and (apart := _strides(value)[row.axis] * width) % BLOCK:
+            if row is not None and (apart := _stride(row) * width) % BLOCK:
                 return Refusal(f"rows of {_label(value)} begin {apart} bytes apart, those that are done together multiples of "
                                f"{BLOCK}", f"give {_label(value)} rows of a multiple of {BLOCK // width} elements")
         for value in rows.columns(op):
@@ -169,7 +169,7 @@ def _kept(rows: _RowLoop) -> Refusal | None:
                 return Refusal(f"{label} is in GM, where the scalar unit alone reads single elements",
                                f"T.copy the elements of {label} to a buffer, and read that")
             row = rows.row(value)
-            if row is None or _strides(owner.memref)[row.axis] != 1:
+            if row is None or _stride(row) != 1:
                 return Refusal(f"the elements of {label} do not lie one behind the other",
                                f"let {label} have one element for each row")
             if isinstance(entry, Composite) or not entry.broadcast or entry.shifts or _width(owner.memref) not in _SPREAD:
@@ -189,12 +189,12 @@ def _width(value: SSAValue) -> int:
     return int(dtype_of(kind.element_type).nbytes)
 
 
-def _strides(value: SSAValue) -> Sequence[int]:
-    """The strides of what a view is cut from, in elements; -1 for one that is known only at run time."""
-    owner = value.owner
-    kind = (owner.source if isinstance(owner, tile.RegionOp) else value).type
+def _stride(row: _OneRow) -> int:
+    """How many elements rows are apart; -1 where that is known only at run time."""
+    kind = row.source.type
     assert isinstance(kind, MemRefType)
-    return [-1 if stride is None else stride for stride in kind.get_strides() or []]
+    stride = (kind.get_strides() or [])[row.axis]
+    return -1 if stride is None else stride
 
 
 def _label(value: SSAValue) -> str:
