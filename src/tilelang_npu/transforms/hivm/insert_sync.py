@@ -21,7 +21,7 @@ Runs after planning.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,9 +38,9 @@ from tilelang_npu.transforms.hivm.sync.branches import into_branches
 from tilelang_npu.transforms.hivm.sync.counted_on import counted_on, forget_counted_on
 from tilelang_npu.transforms.hivm.sync.cover import Demand, Early, EventPair, Fence, Order
 from tilelang_npu.transforms.hivm.sync.early_sets import set_early
-from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate
+from tilelang_npu.transforms.hivm.sync.event_ids import PairPlace, allocate, free_numbers
 from tilelang_npu.transforms.hivm.sync.inside import Inside
-from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Touch, build
+from tilelang_npu.transforms.hivm.sync.items import BlockItems, Item, Pipes, Touch, build
 from tilelang_npu.transforms.hivm.sync.own_flags import flags_by_name, own_events
 from tilelang_npu.transforms.hivm.sync.reasons import event_remark, fence_remark
 from tilelang_npu.transforms.hivm.sync.round_trips import round_trips
@@ -110,12 +110,14 @@ class _EventWriter:
 
         What stands around an inner loop, in the branches that it is in, may have relied on its tokens being taken back. An
         inner loop that never comes round to a slot again may get tokens all the same, as the next run does, where that saves
-        waiting for all of the run before.
+        waiting for all of the run before, and there are numbers for them.
         """
+        held: list[EventPair] = []
         for item in body.items:
             loops, branches = _loops_and_branches(item)
             if not loops:
                 continue
+            taken: Sequence[EventPair] = ()
             around = [*branches, body]
             fewest, kept = self._needed(around), self._state(item, [*loops, *around])
             short = [loop for loop in loops if _never_comes_round(loop)]
@@ -127,10 +129,19 @@ class _EventWriter:
                 for block in around if tokens else ():
                     self._solve(block)
                 needed = self._needed(around)
-                if tokens and (needed < fewest or (needed == fewest and not again)):
-                    fewest, kept = needed, self._state(item, [*loops, *around])
+                wins = needed < fewest and self._have_numbers([*held, *tokens]) if again else needed <= fewest
+                if tokens and wins:
+                    fewest, kept, taken = needed, self._state(item, [*loops, *around]), tokens
                 else:
                     self._restore(*kept)
+            held += taken
+
+    def _have_numbers(self, tokens: Sequence[EventPair]) -> bool:
+        """Whether all tokens that a loop would hold find numbers side by side."""
+        slots: Counter[Pipes] = Counter()
+        for event in tokens:
+            slots[event.source, event.target] += event.slots
+        return all(count <= len(free_numbers(self.flags, *pipes)) for pipes, count in slots.items())
 
     def _needed(self, blocks: Sequence[BlockItems]) -> int:
         """How many events and barriers stand in some blocks."""
