@@ -5,8 +5,9 @@ later, and so does what the first core issues behind its wait for that. Flags co
 So sets and waits are matched where the two cores run through the same loops and branches, each of them with as many sets of a
 flag as waits for it. Where that is not plain to see (computed numbers, loops of two lengths, branches on two conditions),
 nothing is claimed. What leads from one time that a branch is taken to the next one says nothing of the iterations between
-them: it is an event of the branch that a loop around it holds. A branch of both cores may also be where a trip ends that begins
-in front of it; and a branch or a loop where one begins that ends in a block around it, some iterations later, or behind that.
+them: it is an event of the branch that a loop around it holds. A branch or a loop of both cores may also be where a trip ends
+that begins in a block around it, in front or some iterations before; and where one begins that ends there, some iterations
+later, or behind that.
 """
 
 from __future__ import annotations
