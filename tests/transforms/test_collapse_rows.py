@@ -145,3 +145,12 @@ def test_rows_that_a_buffer_has_not_are_told_one_by_one() -> None:
     x = np.ones((4, 16), np.float32)
     with pytest.raises(tilelang.TileError, match=r"takes 4\.\.4 of axis 0 of x, which has 0\.\.3"):
         kernel(x, x.copy(), np.ones(4, np.float32), np.ones((4, 1), np.float32))
+
+
+def test_columns_are_no_rows() -> None:
+    """They lie in all rows: nothing is refused that an author could help."""
+    kernel = tilelang.compile(kernel_of(4, 16, "float32", ["T.vmul(x[0:4, r:r + 1], 2, x[0:4, r:r + 1])"]), target="npuir")
+    assert not [one for one in kernel.explain().remarks if one.about == NAME]
+    x = np.ones((4, 16), np.float32)
+    kernel(x, x.copy(), np.ones(4, np.float32), np.ones((4, 1), np.float32))
+    np.testing.assert_array_equal(x, np.where(np.arange(16) < 4, 2, 1) * np.ones((4, 1)))

@@ -43,6 +43,8 @@ _NUMBERS = (arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.In
 """What may stand in the loop beside the work: what rows and columns are counted with."""
 _SPREAD = (2, 4)
 """Bytes of the elements that an instruction spreads along a row."""
+_RANK = 2
+"""Axes of the rows along which it does."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class _OneRow:
         offsets: where the rectangle begins, by axis of the source.
         sizes: its sizes.
         kept: the axes that the operand has.
-        axis: along which the loop goes, one at a time.
+        axis: along which the loop goes, one at a time; the operand has none in front of it.
     """
 
     source: SSAValue
@@ -65,13 +67,8 @@ class _OneRow:
 
     @property
     def all_kept(self) -> Sequence[int]:
-        """The axes that all rows together have."""
+        """The axes that all rows together have; they lie along the first."""
         return sorted({*self.kept, self.axis})
-
-    @property
-    def position(self) -> int:
-        """Which of those they lie along."""
-        return self.all_kept.index(self.axis)
 
 
 class _RowLoop:
@@ -107,7 +104,8 @@ class _RowLoop:
     def _along(self, source: SSAValue, offsets: Sequence[SSAValue | int], sizes: Sequence[SSAValue | int], kept: Sequence[int]
                ) -> _OneRow | None:
         axes = [axis for axis, offset in enumerate(offsets) if self.turns(offset)]
-        if len(axes) != 1 or sizes[axes[0]] != 1 or any(map(self.turns, sizes)) or self.turns(source):
+        if len(axes) != 1 or sizes[axes[0]] != 1 or any(map(self.turns, sizes)) or self.turns(source) or (
+                kept and kept[0] < axes[0]):
             return None
         form = affine(offsets[axes[0]])
         rest, extent = form - Linear.of(self.index), tile.shape_of(source)[axes[0]]
@@ -126,7 +124,8 @@ class _RowLoop:
         written: dict[SSAValue, _OneRow] = {}
         for op in self.work:
             row = self.row(op.target)
-            if row is None or not all(self._fits(value, row) for value in op.inputs):
+            if row is None or not all(self._fits(value, row) for value in op.inputs) or (
+                    len(row.all_kept) > _RANK and self.columns(op)):
                 return False
             written.setdefault(root_of(op.target), row)
         seen = [value for op in self.work for value in op.operands if isinstance(value.type, MemRefType)]
@@ -134,11 +133,11 @@ class _RowLoop:
         return all(self._own(value, written) for value in seen if root_of(value) in written)
 
     def _fits(self, value: SSAValue, row: _OneRow) -> bool:
-        """Whether an operand lies along the same axis as the row that is written, or is an element or a number."""
+        """Whether an operand is a row of as many axes as the one that is written, or an element or a number."""
         own = self.row(value)
         if not isinstance(value.type, MemRefType):
             return not self.turns(value) or own is not None
-        return own is not None and own.position == row.position and len(own.all_kept) == len(row.all_kept)
+        return own is not None and len(own.all_kept) == len(row.all_kept)
 
     def _own(self, value: SSAValue, written: dict[SSAValue, _OneRow]) -> bool:
         """Whether what is seen of a buffer that the loop writes is the row that it writes."""
@@ -232,13 +231,13 @@ class _AllRows:
         row = self.rows.row(value)
         assert row is not None
         rank = len(beside.all_kept)
-        if len(row.offsets) == rank and row.axis == beside.position:
+        if len(row.offsets) == rank and row.axis == 0:
             return self._region(row, range(rank), value)
         line = self._region(row, [row.axis], value)
         kind = line.type
         assert isinstance(kind, MemRefType)
         offset = kind.layout.get_offset() if isinstance(kind.layout, StridedLayoutAttr) else 0
-        shape = [self.count if axis == beside.position else 1 for axis in range(rank)]
+        shape = [self.count, *[1] * (rank - 1)]
         view = tile.ViewOp(line, MemRefType(kind.element_type, shape, StridedLayoutAttr([1] * rank, offset), kind.memory_space))
         self._insert(view, _owner(value))
         return view.result

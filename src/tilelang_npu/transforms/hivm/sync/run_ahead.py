@@ -1,8 +1,9 @@
 """How far one core can run ahead of the other: no flag may have more sets outstanding than it counts.
 
 What one core sends, the other takes when it comes to it. A loop in which the first never waits for the second can send any
-number. So it is where that wait is in a branch that is not taken, or in a loop that takes no iteration: there, and nowhere
-else, both exchange the flag that is waited for inside, and no more. Where an iteration sends one way only, a flag goes back.
+number. So it is where that wait is in a branch that is not taken, or in a loop that takes no iteration, and flags are sent all
+the same: there, and nowhere else, both exchange the flag that is waited for inside, and no more. Where an iteration sends one
+way only, a flag goes back.
 """
 
 from __future__ import annotations
